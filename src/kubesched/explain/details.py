@@ -10,6 +10,7 @@ import numpy as np
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, NoState, PreFilterPlugin
 from kubesched.framework.status import Status
+from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Placed
 from kubesched.scheduler.profile import Profile, relevant_nominated_pods
 from kubesched.scheduler.trace import Trace
@@ -73,7 +74,7 @@ class Details:
         return plugin.describe(cycle.filter_states.get(plugin.name), self._pod, node)
 
 
-def awaited(profile: Profile, placed: Placed) -> tuple[str, ...]:
+def awaited(profile: Profile, placed: Placed | Assumed) -> tuple[str, ...]:
     """Return the steps before a pod can be bound to its node, such as provisioning a volume."""
     found: list[str] = []
     for plugin in profile.pre_bind_plugins:

@@ -13,6 +13,7 @@ import msgspec
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
+from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status, failure
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -97,3 +98,23 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 Decision = Placed | Rejected | Failed
+
+
+class FailedAttempt(msgspec.Struct, frozen=True):
+    """A pod's attempt that ended without a binding, in the scheduling cycle or after it.
+
+    Attributes:
+        queued: The pod as the queue knows it, with the plugins that rejected it.
+        scheduler_name: The profile that tried it.
+        status: What ended the attempt.
+        message: The text of the pod's condition.
+        diagnosis: Why the nodes were rejected; None after an error.
+        started: When the attempt began, in seconds of the loop's clock.
+    """
+
+    queued: QueuedPodInfo
+    scheduler_name: str
+    status: Status
+    message: str
+    diagnosis: Diagnosis | None
+    started: float

@@ -73,6 +73,9 @@ class EvictionObserver:
     def preempting(self, victims: int) -> None:
         """The eviction of this number of victims begins."""
 
+    def evicted(self, victim: PodInfo, preemption: Preemption) -> None:
+        """A victim was deleted; one that was not bound yet only loses its node."""
+
     def preempted(self, started: float, *, is_success: bool) -> None:
         """A preemption in the background, begun at `started`, has ended."""
 
@@ -207,6 +210,7 @@ class Evictions:
                 await self._delete(victim, preemption)
             except NotFoundError:
                 return
+            self.observer.evicted(victim, preemption)
         preemptor = preemption.preemptor
         note = f"Preempted by {preemptor.type} {preemptor.uid} on node {preemption.node_name}"
         self._api.record_event(

@@ -36,7 +36,14 @@ from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
 from kubesched.scheduler.binding import ApiBinder, Assumed, BindingCycle
 from kubesched.scheduler.cycle import SchedulingCycle
-from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, Failed, Placed, Rejected
+from kubesched.scheduler.decision import (
+    NOBODY_REJECTED,
+    Decision,
+    Failed,
+    FailedAttempt,
+    Placed,
+    Rejected,
+)
 from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.extenders import Extenders
@@ -416,8 +423,6 @@ class Scheduler:
     ) -> None:
         """Requeue the pod, and write condition and event; the attempt began at `started`."""
         pod = queued.pod_info
-        for observer in self.observers:
-            observer.failed(profile.scheduler_name, status, started, self.now())
         message = status.message
         if diagnosis is None and status.is_rejected and self.queue.is_in_flight(pod.uid):
             # Reserve, Permit or the wait on it failed on a single node.
@@ -427,6 +432,9 @@ class Scheduler:
         queued.unschedulable_plugins = diagnosis.unschedulable_plugins if diagnosis else _NONE
         queued.pending_plugins = diagnosis.pending_plugins if diagnosis else _NONE
         queued.gating_plugin, queued.gating_plugin_events = "", ()
+        attempt = FailedAttempt(queued, profile.scheduler_name, status, message, diagnosis, started)
+        for observer in self.observers:
+            observer.failed(attempt, self.now())
         known = self.pods.get(pod.namespace, pod.name)
         if known is None or known.spec.node_name:
             self.queue.done(pod.uid, self.now())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubesched.framework.status import Status
 from kubesched.scheduler.binding import Assumed
-from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.decision import Decision, FailedAttempt
 from kubesched.scheduler.pod_group_outcome import Outcome
 
 
@@ -24,8 +24,8 @@ class Observer:
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
         """A binding cycle failed and was undone."""
 
-    def failed(self, scheduler_name: str, status: Status, started: float, now: float) -> None:
-        """An attempt that began at `started` has ended without a binding."""
+    def failed(self, attempt: FailedAttempt, now: float) -> None:
+        """An attempt has ended without a binding."""
 
     def pod_group_tried(self, scheduler_name: str, started: float, now: float) -> None:
         """All pods of a group were tried in a cycle of the group that began at `started`."""

@@ -106,7 +106,7 @@ class RequestFate(msgspec.Struct, frozen=True):
     extra_seconds: float = 0.0
 
 
-_FINE = RequestFate()
+FINE = RequestFate()
 
 
 class RequestFaultDraws:
@@ -120,7 +120,7 @@ class RequestFaultDraws:
     def draw(self) -> RequestFate:
         """Return the faults of the next request."""
         if self._is_fine:
-            return _FINE
+            return FINE
         faults = self._faults
         is_conflict, is_error, is_lost, is_slow = (
             self._random.random() < share

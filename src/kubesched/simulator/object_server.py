@@ -167,8 +167,17 @@ class ObjectServer:
             )
         return pod
 
-    def bind(self, namespace: str, name: str, uid: str, node_name: str) -> Pod:
+    def bind(
+        self, namespace: str, name: str, uid: str, node_name: str, *, runs: bool = False
+    ) -> Pod:
         """Assign a pod to a node, which need not exist.
+
+        Args:
+            namespace: The pod's.
+            name: The pod's.
+            uid: Which pod it must be, if not empty.
+            node_name: The node.
+            runs: Whether its kubelet starts it in the same write.
 
         Raises:
             NotFoundError: There is no such pod.
@@ -187,7 +196,7 @@ class ObjectServer:
             status=replace(pod.status, nominated_node_name=""),
         )
         scheduled = with_condition(pod, _SCHEDULED, self._now(), observed_generation=0)
-        return self.update(scheduled)
+        return self.update(self._in_phase(scheduled, "Running") if runs else scheduled)
 
     def _labels_on(self, pod: Pod, node_name: str) -> dict[str, str]:
         """Return a bound pod's labels, with the zone and region of its node if it has any."""
@@ -271,12 +280,15 @@ class ObjectServer:
 
     def set_phase(self, pod: Pod, phase: str) -> Pod:
         """Report a pod's progress, as its kubelet does."""
+        return self.update(self._in_phase(pod, phase))
+
+    def _in_phase(self, pod: Pod, phase: str) -> Pod:
         status = replace(pod.status, phase=phase)
         if phase == "Running" and not status.start_time:
             status = replace(status, start_time=timestamp(self._now()))
         ready = _READY if phase == "Running" else _NOT_READY
         pod = replace(pod, status=status)
-        return self.update(with_condition(pod, ready, self._now()))
+        return with_condition(pod, ready, self._now())
 
 
 def _is_not_ready(taint: Taint) -> bool:

@@ -17,7 +17,7 @@ from kubesched.scheduler.api_client import (
     PodConditionPatch,
     PodGroupConditionPatch,
 )
-from kubesched.simulator.faults import FaultPlan, RequestFaultDraws
+from kubesched.simulator.faults import FINE, FaultPlan, RequestFaultDraws
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams
@@ -119,6 +119,8 @@ class SimulatedApi:
         """
         self.requests[kind] += 1
         fate = self._fates[kind].draw()
+        if not self._latency_seconds and fate is FINE:
+            return self._carried_out_at_once(kind, carry_out)
         seconds = self._latency_seconds * self._pace.uniform(0.5, 1.5) + fate.extra_seconds
         await asyncio.sleep(seconds / 2)
         refusal = fate.refusal
@@ -133,6 +135,14 @@ class SimulatedApi:
             raise refusal
         self.failures[kind] += not fate.is_answered
         return fate.is_answered
+
+    def _carried_out_at_once(self, kind: str, carry_out: Callable[[], None]) -> bool:
+        try:
+            carry_out()
+        except ApiError:
+            self.failures[kind] += 1
+            raise
+        return True
 
     def _delete_by_chance(self, pod: Pod) -> None:
         share = self._deleted_while_binding

@@ -24,14 +24,14 @@ from kubesched.app.metrics.accumulators import CounterVec, HistogramVec, Labels
 from kubesched.app.metrics.family import Family
 from kubesched.app.metrics.plugin_counts import PluginCounts, PluginTallies
 from kubesched.app.metrics.profile_timer import Observations, ProfileTimer
-from kubesched.framework.status import Code, Status
+from kubesched.framework.status import Code
 from kubesched.queue.gates import GateTimer
 from kubesched.queue.hinting import ask_hint
 from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.registrations import Registration
 from kubesched.scheduler.binding import Assumed
-from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.decision import Decision, FailedAttempt
 from kubesched.scheduler.eventhandlers import EventHandlers, HandlingObserver
 from kubesched.scheduler.eviction import PLUGIN as PREEMPTING_PLUGIN
 from kubesched.scheduler.eviction import EvictionObserver
@@ -161,10 +161,10 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         if queued.was_flushed:
             self._after_flush.add()
 
-    def failed(self, scheduler_name: str, status: Status, started: float, now: float) -> None:
+    def failed(self, attempt: FailedAttempt, now: float) -> None:
         """Count a failed attempt."""
-        result = "unschedulable" if status.is_rejected else "error"
-        self._attempt(result, scheduler_name, now - started)
+        result = "unschedulable" if attempt.status.is_rejected else "error"
+        self._attempt(result, attempt.scheduler_name, now - attempt.started)
 
     def _attempt(self, result: str, profile: str, seconds: float) -> None:
         labels = (result, profile)

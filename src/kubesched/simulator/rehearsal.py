@@ -1,0 +1,227 @@
+"""Rehearsal is the production scheduler in a world made of a cluster's objects, without latencies.
+
+A command loads a cluster, lets it settle, changes something, lets it settle again, and reads who
+went where:
+
+    async def main() -> list[Placement]:
+        rehearsal = Rehearsal(configuration, in_tree_registry(), gates, seed=0)
+        rehearsal.load(objects)                     # as decoded, with the API server's defaults
+        await rehearsal.settle()
+        for pod in rehearsal.pods_on("node-1"):
+            evict(rehearsal.server, pod, 0.0)       # asks the disruption budgets
+            rehearsal.server.create(replacement_of(pod))
+        await rehearsal.settle()
+        return list(rehearsal.outcomes.placements.values())
+
+    virtual_loop.run(main())
+
+Pods that are on nodes stay there until somebody deletes them; nothing creates them again.
+`settle` ends when the scheduler can do nothing more: waiting alone for five minutes, after which
+kube-scheduler tries every pod again, is no change.
+
+Upstream: pkg/scheduler/scheduler.go (v1.36)
+Invariants: the same objects, changes and seed give the same outcomes.
+Differs:  extenders are not called; a pod that was tried a hundred times is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+from msgspec.structs import replace
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.times import parse_time
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.types import Configuration
+from kubesched.framework.plugin_error import PluginError
+from kubesched.framework.registry import Registry
+from kubesched.queue.moves import QueuePlace
+from kubesched.scheduler.assembly import Writers, assemble, queue_options
+from kubesched.simulator.faults import NO_FAULTS
+from kubesched.simulator.instant_server import InstantServer
+from kubesched.simulator.instant_writers import InstantClaimWriter, InstantVolumeWriter
+from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.outcomes import Outcomes
+from kubesched.simulator.random_streams import RandomStreams
+from kubesched.simulator.report import Gated, Unplaced
+from kubesched.simulator.simulated_api import SimulatedApi
+from kubesched.simulator.timestamps import seconds_of
+from kubesched.snapshot.objects import KubernetesObject
+
+_STEP_SECONDS: Final = 1.0
+"""The clock moves only when nothing else can happen; this is how far, at most."""
+_NEVER_SECONDS: Final = 1e9
+_ATTEMPTS_MAX: Final = 100
+"""With in-tree plugins far fewer are needed."""
+
+
+class Rehearsal:
+    """A cluster and its scheduler; create it on a running virtual loop.
+
+    Attributes:
+        server: The cluster's objects, to create, update and delete.
+        scheduler: The scheduler; `scheduler.cache.nodes` has the nodes and the pods on them.
+        outcomes: What became of each pod that was tried.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        registry: Registry,
+        gates: FeatureGates,
+        *,
+        seed: int = 0,
+    ) -> None:
+        """Set up an empty cluster.
+
+        Args:
+            configuration: The scheduler's configuration.
+            registry: The available plugins.
+            gates: The feature gates.
+            seed: Of the random source that breaks ties.
+
+        Raises:
+            ConfigError: with every field error of the configuration.
+        """
+        loop = asyncio.get_running_loop()
+        self.server = InstantServer(loop.time)
+        self.scheduler, self._handlers = assemble(
+            replace(configuration, extenders=()),
+            registry,
+            gates,
+            SimulatedApi(self.server, RandomStreams(seed), Latencies(request=0.0), NO_FAULTS),
+            random=Random(seed),
+            options=replace(
+                queue_options(configuration, gates),
+                max_in_unschedulable_pods_seconds=_NEVER_SECONDS,
+            ),
+            writers=Writers(InstantClaimWriter(self.server), InstantVolumeWriter(self.server)),
+            report_plugin_error=self._end_on_plugin_error,
+        )
+        self.outcomes = Outcomes(self.scheduler, self.server)
+        self.server.connect(self._handlers)
+        self._plugin_error: PluginError | None = None
+        self._running: asyncio.Task[None] | None = None
+
+    def load(self, objects: Iterable[KubernetesObject]) -> None:
+        """Take over a cluster.
+
+        Pods without a node arrive in the order of their creation if all have a valid creation time,
+        else in the given order.
+        """
+        nodes: list[Node] = []
+        others: list[KubernetesObject] = []
+        there: list[Pod] = []
+        pending: list[Pod] = []
+        for item in objects:
+            if isinstance(item, Pod):
+                (there if item.spec.node_name else pending).append(item)
+            elif isinstance(item, Node):
+                nodes.append(item)
+            else:
+                others.append(item)
+        arriving = [*others, *nodes, *there, *_by_creation(pending)]
+        self.server.restore(arriving, _latest_start_seconds(there))
+        for item in arriving:
+            self._handlers.added(item)
+
+    def _end_on_plugin_error(self, error: PluginError) -> None:
+        """End at a plugin's first error: decisions after it are not reliable."""
+        self._plugin_error = self._plugin_error or error
+        self.stop()
+
+    def stop(self) -> None:
+        """End `settle` after the current pod; it does not continue."""
+        self.scheduler.stop()
+
+    async def settle(self) -> None:
+        """Schedule until nothing changes any more.
+
+        Raises:
+            PluginError: if a plugin raises, here or while objects were loaded.
+        """
+        if self._running is None:
+            self._running = asyncio.ensure_future(self.scheduler.run())
+        while True:
+            await asyncio.wait([self._running], timeout=_STEP_SECONDS)
+            if self._running.done():
+                self._running.result()
+                # The last pods are still being bound.
+                await asyncio.sleep(_STEP_SECONDS)
+            if self._plugin_error is not None:
+                raise self._plugin_error
+            if self._running.done() or not self._may_change():
+                return
+
+    def _may_change(self) -> bool:
+        """Whether time alone may change something, now that nothing else is left to do."""
+        scheduler = self.scheduler
+        waiting = [each.pod.uid for each in scheduler.waiting_pods]
+        if scheduler.bindings > len(waiting) or len(scheduler.evictions):
+            return True
+        in_backoff = scheduler.queue.pods(QueuePlace.BACKOFF)
+        retried = [*waiting, *(queued.pod_info.uid for queued in in_backoff)]
+        return any(map(self._may_succeed, retried))
+
+    def _may_succeed(self, uid: str) -> bool:
+        """Whether a pod has not failed yet in the cluster as it is."""
+        outcomes = self.outcomes
+        failed_at = outcomes.failed_at.get(uid)
+        is_new = failed_at is None or failed_at < self.server.changes
+        return is_new and outcomes.attempts[uid] < _ATTEMPTS_MAX
+
+    # What is there.
+
+    def pods_on(self, node_name: str) -> list[Pod]:
+        """Return the pods on a node; none if there is no such node."""
+        nodes = self.scheduler.cache.nodes
+        row = nodes.row_of.get(node_name)
+        return [] if row is None else [info.pod for info in nodes.pods[row].values()]
+
+    def gated(self) -> dict[str, Gated]:
+        """Return the pods that PreEnqueue plugins hold back, by uid."""
+        found: dict[str, Gated] = {}
+        snapshot = self.scheduler.cache.snapshot(self.scheduler.queue.nominator)
+        for queued in self.scheduler.queue.pods(QueuePlace.UNSCHEDULABLE):
+            info = queued.pod_info
+            if queued.is_gated:
+                profile = self.scheduler.profiles[info.scheduler_name]
+                plugin = next(
+                    one for one in profile.pre_enqueue_plugins if one.name == queued.gating_plugin
+                )
+                status = profile.ask_pre_enqueue(plugin, info, snapshot)
+                found[info.uid] = Gated(info.key, plugin.name, status.message)
+        return found
+
+    def unplaced(self) -> dict[str, Unplaced]:
+        """Return the pods that were tried and have no node, by uid."""
+        nominator = self.scheduler.queue.nominator
+        found = {
+            uid: replace(unplaced, nominated_node=nominator.node_of(uid))
+            for uid, unplaced in self.outcomes.unplaced.items()
+        }
+        for waiting in self.scheduler.waiting_pods:
+            pod, plugins = waiting.pod, sorted(waiting.pending_plugins)
+            reason = f"waiting on permit of {', '.join(plugins)}"
+            message = f"{reason} on node {waiting.node_name}"
+            attempts = self.outcomes.attempts[pod.uid]
+            found[pod.uid] = Unplaced(pod.key, message, (reason,), tuple(plugins), attempts)
+        return found
+
+
+def _by_creation(pods: list[Pod]) -> list[Pod]:
+    """Return the pods in the order of creation; as given if a creation time is missing."""
+    try:
+        return sorted(pods, key=lambda pod: parse_time(pod.metadata.creation_timestamp or ""))
+    except ValueError:
+        return pods
+
+
+def _latest_start_seconds(pods: Iterable[Pod]) -> float:
+    """Return when the last of the pods started, in seconds of virtual time; 0 if none has."""
+    times = {pod.status.start_time for pod in pods}
+    return max((seconds_of(time) for time in times if time), default=0.0)

@@ -1,0 +1,159 @@
+"""The production scheduler settles in a cluster, and again after each change of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar, cast
+
+import pytest
+from msgspec.structs import replace
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.decode import Source, decode_object
+from kubesched.api.errors import TooManyRequestsError
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration, load_configuration
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.registry import PluginFactory
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator import virtual_loop
+from kubesched.simulator.eviction_api import evict
+from kubesched.simulator.rehearsal import Rehearsal
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.testing.builders import make_node, make_pod
+
+T = TypeVar("T")
+
+
+def rehearse(
+    objects: Iterable[object],
+    steps: Callable[[Rehearsal], Awaitable[T]],
+    *plugins: type[Plugin],
+    gates: str = "",
+) -> T:
+    """Load a cluster, carry out the steps and return their result."""
+    feature_gates = FeatureGates.parse(gates)
+    registry = in_tree_registry()
+    configuration = default_configuration(feature_gates)
+    if plugins:
+        for plugin in plugins:
+            registry.register(plugin.name, PluginFactory(plugin))
+        enabled = [{"name": plugin.name} for plugin in plugins]
+        raw: dict[str, object] = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+        }
+        configuration = load_configuration(raw, feature_gates)
+
+    async def main() -> T:
+        rehearsal = Rehearsal(configuration, registry, feature_gates)
+        rehearsal.load(cast("Iterable[KubernetesObject]", objects))
+        result = await steps(rehearsal)
+        rehearsal.scheduler.cache.check()
+        rehearsal.scheduler.queue.check()
+        return result
+
+    return virtual_loop.run(main())
+
+
+def placed(rehearsal: Rehearsal) -> dict[str, str]:
+    """Return pod name -> node name."""
+    found = rehearsal.outcomes.placements.values()
+    return {placement.pod.partition("/")[2]: placement.node for placement in found}
+
+
+def node(name: str, cpu: int = 4) -> Node:
+    """Return a node with a hostname."""
+    labels = {"kubernetes.io/hostname": name}
+    amounts: dict[str, str | int] = {"cpu": cpu, "memory": "32Gi", "pods": 110}
+    return make_node(name, allocatable=amounts, labels=labels)
+
+
+def running(name: str, node_name: str, cpu: int, **more: object) -> Pod:
+    """Return a pod that runs on a node."""
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    return make_pod(
+        name,
+        node_name=node_name,
+        requests={"cpu": cpu},
+        labels={"app": name},
+        status=status,
+        start_time="2026-06-01T00:00:00Z",
+        metadata=more,
+    )
+
+
+# Changes.
+
+
+def test_settles_again_after_each_change() -> None:
+    """A pod waits for room: a new node, a deletion and a cordon decide where it goes."""
+
+    async def steps(rehearsal: Rehearsal) -> list[dict[str, str]]:
+        server, found = rehearsal.server, []
+        await rehearsal.settle()
+        found.append(placed(rehearsal))
+        assert ["default/big"] == [pod.pod for pod in rehearsal.unplaced().values()]
+        server.create(node("second"))
+        await rehearsal.settle()
+        found.append(placed(rehearsal))
+        (old,) = [pod for pod in rehearsal.pods_on("first") if pod.metadata.name == "old"]
+        second = server.node("second")
+        assert second is not None
+        server.update(replace(second, spec=replace(second.spec, unschedulable=True)))
+        server.create(make_pod("late", requests={"cpu": 3}))
+        await rehearsal.settle()
+        found.append(placed(rehearsal))
+        server.delete_pod("default", old.metadata.name)
+        await rehearsal.settle()
+        found.append(placed(rehearsal))
+        return found
+
+    objects = [node("first"), running("old", "first", 3), make_pod("big", requests={"cpu": 4})]
+    both = {"big": "second", "late": "first"}
+    expected = [{}, {"big": "second"}, {"big": "second"}, both]
+    assert expected == rehearse([*objects], steps)
+
+
+def test_a_drained_pod_moves_unless_its_budget_forbids() -> None:
+    """Evictions ask the disruption budgets; a replacement goes to another node."""
+    budget = decode_object(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "kept"}}},
+            "status": {"disruptionsAllowed": 0},
+        },
+        Source("test"),
+    )
+
+    async def steps(rehearsal: Rehearsal) -> dict[str, str]:
+        await rehearsal.settle()
+        free, kept = rehearsal.pods_on("first")
+        with pytest.raises(TooManyRequestsError):
+            evict(rehearsal.server, kept, 0.0)
+        evict(rehearsal.server, free, 0.0)
+        rehearsal.server.create(make_pod("again", requests={"cpu": 3}))
+        await rehearsal.settle()
+        assert ["kept"] == [pod.metadata.name for pod in rehearsal.pods_on("first")]
+        return placed(rehearsal)
+
+    pods = [running("free", "first", 1), running("kept", "first", 3)]
+    assert {"again": "second"} == rehearse([node("first"), node("second"), budget, *pods], steps)
+
+
+def test_pods_start_after_those_of_the_cluster() -> None:
+    """Of equally important pods the one that started last is evicted: one that was placed here."""
+
+    async def steps(rehearsal: Rehearsal) -> list[tuple[str, bool]]:
+        await rehearsal.settle()
+        rehearsal.server.create(make_pod("boss", requests={"cpu": 1}, priority=9))
+        await rehearsal.settle()
+        assert {"boss", "first"} == set(placed(rehearsal))
+        return [(each.pod, each.placed_here) for each in rehearsal.outcomes.evictions]
+
+    pods = [make_pod(name, requests={"cpu": 1}) for name in ("first", "last")]
+    objects = [node("n"), running("old", "n", 1), running("older", "n", 1), *pods]
+    assert [("default/last", True)] == rehearse(objects, steps)

@@ -169,11 +169,12 @@ def test_text(tmp_path: Path) -> None:
     assert (
         "Whether pod shop/p fits is not known.\n"
         "\n"
-        "Not known, because the files hold none of these\n"
+        "Not known, because the input has none of these\n"
         "  PersistentVolumes: claims are bound to them\n"
         "  CSINodes: they limit the volumes of a node\n"
         "  VolumeAttachments: they count towards the limit of a node's volumes\n"
-        "  to know, add what this prints: kubectl get pv,csinodes,volumeattachments -A -o json\n"
+        "  to know, also read what this prints: "
+        "kubectl get pv,csinodes,volumeattachments -A -o json\n"
     ) == result.stdout
 
 
@@ -321,11 +322,11 @@ def test_simulations(tmp_path: Path) -> None:
     assert order == kinds(report)
     text = run("simulate", write(tmp_path, objects)).stdout
     assert text.startswith(
-        "As far as the files say, 1 of 3 pods placed, on 1 of 2 nodes.\n"
+        "As far as is known, 1 of 3 pods placed, on 1 of 2 nodes.\n"
         "1 pod did not fit.\n"
         "Whether shop/p fits is not known.\n"
         "\n"
-        "Not known, because the files hold none of these\n"
+        "Not known, because the input has none of these\n"
         "  Services: they select the pods to spread\n"
     )
     unplaced = run("simulate", write(tmp_path, objects), "--show", "unplaced").stdout

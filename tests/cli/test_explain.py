@@ -49,11 +49,11 @@ def test_unschedulable_pod(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout == (
         "Pod shop/big fits none of 4 nodes.\n"
-        "As far as the files say, evicting 1 pod on beta would make room for it.\n"
+        "As far as is known, evicting 1 pod on beta would make room for it.\n"
         "\n"
-        "Not known, because the files hold none of these\n"
+        "Not known, because the input has none of these\n"
         "  PodDisruptionBudgets: they protect pods from eviction\n"
-        "  to know, add what this prints: kubectl get pdb -A -o json\n"
+        "  to know, also read what this prints: kubectl get pdb -A -o json\n"
         "\n"
         "Why not\n"
         "  2 nodes: Insufficient cpu (NodeResourcesFit, UnschedulableAndUnresolvable)\n"

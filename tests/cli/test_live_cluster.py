@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import signal
 import socket
 import ssl
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import ResourceClaim
@@ -14,6 +21,7 @@ from kubesched.apiserver.authorization import SCHEDULER
 from kubesched.apiserver.request import User
 from kubesched.cli.cluster_input import read_cluster
 from kubesched.cli.cluster_options import ClusterSource
+from kubesched.cli.errors import EXIT_INTERRUPTED
 from kubesched.config.feature_gates import FeatureGates
 from tests.client.certificates import Authority
 
@@ -168,3 +176,23 @@ def test_which_cluster(tmp_path: Path) -> None:
     assert _refusal("--kubeconfig", file) == (
         f"{file}: there is no current-context; name one with --context: dev"
     )
+
+
+@pytest.mark.slow
+def test_a_slow_server_is_shown_and_left(tmp_path: Path) -> None:
+    """After a second a terminal shows what is read; Ctrl-C removes the line and ends with 130."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        file = write_kubeconfig(tmp_path / "config", url)
+        terminal, inner = pty.openpty()
+        command = [sys.executable, "-m", "kubesched", "simulate", "--kubeconfig", str(file)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=inner) as process:  # noqa: S603
+            os.close(inner)
+            seen = os.read(terminal, 1024)
+            assert seen == b"\rReading context dev: 0 MB"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=30) == EXIT_INTERRUPTED
+            rest = os.read(terminal, 1024)
+        os.close(terminal)
+    # click ends the line on which a terminal shows ^C.
+    assert b"\r\x1b[K\r\nkubesched: interrupted\r\n" == rest.split(b"MB")[-1]

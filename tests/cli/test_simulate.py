@@ -55,15 +55,15 @@ def test_summary(tmp_path: Path) -> None:
     result = run("simulate", write(tmp_path, shop()))
     assert result.exit_code == 0
     assert result.stdout == (
-        "As far as the files say, 2 of 4 pods placed, on 2 of 2 nodes.\n"
+        "As far as is known, 2 of 4 pods placed, on 2 of 2 nodes.\n"
         "1 pod did not fit.\n"
         "1 pod held back by SchedulingGates.\n"
         "1 pod evicted for 1 other; nothing creates them again.\n"
         "1 pod ignored: belongs to another scheduler (other).\n"
         "\n"
-        "Not known, because the files hold none of these\n"
+        "Not known, because the input has none of these\n"
         "  PodDisruptionBudgets: they protect pods from eviction\n"
-        "  to know, add what this prints: kubectl get pdb -A -o json\n"
+        "  to know, also read what this prints: kubectl get pdb -A -o json\n"
         "\n"
         "What did not fit, and why\n"
         "  1 pod: Insufficient cpu (NodeResourcesFit)\n"
@@ -237,8 +237,8 @@ def test_warnings(tmp_path: Path) -> None:
     objects = [node("n"), pod("lost", node_name="gone"), vague]
     result = run("simulate", write(tmp_path, objects), "-o", "json")
     assert result.stderr.splitlines() == [
-        "kubesched: warning: not counted, because their nodes are not in the files: 1 pod on gone",
-        "kubesched: warning: priority 0 is used for pods of PriorityClasses not in the files: none",
+        "kubesched: warning: not counted, because their nodes are not in the input: 1 pod on gone",
+        "kubesched: warning: priority 0 is used for pods of PriorityClasses not in the input: none",
     ]
 
 

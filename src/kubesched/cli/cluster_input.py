@@ -19,7 +19,7 @@ from kubesched.api.decode import STANDARD_INPUT, Loaded, Source, load, load_byte
 from kubesched.cli.cluster_options import ClusterSource
 from kubesched.cli.completed_input import ALL_KINDS, completed
 from kubesched.cli.errors import UserError
-from kubesched.cli.live_cluster import LiveCluster, read_live
+from kubesched.cli.live_cluster import read_live
 from kubesched.cli.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.cli.unknown_fields import unknown_fields
 from kubesched.cli.workloads import check_workloads, collecting
@@ -77,10 +77,17 @@ def read_cluster(
     to_place: list[Loaded] = []
     placed: list[tuple[Path, list[Pod]]] = [(file, []) for file in pod_files]
     live = None if source.files else read_live(source)
-    loaded = _load(source.files, skipped) if live is None else _listed(live)
-    cluster = collecting(loaded, of_cluster)
+    if live is None:
+        cluster = collecting(_load(source.files, skipped), of_cluster)
+    else:
+        place = Source(live.name, 0)
+        cluster = (Loaded(item, place) for item in live.objects)
     further = collecting(_further(skipped, placed), to_place)
-    given = distinct_objects(chain(cluster, further))
+    if live is not None and not pod_files:
+        # A server stores nothing twice and nothing invalid.
+        given: Sequence[KubernetesObject] = live.objects
+    else:
+        given = distinct_objects(chain(cluster, further))
     objects, warnings, complete = completed(given, skipped, gates)
     if live is not None:
         complete, warnings = live.complete, [*live.warnings, *warnings]
@@ -100,11 +107,6 @@ def read_cluster(
         _name(source.files) if live is None else live.name,
         "" if live is None else live.namespace,
     )
-
-
-def _listed(live: LiveCluster) -> Iterator[Loaded]:
-    place = Source(live.name, 0)
-    return (Loaded(item, place) for item in live.objects)
 
 
 def _name(files: Sequence[Path]) -> str:

@@ -123,13 +123,13 @@ def _on_unknown_nodes(objects: Sequence[KubernetesObject]) -> Iterator[str]:
     if missing:
         pods = count(missing.total(), "pod")
         nodes = names(sorted(missing))
-        yield f"not counted, because their nodes are not in the files: {pods} on {nodes}"
+        yield f"not counted, because their nodes are not in the input: {pods} on {nodes}"
 
 
 def _unknown_classes(classes: PriorityClasses) -> Iterator[str]:
     if classes.unknown:
         listed = names(sorted(classes.unknown))
-        yield f"priority 0 is used for pods of PriorityClasses not in the files: {listed}"
+        yield f"priority 0 is used for pods of PriorityClasses not in the input: {listed}"
 
 
 def _shared_claims(objects: Sequence[KubernetesObject]) -> Iterator[str]:

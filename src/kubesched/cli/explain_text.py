@@ -57,7 +57,7 @@ def write_explanation(
 def write_unknown(writer: Writer, unknown: Sequence[Unknown]) -> None:
     """Write the kinds that are not known, and the commands that fetch them."""
     if unknown:
-        writer.heading("Not known, because the files hold none of these")
+        writer.heading("Not known, because the input has none of these")
         for sentence in unknown_sentences(unknown):
             writer.line(sentence, indent=_INDENT)
 

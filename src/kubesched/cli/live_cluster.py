@@ -67,9 +67,10 @@ def read_live(source: ClusterSource) -> LiveCluster:
     """
     settings, name = _target(source)
     place = f"{name} ({settings.server})"
+    lists: list[KindList] = []
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            lists = runner.run(_read(settings, name))
+            runner.run(_read(settings, name, lists))
     except ApiError as error:
         raise UserError(f"{place}: {_problem(error)}") from error
     refused = [found.kind for found in lists if found.is_forbidden]
@@ -107,12 +108,13 @@ def _target(source: ClusterSource) -> tuple[ConnectionSettings, str]:
         ) from None
 
 
-async def _read(settings: ConnectionSettings, name: str) -> list[KindList]:
+async def _read(settings: ConnectionSettings, name: str, lists: list[KindList]) -> None:
+    # The lists are no result: when it ends, asyncio formats the result of its main task.
     received = _Received()
     rest = connect(settings, qps=-1, timeout_seconds=_REQUEST_SECONDS_MAX, observer=received)
     try:
         async with _progress(name, received):
-            return await list_kinds(rest, _READ)
+            lists += await list_kinds(rest, _READ)
     finally:
         await rest.aclose()
 

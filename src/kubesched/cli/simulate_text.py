@@ -58,7 +58,7 @@ def headline(report: SimulationReport) -> str:
     used = f"{summary.nodes_used} of {count(summary.nodes, 'node')}"
     text = f"{summary.placed} of {count(summary.pods, 'pod')} placed"
     if any(one.decides is not Decides.CHOICE for one in report.unknown):
-        text = f"As far as the files say, {text}"
+        text = f"As far as is known, {text}"
     return f"{text}, on {used}." if summary.placed else f"{text}."
 
 

@@ -57,7 +57,7 @@ def as_far_as_known(report: PodExplanation, text: str) -> str:
     """Return a sentence, marked as uncertain if the files lack objects."""
     if not report.unknown or not text:
         return text
-    return f"As far as the files say, {text[:1].lower()}{text[1:]}"
+    return f"As far as is known, {text[:1].lower()}{text[1:]}"
 
 
 def unknown_sentences(unknown: Sequence[Unknown]) -> Iterator[str]:
@@ -67,7 +67,7 @@ def unknown_sentences(unknown: Sequence[Unknown]) -> Iterator[str]:
         kinds.setdefault(one.why, []).append(_plural(one.kind))
     for why, found in kinds.items():
         yield f"{names(found)}: {why}"
-    yield f"to know, add what this prints: {get_command(*(one.kind for one in unknown))}"
+    yield f"to know, also read what this prints: {get_command(*(one.kind for one in unknown))}"
 
 
 def _plural(kind: str) -> str:

@@ -36,9 +36,12 @@ NOT_CHECKED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "CSINode": ("spec.drivers",),
     **dict.fromkeys(
-        ("DaemonSet", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"),
+        ("DaemonSet", "ReplicationController"),
         ("status.",),
     ),
+    "Deployment": ("spec.progressDeadlineSeconds", "status."),
+    "ReplicaSet": ("spec.template.spec.activeDeadlineSeconds", "status."),
+    "StatefulSet": ("spec.updateStrategy", "status."),
     "EndpointSlice": ("endpoints", "ports"),
     "Endpoints": ("subsets[0]",),
     "RuntimeClass": ("scheduling.tolerations",),

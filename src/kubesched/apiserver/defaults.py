@@ -4,8 +4,8 @@ Most of them stand beside their fields, in the tables of types; those that depen
 are functions here, by type. So are fields with two names, of which both are kept in step.
 
 Upstream: pkg/apis/*/*/defaults.go, zz_generated.defaults.go (v1.36)
-Differs:  the time of a device taint is neither filled in nor renewed with its effect; of the older
-          autoscaling version only the number of replicas is.
+Differs:  the time of a device taint is neither filled in nor renewed with its effect; autoscalers
+          get the number of replicas only. Malformed names of images are read as others.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final
 
 from kubesched.apiserver.amounts import (
-    is_huge_page,
     is_pod_level,
     is_shared,
     of_containers,
@@ -113,14 +112,12 @@ _CLIENT_IP_SECONDS: Final = 10_800
 
 def _pod(pod: Plain) -> None:
     spec: Plain = pod["spec"]
-    drop_old_annotations(pod)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     for container in containers:
         _requests_from_limits(container["resources"])
     if spec.get("resources") is not None:
-        _fill_in_huge_page_limits(spec)
         _fill_in_pod_requests(spec)
     if spec.get("enableServiceLinks") is None:
         spec["enableServiceLinks"] = True
@@ -135,20 +132,6 @@ def _requests_from_limits(resources: Plain) -> None:
     if limits:
         requests = resources.get("requests") or {}
         resources["requests"] = {**limits, **requests}
-
-
-def _fill_in_huge_page_limits(spec: Plain) -> None:
-    """Sum the containers' limits of huge pages up for a pod that has resources of its own."""
-    resources = spec["resources"]
-    if not resources.get("limits") and not resources.get("requests"):
-        return
-    limits = dict(resources.get("limits") or {})
-    for name, amount in of_containers(spec, "limits").items():
-        is_asked_for = name in (resources.get("requests") or {})
-        if is_huge_page(name) and name not in limits and not is_asked_for:
-            limits[name] = str(amount)
-    if limits:
-        resources["limits"] = limits
 
 
 def _fill_in_pod_requests(spec: Plain) -> None:
@@ -244,23 +227,6 @@ def _limit_range_item(item: Plain) -> None:
 
 # Fields with two names, kept in step: clients of both times read what is meant.
 
-_OLD_ANNOTATIONS: Final = frozenset(
-    f"pod.{stage}.kubernetes.io/init-container{ending}"
-    for stage in ("alpha", "beta")
-    for ending in ("s", "-statuses")
-)
-
-
-def drop_old_annotations(pod: Plain) -> None:
-    """Drop the annotations that init containers once were, in place."""
-    metadata: Plain = pod["metadata"]
-    annotations = metadata.get("annotations", {})
-    if annotations.keys() & _OLD_ANNOTATIONS:
-        kept = {name: one for name, one in annotations.items() if name not in _OLD_ANNOTATIONS}
-        metadata.pop("annotations")
-        if kept:
-            metadata["annotations"] = kept
-
 
 def _pod_spec(spec: Plain) -> None:
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
@@ -296,27 +262,11 @@ def _stateful_set_spec(spec: Plain) -> None:
         claim |= {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
 
 
-# Workloads and autoscalers.
+# Workloads.
 
 _ROLLING_UPDATE: Final = "RollingUpdate"
 _BACKOFF_LIMIT: Final = 6
 _BACKOFF_LIMIT_PER_INDEX: Final = 2**31 - 1
-_SCALE_UP: Final[Plain] = {
-    "stabilizationWindowSeconds": 0,
-    "selectPolicy": "Max",
-    "policies": [
-        {"type": "Pods", "value": 4, "periodSeconds": 15},
-        {"type": "Percent", "value": 100, "periodSeconds": 15},
-    ],
-}
-_SCALE_DOWN: Final[Plain] = {
-    "selectPolicy": "Max",
-    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
-}
-_METRIC: Final[Plain] = {
-    "type": "Resource",
-    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
-}
 
 
 def _rolling_update(strategy: Plain) -> None:
@@ -345,14 +295,6 @@ def _job(job: Plain) -> None:
     spec.setdefault("manualSelector", False)
     has_policy = spec.get("podFailurePolicy") is not None
     spec.setdefault("podReplacementPolicy", "Failed" if has_policy else "TerminatingOrFailed")
-
-
-def _autoscaler_spec(spec: Plain) -> None:
-    spec.setdefault("metrics", [_METRIC])
-    behavior = spec.get("behavior")
-    if behavior is not None:
-        behavior["scaleUp"] = {**_SCALE_UP, **behavior.get("scaleUp", {})}
-        behavior["scaleDown"] = {**_SCALE_DOWN, **behavior.get("scaleDown", {})}
 
 
 # Other groups.
@@ -390,39 +332,16 @@ def _custom_resource(definition: Plain) -> None:
 
 # Names of images.
 
-_LATEST: Final = "latest"
-_NAME_LENGTH_MAX: Final = 255
-_LABEL: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
-_DOMAIN: Final = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
-_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_DIGEST: Final = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
-_REFERENCE: Final = re.compile(
-    rf"(?:{_DOMAIN}/)?(?P<path>{_PART}(?:/{_PART})*)"
-    rf"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?",
-    re.ASCII,
-)
-_KNOWN_DIGEST: Final = re.compile(
-    "sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}",
-)
+
 _IDENTIFIER: Final = re.compile("[a-f0-9]{64}")
 
 
-@lru_cache(maxsize=4096)
-def tag_of(image: str) -> str:
-    """Return the tag: `latest` if neither tag nor digest is given, "" if the name is malformed."""
-    match = _REFERENCE.fullmatch(image)
-    if match is None or _IDENTIFIER.fullmatch(image) or len(match["path"]) > _NAME_LENGTH_MAX:
-        return ""
-    if match["digest"] and _KNOWN_DIGEST.fullmatch(match["digest"]) is None:
-        return ""
-    if match["tag"]:
-        return match["tag"]
-    return "" if match["digest"] else _LATEST
-
-
 def is_latest(image: str) -> bool:
-    """Whether the name stands for whatever is newest."""
-    return tag_of(image) == _LATEST
+    """Whether an image stands for whatever is newest: it has neither another tag nor a digest."""
+    if "@" in image or _IDENTIFIER.fullmatch(image):
+        return False
+    _, _, tag = image.rpartition("/")[2].partition(":")
+    return tag in ("", "latest")
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[[Plain], None]]] = {
@@ -431,7 +350,6 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Plain], None]]] = {
     "apps_v1/DeploymentStrategy": _rolling_update,
     "apps_v1/StatefulSetSpec": _stateful_set_spec,
     "apps_v1/StatefulSetUpdateStrategy": _stateful_set_strategy,
-    "autoscaling_v2/HorizontalPodAutoscalerSpec": _autoscaler_spec,
     "batch_v1/Job": _job,
     "core_v1/Container": _container,
     "core_v1/EphemeralContainer": _container,

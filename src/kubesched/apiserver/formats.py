@@ -14,6 +14,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
 
+from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors, label_value_errors
 from kubesched.api.resource_names import is_extended_resource_name
 
@@ -138,6 +139,36 @@ http_header_name: Final = _Form(
 )
 
 
+search_domain: Final = _Form(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', "
+    f"'-' or '.', {_ENDS}",
+    r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*",
+    "example.com",
+    length_max=_SUBDOMAIN_LENGTH_MAX,
+)
+_SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
+_FEATURE: Final = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*")
+_FEATURE_RULE: Final = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' "
+    "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and "
+    "slashes"
+)
+
+
+def sysctl(text: str) -> tuple[str, ...]:
+    """Check the name of a setting of the kernel."""
+    if len(text) <= _SUBDOMAIN_LENGTH_MAX and _SYSCTL.fullmatch(text):
+        return ()
+    return (f"must have at most 253 characters and match regex ^{_SYSCTL.pattern}$",)
+
+
+def feature(text: str) -> tuple[str, ...]:
+    """Check the name of a feature that a node declares."""
+    if _FEATURE.fullmatch(text):
+        return ()
+    return (f"invalid feature name {go_quote(text)}: {_FEATURE_RULE}",)
+
+
 def environment_variable_name(text: str) -> tuple[str, ...]:
     """Check the name of a variable: printable ASCII without `=`."""
     errors = [] if text else ["environment variable name must be non-empty"]
@@ -255,6 +286,12 @@ def absolute_path(text: str) -> tuple[str, ...]:
     return () if text.startswith("/") else ("must be an absolute path",)
 
 
+def attribute(text: str) -> tuple[str, ...]:
+    """Check the name of a device's attribute: a domain, a slash, and a name."""
+    domain, _, name = text.partition("/")
+    return () if domain and name else ("must be a domain and a name separated by a slash",)
+
+
 def driver_name(text: str) -> tuple[str, ...]:
     """Check the name of a CSI driver, without its length."""
     return dns_subdomain(text.lower())
@@ -273,10 +310,12 @@ def not_padded(text: str) -> tuple[str, ...]:
 FORMS: Final[Mapping[str, NameRule]] = {
     "absolute_path": absolute_path,
     "address": address,
+    "attribute": attribute,
     "config_key": config_map_key,
     "driver": driver_name,
     "env_name": environment_variable_name,
     "extended_resource": extended_resource,
+    "feature": feature,
     "file_path": file_path,
     "header": http_header_name,
     "label": dns_label,
@@ -289,6 +328,9 @@ FORMS: Final[Mapping[str, NameRule]] = {
     "port_name": port_name,
     "prefix": prefix_of(dns_subdomain),
     "qualified": lambda text: tuple(label_key_errors(text.lower())),
+    "relative_path": relative_path,
+    "search_domain": search_domain,
     "subdomain": dns_subdomain,
+    "sysctl": sysctl,
 }
 """The forms by the names that tables call them."""

@@ -23,6 +23,7 @@ is left out. Behind a colon stands what patches need to know:
     granular    it does not, although the type says so
     merge(a)    strategic merge patches merge the list by this key; `merge` alone: as a set
     replace     strategic merge patches replace the object
+    dropped     what is sent is read and forgotten: the field is old, or of a feature that is off
 
 Behind a bar stand the rules, which `validation.rules` reads.
 
@@ -64,7 +65,7 @@ _FIELD: Final = re.compile(
 )
 _OBJECT: Final = ("  kind string ?", "  apiVersion string ?", "  1 metadata meta_v1/ObjectMeta")
 _CALL: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
-_NOTES: Final = frozenset(("map", "set", "atomic", "granular", "merge", "replace"))
+_NOTES: Final = frozenset(("map", "set", "atomic", "granular", "merge", "replace", "dropped"))
 
 
 class ListType:
@@ -178,7 +179,7 @@ class ObjectType:
                 reading.note_unknown(place, name)
             elif one is not None:
                 result = field.type.read(one, Place(place, field), reading)
-                if result is None or (not result and field.is_left_out):
+                if field.is_dropped or result is None or (not result and field.is_left_out):
                     continue
                 read[name] = result
         for field in self._always:
@@ -378,6 +379,7 @@ def _field(line: str, file: str, owner: str) -> Field:
         default=None if default is None else msgspec.json.decode(default),
         tag=tuple(map(int, match["tag"].split("."))) if match["tag"] else (),
         merging=_merging(match["notes"]) if match["notes"] else NO_MERGING,
+        is_dropped="dropped" in (match["notes"] or ""),
         rules=tuple(_rule(*call) for call in _CALL.findall(rules)) if rules else (),
     )
 

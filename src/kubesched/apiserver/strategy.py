@@ -6,21 +6,21 @@ what users want, and fields that do not belong to a request stay as they were.
 Upstream: pkg/registry/*/*/strategy.go, staging/src/k8s.io/apiserver/pkg/registry/rest,
           pkg/api/pod/util.go (DropDisabledPodFields, v1.36)
 Invariants: neither the new nor the old object is changed; what comes back shares parts with them.
-Differs:  a scheduling group is kept, although the feature is off by default. AppArmor annotations
-          are not copied to the security context. Daemon sets do not note the generation of their
-          template. A CustomResourceDefinition is established at once.
+Differs:  fields of features that are off by default are kept. AppArmor annotations are not copied
+          to the security context. Daemon sets do not note the generation of their template.
+          Approvals of certificates and phases of volumes bear the times that they are sent with. A
+          CustomResourceDefinition is established at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kubesched.apiserver.amounts import qos_class
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.plain import Plain, deep_copy, get, without
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.warnings import TEMPLATES
 
 _KUBERNETES: Final = "kubernetes"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
@@ -45,7 +45,7 @@ def prepare_for_create(resource: Resource, obj: Plain) -> Plain:
     metadata = without(obj["metadata"], *_SYSTEM_METADATA)
     if resource.first_generation:
         metadata["generation"] = resource.first_generation
-    obj = {**without_disabled_fields(resource.kind, obj, None), "metadata": metadata}
+    obj = {**obj, "metadata": metadata}
     if resource.has_status and resource.kind not in _KEEPS_STATUS_ON_CREATE:
         obj = _with_status(resource, obj, {})
     prepare = _ON_CREATE.get(resource.kind)
@@ -64,21 +64,20 @@ def prepare_for_update(
         subresource: Through which it is changed; "" for none.
         now: The time of the request, as objects have it.
     """
-    new = without_disabled_fields(resource.kind, new, old)
     new = {**new, "metadata": _metadata(new["metadata"], old["metadata"])}
     if resource.kind == "Pod":
         return _pod_update(resource, new, old, subresource)
+    if subresource == "approval":
+        conditions = get(new, "status", "conditions") or []
+        return {**old, "status": {**(old.get("status") or {}), "conditions": conditions}}
     if subresource == "status":
-        return _status_update(resource, new, old, now)
+        return _status_update(resource, new, old)
     if resource.kind == "Namespace":
         return _namespace_update(new, old, subresource)
-    if subresource == "approval":
-        return _approval_update(new, old, now)
     if resource.has_status:
         new = _with_status(resource, new, old)
-    prepare = _ON_UPDATE.get(resource.kind)
-    if prepare is not None:
-        new = prepare(new, old)
+    if resource.kind == "PersistentVolumeClaim":
+        new = _update_claim(new, old)
     return _with_generation(resource, new, old)
 
 
@@ -124,7 +123,7 @@ def _with_generation(resource: Resource, new: Plain, old: Plain) -> Plain:
     return new
 
 
-def _status_update(resource: Resource, new: Plain, old: Plain, now: str) -> Plain:
+def _status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
     """Return the old object with the new status."""
     if resource.definition is not None:
         kept = {**old, "metadata": new["metadata"]}
@@ -134,14 +133,10 @@ def _status_update(resource: Resource, new: Plain, old: Plain, now: str) -> Plai
     metadata = new["metadata"]
     if resource.kind in _RESETS_METADATA_FOR_STATUS:
         new["metadata"] = _metadata_of_object(new, old)
-    if resource.kind == "Node" and get(old, "status", "config") is None:
-        new["status"] = without(new["status"], "config")
     if resource.kind == "Deployment":
         metadata.pop("labels", None)
         if "labels" in old["metadata"]:
             metadata["labels"] = old["metadata"]["labels"]
-    if resource.kind == "PersistentVolume":
-        new["status"] = _volume_status(new["status"], old["status"], now)
     return new
 
 
@@ -155,46 +150,6 @@ def _metadata_of_object(new: Plain, old: Plain) -> Plain:
     """Return the metadata of a change that may not touch any of it."""
     kept = {name: old["metadata"][name] for name in _OF_OBJECT if name in old["metadata"]}
     return {**without(new["metadata"], *_OF_OBJECT), **kept}
-
-
-# Fields of features that are off are dropped, unless they are there already.
-
-_OFF: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    "CSIDriver": (("spec", "preventPodSchedulingIfMissing"),),
-    "Lease": (("spec", "strategy"), ("spec", "preferredHolder")),
-    "StatefulSet": (("spec", "updateStrategy", "rollingUpdate", "maxUnavailable"),),
-}
-
-
-def without_disabled_fields(kind: str, new: Plain, old: Plain | None) -> Plain:
-    """Return an object without fields of features that are off.
-
-    Args:
-        kind: Of the object.
-        new: What is asked for.
-        old: What is stored; None for nothing.
-    """
-    for names in _OFF.get(kind, ()):
-        if get(new, *names) is not None and get(old or {}, *names) is None:
-            new = deep_copy(new)
-            del get(new, *names[:-1])[names[-1]]
-    path = ("spec",) if kind == "Pod" else (*TEMPLATES.get(kind, ("no template",)), "spec")
-    if not any(_stopped(get(new, *path))) or any(_stopped(get(old or {}, *path))):
-        return new
-    new = deep_copy(new)
-    for container in _stopped(get(new, *path)):
-        del container["lifecycle"]["stopSignal"]
-        if not container["lifecycle"]:
-            del container["lifecycle"]
-    return new
-
-
-def _stopped(spec: Plain | None) -> Iterator[Plain]:
-    """Yield the containers that say which signal ends them."""
-    for kind in ("containers", "initContainers", "ephemeralContainers"):
-        for container in (spec or {}).get(kind) or ():
-            if get(container, "lifecycle", "stopSignal") is not None:
-                yield container
 
 
 # Pods.
@@ -334,45 +289,12 @@ def _resized(new: Sequence[Plain], old: Sequence[Plain]) -> Sequence[Plain]:
 # Other kinds.
 
 
-def _approval_update(new: Plain, old: Plain, now: str) -> Plain:
-    """Return the old request for a certificate with the new conditions, which bear their times."""
-    old_status = old.get("status") or {}
-    since = {
-        (one.get("type"), one.get("status")): one.get("lastTransitionTime")
-        for one in reversed(old_status.get("conditions") or ())
-    }
-    conditions = [
-        {
-            **one,
-            "lastUpdateTime": one.get("lastUpdateTime") or now,
-            "lastTransitionTime": one.get("lastTransitionTime")
-            or since.get((one.get("type"), one.get("status")))
-            or now,
-        }
-        for one in (new.get("status") or {}).get("conditions") or ()
-    ]
-    return {**new, "spec": old["spec"], "status": {**old_status, "conditions": conditions}}
-
-
-def _volume_status(new: Plain, old: Plain, now: str) -> Plain:
-    """Return a volume's status with the time of its last change of phase."""
-    time, old_time = new.get("lastPhaseTransitionTime"), old.get("lastPhaseTransitionTime")
-    is_changed = new.get("phase") != old.get("phase")
-    if is_changed and time in (None, old_time):
-        time = now
-    elif not is_changed and time is None:
-        time = old_time
-    return {**new, "lastPhaseTransitionTime": time} if time is not None else new
-
-
 def _namespace_update(new: Plain, old: Plain, subresource: str) -> Plain:
     new["status"] = old["status"]
     if subresource != "finalize":
         new["spec"] = without(new["spec"], "finalizers")
         if old["spec"].get("finalizers"):
             new["spec"]["finalizers"] = old["spec"]["finalizers"]
-    labels = {**new["metadata"].get("labels", {}), _NAME_LABEL: new["metadata"]["name"]}
-    new["metadata"]["labels"] = labels
     return new
 
 
@@ -388,18 +310,6 @@ def _create_namespace(_resource: Resource, obj: Plain) -> Plain:
         "spec": {**obj["spec"], "finalizers": finalizers},
         "status": {"phase": "Active"},
     }
-
-
-def _create_node(_resource: Resource, obj: Plain) -> Plain:
-    # What is no longer read.
-    spec, status = without(obj["spec"], "configSource"), without(obj["status"], "config")
-    return {**obj, "spec": spec, "status": status}
-
-
-def _update_node(new: Plain, old: Plain) -> Plain:
-    if get(old, "spec", "configSource") is not None:
-        return new
-    return {**new, "spec": without(new["spec"], "configSource")}
 
 
 def _create_volume(_resource: Resource, obj: Plain) -> Plain:
@@ -474,21 +384,11 @@ def _create_definition(resource: Resource, obj: Plain) -> Plain:
     return {**obj, "status": status}
 
 
-def _update_secret(new: Plain, old: Plain) -> Plain:
-    return new if new.get("type") else {**new, "type": old.get("type", "")}
-
-
 _ON_CREATE: Final[Mapping[str, Callable[[Resource, Plain], Plain]]] = {
     "CustomResourceDefinition": _create_definition,
     "Job": _create_job,
     "Namespace": _create_namespace,
-    "Node": _create_node,
     "PersistentVolume": _create_volume,
     "PersistentVolumeClaim": _create_claim,
     "Pod": _create_pod,
-}
-_ON_UPDATE: Final[Mapping[str, Callable[[Plain, Plain], Plain]]] = {
-    "Node": _update_node,
-    "PersistentVolumeClaim": _update_claim,
-    "Secret": _update_secret,
 }

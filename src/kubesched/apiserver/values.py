@@ -73,6 +73,7 @@ class Field(msgspec.Struct, frozen=True):
         tag: The numbers that lead to it in protobuf; () for fields that never come in this form.
         merging: How patches treat it.
         rules: What is checked, in order.
+        is_dropped: Whether it is read and forgotten.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Field(msgspec.Struct, frozen=True):
     tag: tuple[int, ...] = ()
     merging: Merging = NO_MERGING
     rules: tuple[Rule, ...] = ()
+    is_dropped: bool = False
 
 
 # Reading.

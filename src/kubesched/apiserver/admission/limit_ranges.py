@@ -7,7 +7,7 @@ Differs:  of several bounds that are broken the first by resource name is report
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kubesched.api.field_errors import aggregate
@@ -17,26 +17,17 @@ from kubesched.apiserver.amounts import Amounts, is_shared, of_containers
 from kubesched.apiserver.plain import Plain
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
-_MILLI_MAX: Final = (2**63 - 1) // 1000
-
-
-def _is_bounded(request: AdmissionRequest) -> bool:
-    is_resize = request.resource.kind == "Pod" and request.subresource == "resize"
-    return (
-        is_resize
-        or request.is_for("Pod", CREATE)
-        or request.is_for("PersistentVolumeClaim", CREATE, UPDATE)
-    )
+_CLAIM: Final = "PersistentVolumeClaim"
 
 
 def _limits(request: AdmissionRequest, obj: Plain) -> Iterator[list[Plain]]:
     """Yield the limits of each range."""
-    if not _is_bounded(request):
-        return
-    if request.old is not None and request.old["metadata"].get("deletionTimestamp"):
-        return
-    for found in request.lookup.items("limitranges", obj["metadata"].get("namespace", "")):
-        yield found["spec"].get("limits") or []
+    is_resize = request.resource.kind == "Pod" and request.subresource == "resize"
+    is_bounded = request.is_for("Pod", CREATE) or request.is_for(_CLAIM, CREATE, UPDATE)
+    is_going = request.old is not None and request.old["metadata"].get("deletionTimestamp")
+    if (is_resize or is_bounded) and not is_going:
+        for found in request.lookup.items("limitranges", obj["metadata"].get("namespace", "")):
+            yield found["spec"].get("limits") or []
 
 
 def admit(request: AdmissionRequest, pod: Plain) -> Plain:
@@ -44,12 +35,12 @@ def admit(request: AdmissionRequest, pod: Plain) -> Plain:
     if request.resource.kind != "Pod":
         return pod
     for limits in _limits(request, pod):
-        containers = [one for one in limits if one.get("type") == "Container"]
         requests: Plain = {}
         maxima: Plain = {}
-        for one in containers:
-            requests |= one.get("defaultRequest") or {}
-            maxima |= one.get("default") or {}
+        for one in limits:
+            if one.get("type") == "Container":
+                requests |= one.get("defaultRequest") or {}
+                maxima |= one.get("default") or {}
         pod = _filled_in(pod, requests, maxima)
     return pod
 
@@ -61,15 +52,13 @@ def _filled_in(pod: Plain, requests: Plain, limits: Plain) -> Plain:
         filled = []
         for container in spec.get(field) or ():
             resources = {**container["resources"]}
-            for kind, amounts, noun in (
-                ("requests", requests, "request"),
-                ("limits", limits, "limit"),
-            ):
+            for kind, amounts in (("requests", requests), ("limits", limits)):
                 given = resources.get(kind) or {}
                 added = sorted(amounts.keys() - given.keys())
                 if added:
                     resources[kind] = {**given, **{name: amounts[name] for name in added}}
-                    notes.append(f"{', '.join(added)} {noun} for {word} {container['name']}")
+                    what = f"{', '.join(added)} {kind.removesuffix('s')}"
+                    notes.append(f"{what} for {word} {container['name']}")
             filled.append({**container, "resources": resources})
         if filled:
             spec[field] = filled
@@ -88,47 +77,26 @@ def check(request: AdmissionRequest, obj: Plain) -> None:
         StatusError: It is.
     """
     for limits in _limits(request, obj):
-        errors = [error for limit in limits for error in _errors(request, obj, limit)]
+        errors = [
+            error
+            for limit in limits
+            for used in _used(request.resource.kind, obj["spec"], limit.get("type", ""))
+            for error in _errors(limit, *used)
+        ]
         if errors:
             raise request.refusal(obj, aggregate(errors))
 
 
-def _errors(request: AdmissionRequest, obj: Plain, limit: Plain) -> Iterator[str]:
-    kind, spec = limit.get("type", ""), obj["spec"]
-    if request.resource.kind == "PersistentVolumeClaim":
-        if kind == "PersistentVolumeClaim":
-            wanted = _amounts(spec["resources"].get("requests"))
-            yield from _each(
-                limit, "min", lambda name, least: _below(kind, name, least, wanted, Amounts())
-            )
-            yield from _each(
-                limit, "max", lambda name, most: _request_above(kind, name, most, wanted)
-            )
-        return
-    if kind == "Pod":
-        yield from _pod_errors(kind, limit, _of_pod(spec, "requests"), _of_pod(spec, "limits"))
-    elif kind == "Container":
+def _used(kind: str, spec: Plain, bounded: str) -> Iterator[tuple[Amounts, Amounts]]:
+    """Yield requests and limits of everything in an object that a limit of some type bounds."""
+    if kind == bounded == _CLAIM:
+        yield _amounts(spec["resources"].get("requests")), Amounts()
+    elif kind == bounded == "Pod":
+        yield _of_pod(spec, "requests"), _of_pod(spec, "limits")
+    elif kind == "Pod" and bounded == "Container":
         for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
             resources = container["resources"]
-            requests, limits = (_amounts(resources.get(name)) for name in ("requests", "limits"))
-            yield from _pod_errors(kind, limit, requests, limits)
-
-
-def _pod_errors(kind: str, limit: Plain, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    given = (requests, limits)
-    yield from _each(limit, "min", lambda name, least: _below(kind, name, least, *given))
-    yield from _each(limit, "max", lambda name, most: _above(kind, name, most, *given))
-    yield from _each(
-        limit, "maxLimitRequestRatio", lambda name, most: _ratio_above(kind, name, most, *given)
-    )
-
-
-def _each(limit: Plain, name: str, error: Callable[[str, Amount], str]) -> Iterator[str]:
-    bounds: Mapping[str, str] = limit.get(name) or {}
-    for resource in sorted(bounds):
-        found = error(resource, parse_quantity(bounds[resource]))
-        if found:
-            yield found
+            yield _amounts(resources.get("requests")), _amounts(resources.get("limits"))
 
 
 def _amounts(quantities: Mapping[str, str] | None) -> Amounts:
@@ -145,44 +113,49 @@ def _of_pod(spec: Plain, kind: str) -> Amounts:
     return amounts
 
 
-def _below(kind: str, name: str, least: Amount, requests: Amounts, limits: Amounts) -> str:
-    begin = f"minimum {name} usage per {kind} is {least}"
-    if name not in requests:
-        return f"{begin}.  No request is specified"
-    if requests[name].compare(least) < 0:
-        return f"{begin}, but request is {requests[name]}"
-    if name in limits and limits[name].compare(least) < 0:
-        return f"{begin}, but limit is {limits[name]}"
+def _errors(limit: Plain, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    """Yield which bounds of a limit are broken."""
+    kind = limit["type"]
+    both = [("request", requests), ("limit", limits)]
+    for field, word, order in (
+        ("min", "minimum", both),
+        ("max", "maximum", both if kind == _CLAIM else both[::-1]),
+        ("maxLimitRequestRatio", "ratio", both),
+    ):
+        for name, text in sorted((limit.get(field) or {}).items()):
+            bound = parse_quantity(text)
+            if word == "ratio":
+                begin = f"{name} max limit to request ratio per {kind} is {bound}"
+                why = _ratio_error(bound, requests.get(name), limits.get(name))
+            else:
+                begin = f"{word} {name} usage per {kind} is {bound}"
+                used = [(what, amounts.get(name)) for what, amounts in order]
+                why = _bound_error(bound, -1 if field == "min" else 1, used)
+            if why:
+                yield begin + why
+
+
+def _bound_error(bound: Amount, sign: int, used: list[tuple[str, Amount | None]]) -> str:
+    """Return why amounts are on the wrong side of a bound, "" if they are not.
+
+    Args:
+        bound: The least or the most.
+        sign: Of what is wrong: -1 for less, 1 for more.
+        used: Request and limit; the first has to be given.
+    """
+    for index, (what, amount) in enumerate(used):
+        if amount is None and not index:
+            return f".  No {what} is specified"
+        if amount is not None and amount.compare(bound) == sign:
+            return f", but {what} is {amount}"
     return ""
 
 
-def _request_above(kind: str, name: str, most: Amount, requests: Amounts) -> str:
-    begin = f"maximum {name} usage per {kind} is {most}"
-    if name not in requests:
-        return f"{begin}.  No request is specified"
-    return f"{begin}, but request is {requests[name]}" if requests[name].compare(most) > 0 else ""
-
-
-def _above(kind: str, name: str, most: Amount, requests: Amounts, limits: Amounts) -> str:
-    begin = f"maximum {name} usage per {kind} is {most}"
-    if name not in limits:
-        return f"{begin}.  No limit is specified"
-    if limits[name].compare(most) > 0:
-        return f"{begin}, but limit is {limits[name]}"
-    if name in requests and requests[name].compare(most) > 0:
-        return f"{begin}, but request is {requests[name]}"
-    return ""
-
-
-def _ratio_above(kind: str, name: str, most: Amount, requests: Amounts, limits: Amounts) -> str:
-    begin = f"{name} max limit to request ratio per {kind} is {most}"
-    if name not in requests or not requests[name].sign:
-        return f"{begin}, but no request is specified or request is 0"
-    if name not in limits or not limits[name].sign:
-        return f"{begin}, but no limit is specified or limit is 0"
-    request, limit = requests[name], limits[name]
-    is_small = max(request.value(), limit.value()) <= _MILLI_MAX
-    ratio = (
-        limit.milli_value() / request.milli_value() if is_small else limit.value() / request.value()
-    )
-    return f"{begin}, but provided ratio is {ratio:f}" if ratio * 1000 > most.milli_value() else ""
+def _ratio_error(most: Amount, request: Amount | None, limit: Amount | None) -> str:
+    for what, amount in (("request", request), ("limit", limit)):
+        if amount is None or not amount.sign:
+            return f", but no {what} is specified or {what} is 0"
+    assert request is not None, "asked before"
+    assert limit is not None, "asked before"
+    ratio = limit.milli_value() / request.milli_value()
+    return f", but provided ratio is {ratio:f}" if ratio * 1000 > most.milli_value() else ""

@@ -10,11 +10,11 @@ Differs:  kinds whose fields are not known are only checked for their metadata.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kubesched.api.field_errors import FieldError
 from kubesched.apiserver.field_errors import FieldErrors, invalid_status
-from kubesched.apiserver.plain import Plain, get
+from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.validation import kinds, pod_updates, pods
@@ -35,10 +35,6 @@ _POD_UPDATES: Final[Mapping[str, UpdateCheck]] = {
 }
 # What an update does not look at.
 _SKIPPED: Final = {"Node": (), "PriorityClass": ("preemptionPolicy",)}
-_NOT_OF_STATIC_PODS: Final = {
-    "ephemeralcontainers": "static pods do not support ephemeral containers",
-    "resize": "static pods cannot be resized",
-}
 
 
 def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
@@ -59,7 +55,6 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
     _RULES.check(object_type, obj, errors, skipped=skipped)
     if resource.kind == "Pod":
         pods.check_new_pod(obj, errors)
-        pod_updates.check_annotations_of_pod(obj, None, errors)
         _check_creation(obj, errors)
     check = kinds.NEW_CHECKS.get(resource.kind)
     if check is not None:
@@ -121,16 +116,7 @@ def errors_of_update(
 def _check_pod_update(
     object_type: ObjectType, new: Plain, old: Plain, subresource: str, errors: FieldErrors
 ) -> None:
-    forbidden: Any = ""
-    if pods.MIRROR in (old["metadata"].get("annotations") or {}):
-        forbidden = _NOT_OF_STATIC_PODS.get(subresource)
-    elif subresource == "resize" and get(old, "spec", "os", "name") == "windows":
-        forbidden = "windows pods cannot be resized"
-    if forbidden:
-        errors.forbidden("", forbidden)
-        return
     if subresource != "status":
         _RULES.check(object_type, new, errors, skipped=("metadata", "status"))
         pods.check_new_pod(new, errors)
-    pod_updates.check_annotations_of_pod(new, old, errors)
     _POD_UPDATES[subresource](new, old, errors)

@@ -7,21 +7,18 @@ Differs:  of kinds that are not here, only the rules of the tables are checked. 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 
 from kubesched.api.field_errors import NOT_FOUND
-from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors
 from kubesched.api.meta import LabelSelector
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.apiserver.field_errors import FieldErrors
-from kubesched.apiserver.formats import network_family
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.validation.amounts import check_amount, check_overhead
@@ -37,13 +34,6 @@ UpdateCheck: TypeAlias = Callable[[Plain, Plain, FieldErrors], None]
 
 # Nodes.
 
-_FEATURE: Final = re.compile("^([A-Z][a-zA-Z0-9]*)(/[a-zA-Z0-9]+)*$")
-_FEATURE_RULE: Final = (
-    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' "
-    "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and "
-    "slashes"
-)
-_FEATURE_LENGTH_MAX: Final = 253
 _FIXED_NETWORK: Final = 'node updates may not change podCIDR except from "" to valid'
 
 
@@ -54,47 +44,15 @@ def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
     for kind in ("capacity", "allocatable"):
         for name, quantity in (status.get(kind) or {}).items():
             check_amount(name, quantity, f"status.{kind}.{name}", errors)
-    _check_features(status.get("declaredFeatures") or (), errors)
     for index, address in enumerate(status.get("addresses") or ()):
         if address in status["addresses"][:index]:
             errors.duplicate(f"status.addresses[{index}]", address)
-    networks = node["spec"].get("podCIDRs") or []
-    families = [network_family(one) for one in networks]
-    if len(networks) > 1 and 0 in families:
-        broken = families.index(0)
-        why = f"invalid CIDR[{broken}]: <nil> (invalid CIDR address: {networks[broken]})"
-        detail = f"invalid PodCIDRs. failed to check with dual stack with error:{why}"
-        errors.failed("spec.podCIDRs", detail)
-    if len(networks) > 1 and (len(networks) > 2 or not {4, 6} <= {*families}):
-        detail = "may specify no more than one CIDR for each IP family"
-        errors.invalid("spec.podCIDRs", networks, detail)
-
-
-def _check_features(features: Sequence[str], errors: FieldErrors) -> None:
-    path = "status.declaredFeatures"
-    for index, feature in enumerate(features):
-        begin = f"invalid feature name {go_quote(feature)}: "
-        if len(feature.encode()) > _FEATURE_LENGTH_MAX:
-            detail = f"{begin}must be no more than {_FEATURE_LENGTH_MAX} characters"
-            errors.invalid(f"{path}[{index}]", feature, detail)
-        elif _FEATURE.match(feature) is None:
-            errors.invalid(f"{path}[{index}]", feature, f"{begin}{_FEATURE_RULE}")
-        following = features[index + 1] if index + 1 < len(features) else None
-        if following == feature:
-            errors.duplicate(f"{path}[{index + 1}]", following)
-        elif following is not None and feature > following:
-            detail = "list must be sorted alphabetically"
-            errors.invalid(f"{path}[{index + 1}]", following, detail)
 
 
 def _check_node_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     networks, before = (one["spec"].get("podCIDRs") or [] for one in (new, old))
-    if before and len(networks) != len(before):
+    if before and networks != before:
         errors.forbidden("spec.podCIDRs", _FIXED_NETWORK)
-    elif before:
-        for one, other in zip(networks, before, strict=True):
-            if one != other:
-                errors.forbidden("spec.podCIDRs", _FIXED_NETWORK)
     provider = old["spec"].get("providerID", "")
     if provider and new["spec"].get("providerID", "") != provider:
         detail = 'node updates may not change providerID except from "" to valid'
@@ -155,17 +113,6 @@ def _check_namespace_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
         check_finalizer(name, f"{path}.finalizers", errors)
 
 
-def _check_namespace_status(new: Plain, _old: Plain, errors: FieldErrors) -> None:
-    is_ending = bool(new["metadata"].get("deletionTimestamp"))
-    phase = get(new, "status", "phase") or ""
-    if is_ending and phase != "Terminating":
-        detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
-        errors.invalid("status.Phase", phase, detail)
-    elif not is_ending and phase != "Active":
-        detail = "may only be 'Active' if `deletionTimestamp` is empty"
-        errors.invalid("status.Phase", phase, detail)
-
-
 # Claims, volumes and classes.
 
 _IMMUTABLE_SPEC: Final = (
@@ -181,20 +128,6 @@ def _check_claim_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
         errors.required(f"{path}.resources[storage]")
     elif parse_quantity(storage).sign <= 0:
         errors.invalid(f"{path}.resources[storage]", storage, POSITIVE)
-    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    for field, one in (("dataSource", source), ("dataSourceRef", reference)):
-        if one is None or one.get("apiGroup"):
-            continue
-        if one["kind"] != "PersistentVolumeClaim":
-            detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-            errors.invalid(f"{path}.{field}", one["kind"], detail)
-    if source is None or reference is None:
-        return
-    if reference.get("namespace"):
-        detail = "may not be specified when dataSourceRef.namespace is specified"
-        errors.invalid(path, {}, detail)
-    elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
-        errors.invalid(path, {}, "must match dataSourceRef")
 
 
 def _check_access_modes(spec: Plain, path: str, errors: FieldErrors) -> None:
@@ -286,43 +219,32 @@ def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
 
 # Claims on devices, and slices of them.
 
-_ONE_REQUEST: Final = "exactly one of `exactly` or `firstAvailable` is required"
-_NODE_FIELDS: Final = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
-
 
 def _check_device_request(request: Plain, path: str, errors: FieldErrors) -> None:
-    given = [name for name in ("exactly", "firstAvailable") if request.get(name)]
-    if not given:
-        errors.required(path, _ONE_REQUEST)
-    elif len(given) > 1:
-        for name in given:
-            errors.drop_below(f"{path}.{name}")
-        errors.invalid(path, None, f"{_ONE_REQUEST}, but multiple fields are set")
-
-
-def _check_device_constraint(constraint: Plain, path: str, errors: FieldErrors) -> None:
-    name = constraint.get("matchAttribute")
-    if name is None:
-        return
-    domain, slash, rest = name.partition("/")
-    if not slash:
-        detail = "a fully qualified name must be a domain and a name separated by a slash"
-        errors.invalid(f"{path}.matchAttribute", name, detail)
-    elif not domain or not rest:
-        what = "name" if domain else "domain"
-        errors.invalid(f"{path}.matchAttribute", "", f"the {what} must not be empty")
+    given = _check_one_of(request, ("exactly", "firstAvailable"), path, errors)
+    for name in given if len(given) > 1 else ():
+        errors.drop_below(f"{path}.{name}")
 
 
 def _check_slice(spec: Plain, path: str, errors: FieldErrors) -> None:
-    given = [name for name in _NODE_FIELDS if spec.get(name)]
-    words = ", ".join(f"`{name}`" for name in _NODE_FIELDS)
-    if not given:
-        errors.required(path, f"exactly one of {words} is required")
-    elif len(given) > 1:
-        errors.invalid(path, None, f"exactly one of {words} is required, but multiple are set")
+    names = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
+    _check_one_of(spec, names, path, errors)
     for name in ("allNodes", "perDeviceNodeSelection"):
         if spec.get(name) is False:
             errors.invalid(f"{path}.{name}", False, "must be either unset or set to true")
+
+
+def _check_one_of(
+    value: Plain, names: Sequence[str], path: str, errors: FieldErrors
+) -> Sequence[str]:
+    """Add that none of some fields is given, or more than one; return those that are."""
+    given = [name for name in names if value.get(name)]
+    rule = f"exactly one of {', '.join(names)} is required"
+    if not given:
+        errors.required(path, rule)
+    elif len(given) > 1:
+        errors.invalid(path, None, rule)
+    return given
 
 
 # Workloads: their selector takes the pods of their template.
@@ -345,17 +267,6 @@ def _check_workload(spec: Plain, path: str, errors: FieldErrors) -> None:
     if template_spec.get("restartPolicy") != "Always":
         policy = template_spec.get("restartPolicy", "")
         errors.not_supported(f"{at}.restartPolicy", policy, ("Always",))
-    if template_spec.get("activeDeadlineSeconds") is not None:
-        detail = "activeDeadlineSeconds in ReplicaSet is not Supported"
-        errors.forbidden(f"{at}.activeDeadlineSeconds", detail)
-    strategy = spec.get("updateStrategy") or {}
-    if strategy.get("type") not in (None, "OnDelete", "RollingUpdate"):
-        detail = "must be 'RollingUpdate' or 'OnDelete'"
-        errors.invalid(f"{path}.updateStrategy", strategy, detail)
-    deadline = spec.get("progressDeadlineSeconds")
-    if deadline is not None and 0 <= deadline <= spec.get("minReadySeconds", 0):
-        field = f"{path}.progressDeadlineSeconds"
-        errors.invalid(field, deadline, "must be greater than minReadySeconds")
 
 
 def _matches(selector: Plain, labels: Mapping[str, str]) -> bool:
@@ -388,9 +299,6 @@ def _check_job(spec: Plain, path: str, errors: FieldErrors) -> None:
     if policy not in ("OnFailure", "Never"):
         at = f"{path}.template.spec.restartPolicy"
         errors.not_supported(at, policy, ("OnFailure", "Never"))
-    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
-        detail = "when completion mode is Indexed"
-        errors.required(f"{path}.completions", detail)
 
 
 _SET_FIELDS: Final = (
@@ -416,57 +324,13 @@ def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
 # Events, services and custom resources.
 
 
-def _check_event(event: Plain, errors: FieldErrors) -> None:
-    """Add what is wrong with a new event, of either group."""
-    is_newer = event["apiVersion"] != "v1"
-    about: Plain = event.get("regarding" if is_newer else "involvedObject") or {}
-    other, own = about.get("namespace", ""), event["metadata"].get("namespace", "")
-    has_time = bool(event.get("eventTime"))
-    allowed = ("default", "kube-system") if has_time else ("", "default")
-    if own not in allowed if not other else (own != other and not has_time):
-        errors.invalid("involvedObject.namespace", other, "does not match event.namespace")
-    if has_time:
-        _check_reporter(event, "reportingController" if is_newer else "reportingComponent", errors)
-    elif is_newer:
-        errors.required("eventTime")
-    if is_newer and event.get("type") not in ("Normal", "Warning"):
-        errors.invalid("type", "", f"has invalid value: {event.get('type', '')}")
-    series = event.get("series")
-    if is_newer and series is not None and series["count"] < 2:
-        errors.invalid("series.count", "", "should be at least 2")
-    olds = ("deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedCount")
-    for name, shown in zip(olds, ("firstTimestamp", "lastTimestamp", "count"), strict=True):
-        if event.get(name):
-            errors.invalid(shown, "", "needs to be unset")
-
-
-def _check_reporter(event: Plain, reporter: str, errors: FieldErrors) -> None:
-    for name, length_max in (
-        (reporter, 0),
-        ("reportingInstance", 128),
-        ("action", 128),
-        ("reason", 128),
-    ):
-        text = event.get(name, "")
-        if not text:
-            errors.required(name)
-        if length_max and len(text.encode()) > length_max:
-            errors.invalid(name, "", f"can have at most {length_max} characters")
-    errors.each(reporter, event.get(reporter, ""), label_key_errors(event.get(reporter, "")))
-    note: str = event.get("note") or event.get("message") or ""
-    if len(note.encode()) > 1024:
-        errors.invalid("message", "", "can have at most 1024 characters")
-
-
 _OF_EVENTS: Final = {
     "regarding": "involvedObject",
     "note": "message",
-    "deprecatedSource": "source",
-    "deprecatedCount": "count",
     **{name: name for name in ("reason", "type", "eventTime", "action", "related")},
     **{name: name for name in ("reportingController", "reportingInstance")},
 }
-"""Fields of events that stay, and upstream's names for them in messages."""
+"""Fields of newer events that stay, and upstream's names for them."""
 
 
 def _check_event_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
@@ -478,6 +342,30 @@ def _check_service(spec: Plain, path: str, errors: FieldErrors) -> None:
     is_bare = spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None"
     if not spec.get("ports") and not is_bare:
         errors.required(f"{path}.ports")
+
+
+def _check_event(event: Plain, errors: FieldErrors) -> None:
+    """Add what is wrong with a new event, of either group."""
+    is_newer = event["apiVersion"] != "v1"
+    about: Plain = event.get("regarding" if is_newer else "involvedObject") or {}
+    other, own = about.get("namespace", ""), event["metadata"].get("namespace", "")
+    has_time = bool(event.get("eventTime"))
+    allowed = ("default", "kube-system") if has_time else ("", "default")
+    if own not in allowed if not other else (own != other and not has_time):
+        errors.invalid("involvedObject.namespace", other, "does not match event.namespace")
+    if is_newer and not has_time:
+        errors.required("eventTime")
+    if is_newer and event.get("type") not in ("Normal", "Warning"):
+        errors.invalid("type", event.get("type", ""), "must be Normal or Warning")
+    if not has_time:
+        return
+    reporter = "reportingController" if is_newer else "reportingComponent"
+    for name in (reporter, "reportingInstance", "action", "reason"):
+        if not event.get(name):
+            errors.required(name)
+    errors.each(reporter, event.get(reporter, ""), label_key_errors(event.get(reporter, "")))
+    if len(str(event.get("note") or event.get("message") or "").encode()) > 1024:
+        errors.invalid("message", "", "can have at most 1024 characters")
 
 
 def _check_definition(definition: Plain, errors: FieldErrors) -> None:
@@ -521,7 +409,6 @@ CHECKS: Final[Mapping[str, Check]] = {
     "meta_v1/Condition": check_condition,
     "node_v1/RuntimeClass": _check_runtime_class,
     "policy_v1/PodDisruptionBudgetSpec": _check_budget,
-    "resource_v1/DeviceConstraint": _check_device_constraint,
     "resource_v1/ResourceSliceSpec": _check_slice,
 }
 """What is wrong with an object of a type, wherever it stands."""
@@ -543,7 +430,6 @@ NEW_CHECKS: Final[Mapping[str, Callable[[Plain, FieldErrors], None]]] = {
 UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
     ("ConfigMap", ""): _check_fixed,
     ("Event", ""): _check_event_update,
-    ("Namespace", "status"): _check_namespace_status,
     ("Node", ""): _check_node_update,
     ("Node", "status"): _check_node_update,
     ("PersistentVolume", ""): _check_volume_update,

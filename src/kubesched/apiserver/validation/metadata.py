@@ -25,8 +25,6 @@ from kubesched.apiserver.plain import Plain
 
 _STANDARD_FINALIZERS: Final = ("foregroundDeletion", "kubernetes", "orphan")
 _NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
-_MANAGER_LENGTH_MAX: Final = 128
-_SUBRESOURCE_LENGTH_MAX: Final = 256
 _ANNOTATIONS_SIZE_MAX: Final = 256 * 1024
 _REASON_FORM: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _REASON: Final = re.compile(_REASON_FORM)
@@ -88,7 +86,6 @@ def _check_parts(metadata: Plain, errors: FieldErrors) -> None:
     check_labels(metadata.get("labels"), "metadata.labels", errors)
     check_annotations(metadata.get("annotations"), "metadata.annotations", errors)
     _check_owners(metadata.get("ownerReferences") or (), errors)
-    _check_managed_fields(metadata.get("managedFields") or (), errors)
 
 
 def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:
@@ -138,20 +135,6 @@ def check_finalizer(name: str, path: str, errors: FieldErrors) -> None:
 def _check_standard_name(name: str, path: str, errors: FieldErrors) -> None:
     if "/" not in name and name not in _STANDARD_FINALIZERS:
         errors.invalid(path, name, _NOT_STANDARD)
-
-
-def _check_managed_fields(entries: Sequence[Plain], errors: FieldErrors) -> None:
-    for index, entry in enumerate(entries):
-        path = f"metadata.managedFields[{index}]"
-        operation, fields_type = entry.get("operation", ""), entry.get("fieldsType", "")
-        if operation not in ("Apply", "Update"):
-            errors.invalid(f"{path}.operation", operation, "must be `Apply` or `Update`")
-        if fields_type not in ("", "FieldsV1"):
-            errors.invalid(f"{path}.fieldsType", fields_type, "must be `FieldsV1`")
-        if len(entry.get("manager", "").encode()) > _MANAGER_LENGTH_MAX:
-            errors.too_long(f"{path}.manager", _MANAGER_LENGTH_MAX)
-        if len(entry.get("subresource", "").encode()) > _SUBRESOURCE_LENGTH_MAX:
-            errors.too_long(f"{path}.subresource", _SUBRESOURCE_LENGTH_MAX)
 
 
 def check_metadata_update(new: Plain, old: Plain, errors: FieldErrors) -> None:

@@ -8,20 +8,18 @@ Differs:  messages about forbidden changes do not show the change. Of what a sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors
-from kubesched.api.requirements import parse_int64
 from kubesched.apiserver.amounts import qos_class
 from kubesched.apiserver.field_errors import FieldErrors
-from kubesched.apiserver.formats import address, between, dns_label, dns_subdomain, parsed_address
+from kubesched.apiserver.formats import address, between, dns_subdomain, parsed_address
 from kubesched.apiserver.plain import Plain, get, without
 from kubesched.apiserver.schema import ObjectType, type_of
-from kubesched.apiserver.validation.pods import MIRROR, check_toleration
+from kubesched.apiserver.validation.pods import check_toleration
 
-_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _SECONDS_MAX: Final = 2**31 - 1
 _UPDATABLE: Final = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
@@ -38,25 +36,6 @@ def _spec_type() -> ObjectType:
     found = type_of("", "v1", "PodSpec")
     assert found is not None, "the fields of pods are known"
     return found
-
-
-def check_annotations_of_pod(new: Plain, old: Plain | None, errors: FieldErrors) -> None:
-    """Add what is wrong with the annotations of a pod that have a meaning, and their change."""
-    after = new["metadata"].get("annotations") or {}
-    field = f"metadata.annotations[{MIRROR}]"
-    if old is not None:
-        before = old["metadata"].get("annotations") or {}
-        if MIRROR in before and after.get(MIRROR) != before[MIRROR]:
-            errors.forbidden(field, "may not remove or update mirror pod annotation")
-        if MIRROR in after and MIRROR not in before:
-            errors.forbidden(field, "may not add mirror pod annotation")
-    cost = after.get(_DELETION_COST)
-    if cost is not None:
-        number = parse_int64(cost)
-        # Only one way to write each number is allowed.
-        if number is None or not -(2**31) <= number < 2**31 or cost != str(number):
-            detail = "must be a 32bit integer"
-            errors.invalid(f"metadata.annotations[{_DELETION_COST}]", cost, detail)
 
 
 def check_pod_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
@@ -210,7 +189,6 @@ def check_resize(new: Plain, old: Plain, errors: FieldErrors) -> None:
                 if (container["resources"].get(name) or {}).keys() - (after.get(name) or {}).keys():
                     field = f"spec.{kind}[{index}].resources.{name}"
                     errors.forbidden(field, f"resource {name} cannot be removed")
-    _check_container_changes(new["spec"], old["spec"], errors)
     if not errors:
         munged = _with_old(new["spec"], old["spec"], *_LISTS, "resources")
         if not _spec_type().is_equal(munged, old["spec"]):
@@ -264,25 +242,6 @@ def _check_order(new: Plain, old: Plain, errors: FieldErrors) -> None:
                 errors.forbidden(f"spec.{kind}[{index}].name", detail)
 
 
-def _check_container_changes(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    for kind in _LISTS:
-        pairs = zip(new.get(kind) or (), old.get(kind) or (), strict=True)
-        for index, (container, before) in enumerate(pairs):
-            is_sidecar = kind == "initContainers" and container.get("restartPolicy") == "Always"
-            is_same = _munged(container) == _munged(before)
-            if kind == "containers" and not is_same:
-                errors.forbidden("spec", _ONLY_RESIZED)
-            elif is_sidecar and not is_same:
-                detail = "only cpu and memory resources for init or sidecar containers are mutable"
-                errors.forbidden(f"spec.initContainers[{index}]", detail)
-            elif kind == "initContainers" and not is_sidecar and container != before:
-                errors.forbidden("spec", "resources for non-sidecar init containers are immutable")
-
-
-def _munged(container: Plain) -> Plain:
-    return {**container, "resources": _without_resized(container["resources"])}
-
-
 # Statuses.
 
 _SYSTEM_CONDITIONS: Final = ("Initialized", "PodScheduled", "Ready")
@@ -308,46 +267,13 @@ def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     if status.get("observedGeneration", 0) < 0:
         errors.invalid("status.observedGeneration", status["observedGeneration"], _NOT_NEGATIVE)
     errors.changed("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
-    _check_restarts(status, before, old["spec"], errors)
     _check_claims(status.get("resourceClaimStatuses") or (), new["spec"], errors)
-    if status.get("extendedResourceClaimStatus") is not None:
-        _check_extended_claim(status["extendedResourceClaimStatus"], new["spec"], errors)
     _check_addresses(status, "podIPs", errors)
     if status.get("hostIPs"):
         first = status["hostIPs"][0].get("ip", "")
         if status.get("hostIP", "") != first:
             errors.invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`")
         _check_addresses(status, "hostIPs", errors)
-
-
-def _check_restarts(status: Plain, before: Plain, spec: Plain, errors: FieldErrors) -> None:
-    """Add containers that run again although they had ended for good."""
-    for name, kind in (
-        ("containerStatuses", "containers"),
-        ("initContainerStatuses", "initContainers"),
-        ("ephemeralContainerStatuses", ""),
-    ):
-        containers = {one["name"]: one for one in spec.get(kind) or ()} if kind else {}
-        after = {one["name"]: one for one in status.get(name) or ()}
-        for index, old in enumerate(before.get(name) or ()):
-            ended = get(old, "state", "terminated")
-            new = after.get(old["name"])
-            if ended is None or new is None or get(new, "state", "terminated") is not None:
-                continue
-            container = containers.get(old["name"])
-            if container is None or not _may_restart(container, spec, ended["exitCode"]):
-                detail = "may not be transitioned to non-terminated state"
-                errors.forbidden(f"status.{name}[{index}].state", detail)
-
-
-def _may_restart(container: Plain, spec: Plain, exit_code: int) -> bool:
-    for rule in container.get("restartPolicyRules") or ():
-        codes = rule.get("exitCodes") or {}
-        is_listed = exit_code in (codes.get("values") or ())
-        if is_listed == (codes.get("operator") == "In") and rule.get("action") == "Restart":
-            return True
-    policy = container.get("restartPolicy") or spec.get("restartPolicy")
-    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
 def _check_claims(statuses: Sequence[Plain], spec: Plain, errors: FieldErrors) -> None:
@@ -362,46 +288,6 @@ def _check_claims(statuses: Sequence[Plain], spec: Plain, errors: FieldErrors) -
         claim = status.get("resourceClaimName")
         if claim is not None:
             errors.each(f"{path}.resourceClaimName", claim, dns_subdomain(claim))
-
-
-_NO_CONTAINER: Final = (
-    "must match the name of an entry in spec.initContainers.name or spec.containers.name"
-)
-_NO_RESOURCE: Final = (
-    "must match the extended resource name of an entry in spec.initContainers.resources.requests "
-    "or spec.containers.resources.requests"
-)
-
-
-def _check_extended_claim(status: Plain, spec: Plain, errors: FieldErrors) -> None:
-    """Add what is wrong with the claim that was made for a pod's extended resources."""
-    path, mappings = "status.extendedResourceClaimStatus", status.get("requestMappings") or ()
-    if not mappings:
-        errors.required(f"{path}.requestMappings", "at least one request mapping is required")
-    containers: Mapping[str, Plain] = {
-        one["name"]: one["resources"].get("requests") or {}
-        for kind in _LISTS
-        for one in spec.get(kind) or ()
-    }
-    names = ("containerName", "resourceName", "requestName")
-    seen: list[list[str]] = []
-    for index, mapping in enumerate(mappings):
-        at = f"{path}.requestMappings[{index}]"
-        container, resource, request = key = [mapping.get(name, "") for name in names]
-        if container not in containers:
-            errors.invalid(f"{at}.containerName", container, _NO_CONTAINER)
-        elif resource not in containers[container]:
-            errors.invalid(f"{at}.resourceName", resource, _NO_RESOURCE)
-        errors.each(f"{path}.requestName", request, dns_label(request))
-        if key in seen:
-            for name, value in zip(names, key, strict=True):
-                errors.duplicate(f"{at}.{name}", value)
-        seen.append(key)
-    name = status.get("resourceClaimName", "")
-    if name:
-        errors.each(f"{path}.resourceClaimName", name, dns_subdomain(name))
-    else:
-        errors.required(f"{path}.resourceClaimName")
 
 
 def _check_addresses(status: Plain, name: str, errors: FieldErrors) -> None:

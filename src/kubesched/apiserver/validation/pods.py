@@ -1,37 +1,26 @@
 """Pods and their templates: what the tables' rules cannot say of them.
 
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodSpec and around, v1.36)
-Differs:  of Windows' options, security annotations and volumes that clusters no longer have, only
-          the rules of the tables are checked.
+Differs:  of what only a kubelet reads (resolvers, kernel settings, mirror pods, options of
+          volumes), only the rules of the tables are checked.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors, label_value_errors
-from kubesched.api.quantity import parse_quantity
 from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import (
     dns_label,
     dns_subdomain,
-    form_error,
-    http_header_name,
     relative_path,
-    too_long,
 )
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.validation.amounts import check_overhead, check_resources
-from kubesched.apiserver.validation.containers import (
-    FILE_FIELDS,
-    check_containers,
-    check_field_reference,
-    check_resource_reference,
-    claims_of,
-)
+from kubesched.apiserver.validation.containers import check_containers, claims_of
 from kubesched.apiserver.validation.metadata import (
     check_annotations,
     check_labels,
@@ -40,7 +29,6 @@ from kubesched.apiserver.validation.metadata import (
 )
 from kubesched.apiserver.validation.rules import Check, Union
 
-MIRROR: Final = "kubernetes.io/config.mirror"
 VOLUME_SOURCES: Final = (
     *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret"),
     *("nfs", "iscsi", "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs"),
@@ -62,7 +50,6 @@ def check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
     if spec.get("overhead"):
         check_overhead(spec["overhead"], f"{path}.overhead", errors)
     _check_host(spec, path, errors)
-    _check_dns(spec, path, errors)
     _check_gates(spec.get("schedulingGates") or (), f"{path}.schedulingGates", errors)
     _check_spreading(spec, f"{path}.topologySpreadConstraints", errors)
     os = spec.get("os")
@@ -86,7 +73,6 @@ def _check_host(spec: Plain, path: str, errors: FieldErrors) -> None:
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         field = f"{path}.securityContext.shareProcessNamespace"
         errors.invalid(field, True, "ShareProcessNamespace and HostPID cannot both be enabled")
-    _check_sysctls(spec, f"{path}.securityContext.sysctls", errors)
     override, field = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
     if override is not None:
         for other in ("setHostnameAsFQDN", "hostNetwork"):
@@ -106,78 +92,6 @@ def _check_host_network(spec: Plain, path: str, errors: FieldErrors) -> None:
                 field = f"{path}.containers[{index}].ports[{number}].hostPort"
                 detail = "must match `containerPort` when `hostNetwork` is true"
                 errors.invalid(field, host_port, detail)
-
-
-_SEGMENT: Final = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_SYSCTL_FORM: Final = rf"({_SEGMENT}[\./])*{_SEGMENT}"
-_SYSCTL: Final = re.compile(_SYSCTL_FORM)
-_IPC_SYSCTLS: Final = ("fs.mqueue.", "kernel.msg", "kernel.sem", "kernel.shm")
-
-
-def _check_sysctls(spec: Plain, path: str, errors: FieldErrors) -> None:
-    names: list[str] = []
-    for index, sysctl in enumerate((spec.get("securityContext") or {}).get("sysctls") or ()):
-        field, name = f"{path}[{index}].name", sysctl["name"]
-        if not name:
-            errors.required(field)
-        elif len(name) > 253 or _SYSCTL.fullmatch(name) is None:
-            detail = f"must have at most 253 characters and match regex ^{_SYSCTL_FORM}$"
-            errors.invalid(field, name, detail)
-        elif name in names:
-            errors.duplicate(field, name)
-        names.append(name)
-        dotted = name.replace("/", ".")
-        if spec.get("hostNetwork") and dotted.startswith("net."):
-            errors.invalid(field, name, "may not be specified when 'hostNetwork' is true")
-        elif spec.get("hostIPC") and dotted.startswith(_IPC_SYSCTLS):
-            errors.invalid(field, name, "may not be specified when 'hostIPC' is true")
-
-
-_SEARCH_LABEL: Final = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_SEARCH_FORM: Final = rf"{_SEARCH_LABEL}(\.{_SEARCH_LABEL})*"
-_SEARCH: Final = re.compile(_SEARCH_FORM)
-_SEARCH_RULE: Final = form_error(
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', "
-    "'-' or '.', and must start and end with an alphanumeric character",
-    _SEARCH_FORM,
-    "example.com",
-)
-
-
-def _check_dns(spec: Plain, path: str, errors: FieldErrors) -> None:
-    config, path = spec.get("dnsConfig"), f"{path}.dnsConfig"
-    if spec.get("dnsPolicy") == "None" and config is None:
-        errors.required(path, "must provide `dnsConfig` when `dnsPolicy` is None")
-    if config is not None:
-        if spec.get("dnsPolicy") == "None" and not config.get("nameservers"):
-            detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            errors.required(f"{path}.nameservers", detail)
-        _check_dns_config(config, path, errors)
-
-
-def _check_dns_config(config: Plain, path: str, errors: FieldErrors) -> None:
-    servers, searches = config.get("nameservers") or [], config.get("searches") or []
-    for name, values, most, words in (
-        ("nameservers", servers, 3, "nameservers"),
-        ("searches", searches, 32, "search paths"),
-    ):
-        if len(values) > most:
-            errors.invalid(f"{path}.{name}", values, f"must not have more than {most} {words}")
-    if len(" ".join(searches).encode()) > 2048:
-        detail = "must not have more than 2048 characters (including spaces) in the search list"
-        errors.invalid(f"{path}.searches", searches, detail)
-    for index, search in enumerate(searches):
-        name = str(search).removesuffix(".")
-        if search != ".":
-            errors.each(f"{path}.searches[{index}]", name, _search_domain(name))
-    for index, option in enumerate(config.get("options") or ()):
-        if not option.get("name"):
-            errors.required(f"{path}.options[{index}]", "must not be empty")
-
-
-def _search_domain(name: str) -> list[str]:
-    rules = [too_long(253)] if len(name.encode()) > 253 else []
-    return rules if _SEARCH.fullmatch(name) else [*rules, _SEARCH_RULE]
 
 
 def _check_gates(gates: Sequence[Plain], path: str, errors: FieldErrors) -> None:
@@ -335,32 +249,6 @@ def _check_label_keys(owner: Plain, path: str, errors: FieldErrors) -> None:
             errors.invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
 
 
-def _check_volume(volume: Plain, path: str, errors: FieldErrors) -> None:
-    limit = (volume.get("emptyDir") or {}).get("sizeLimit")
-    if limit is not None and parse_quantity(limit).sign < 0:
-        detail = "SizeLimit field must be a valid resource quantity"
-        errors.forbidden(f"{path}.emptyDir.sizeLimit", detail)
-
-
-def _check_file(file: Plain, path: str, errors: FieldErrors) -> None:
-    field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
-    if field is not None:
-        check_field_reference(field, FILE_FIELDS, f"{path}.fieldRef", errors)
-    elif resource is None:
-        errors.required(path, "one of fieldRef and resourceFieldRef is required")
-    elif not resource.get("containerName"):
-        errors.required(f"{path}.resourceFieldRef.containerName")
-    else:
-        check_resource_reference(resource, f"{path}.resourceFieldRef", errors)
-
-
-def _check_token(token: Plain, path: str, errors: FieldErrors) -> None:
-    seconds = token.get("expirationSeconds", 0)
-    if seconds < 600:
-        detail = "may not specify a duration less than 10 minutes"
-        errors.invalid(f"{path}.expirationSeconds", seconds, detail)
-
-
 def _check_claim(claim: Plain, path: str, errors: FieldErrors) -> None:
     names = ("resourceClaimName", "resourceClaimTemplateName")
     given = [name for name in names if claim.get(name) is not None]
@@ -374,9 +262,9 @@ def _check_claim(claim: Plain, path: str, errors: FieldErrors) -> None:
         errors.invalid(path, claim, detail)
 
 
-def _check_headers(request: Plain, path: str, errors: FieldErrors) -> None:
-    for header in request.get("httpHeaders") or ():
-        errors.each(f"{path}.httpHeaders", header["name"], http_header_name(header["name"]))
+def _check_dns_option(option: Plain, path: str, errors: FieldErrors) -> None:
+    if not option.get("name"):
+        errors.required(path, "must not be empty")
 
 
 def _check_seccomp(profile: Plain, path: str, errors: FieldErrors) -> None:
@@ -416,11 +304,7 @@ def _check_template(template: Plain, path: str, errors: FieldErrors) -> None:
 
 def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
     """Add what is wrong with a pod besides its specification."""
-    annotations, spec = pod["metadata"].get("annotations") or {}, pod["spec"]
-    if MIRROR in annotations and not spec.get("nodeName"):
-        field = f"metadata.annotations[{MIRROR}]"
-        detail = "must set spec.nodeName if mirror pod annotation is set"
-        errors.invalid(field, annotations[MIRROR], detail)
+    spec = pod["spec"]
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             image = container.get("image", "")
@@ -436,18 +320,15 @@ def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
 
 CHECKS: Final[Mapping[str, Check]] = {
     "core_v1/AppArmorProfile": _check_app_armor,
-    "core_v1/DownwardAPIVolumeFile": _check_file,
-    "core_v1/HTTPGetAction": _check_headers,
     "core_v1/NodeSelector": check_node_selector,
     "core_v1/PodAffinityTerm": _check_affinity_term,
+    "core_v1/PodDNSConfigOption": _check_dns_option,
     "core_v1/PodResourceClaim": _check_claim,
     "core_v1/PodTemplateSpec": _check_template,
     "core_v1/PreferredSchedulingTerm": _check_preferred_term,
     "core_v1/SeccompProfile": _check_seccomp,
-    "core_v1/ServiceAccountTokenProjection": _check_token,
     "core_v1/Toleration": check_toleration,
     "core_v1/TopologySpreadConstraint": _check_constraint,
-    "core_v1/Volume": _check_volume,
     "core_v1/WeightedPodAffinityTerm": _check_weight,
     "meta_v1/LabelSelector": check_selector,
 }

@@ -53,7 +53,8 @@ def explain(
 ) -> None:
     """Explain why POD is placed on a node, or on none.
 
-    POD is a name, or namespace/name. All nodes are evaluated, regardless of
+    POD is NAME, NAMESPACE/NAME, pod/NAME, or a workload such as deploy/NAME, of which a pending pod
+    is taken. All nodes are evaluated, regardless of
     percentageOfNodesToScore, and nothing is executed: no pod is evicted. A pod that is on a node
     already is scheduled again, in the cluster without it.
 
@@ -79,9 +80,7 @@ def explain(
     from kubesched.cli.files import check_inputs
 
     check_inputs([*source.files, options.config])
-    if namespace and "/" not in pod:
-        pod = f"{namespace}/{pod}"
-    report = ask(options, pod, source, all_filters=all_filters, nodes=nodes)
+    report = ask(options, pod, source, namespace, all_filters=all_filters, nodes=nodes)
     if output is not OutputFormat.TABLE:
         shown = report.narrowed(frozenset(nodes)) if nodes else report
         write_document("PodExplanation", shown, output)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from kubesched.answers.explaining import explain_pod
 from kubesched.api.core import Node, Pod
 from kubesched.cli.cluster_input import read_cluster
 from kubesched.cli.cluster_options import ClusterSource
@@ -20,20 +21,12 @@ from kubesched.cli.loading import (
     pending_again,
     with_scheduler_name,
 )
-from kubesched.cli.near_names import NEAR_MAX, near_names
+from kubesched.cli.near_names import near_names
 from kubesched.cli.options import SchedulerOptions
+from kubesched.cli.pod_names import find_pod
 from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
-from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import PodExplanation
-from kubesched.explain.unknown import (
-    always_needed,
-    needed_kinds,
-    rejecting_plugins,
-    with_unknown,
-)
 from kubesched.scheduler.sampling import feasible_nodes_to_find
-from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -42,6 +35,7 @@ def ask(
     options: SchedulerOptions,
     pod_name: str,
     source: ClusterSource,
+    namespace: str = "",
     *,
     all_filters: bool = False,
     nodes: Sequence[str] = (),
@@ -50,8 +44,9 @@ def ask(
 
     Args:
         options: Which scheduler.
-        pod_name: `[namespace/]name`.
+        pod_name: As `find_pod` takes it.
         source: The cluster.
+        namespace: The namespace of names without one; "" for that of the live context, or any.
         all_filters: Run every filter for every node.
         nodes: Node names that must exist.
 
@@ -61,9 +56,10 @@ def ask(
         PluginError: A plugin raised.
     """
     scheduler = load_scheduler(options)
-    objects, warnings, complete, _, namespace = read_cluster(source, scheduler.feature_gates)
+    objects, warnings, complete, _, context = read_cluster(source, scheduler.feature_gates)
     write_warnings(warnings)
-    found = find_pod(pod_name, [item for item in objects if isinstance(item, Pod)], namespace)
+    pods = [item for item in objects if isinstance(item, Pod)]
+    found, chosen = find_pod(pod_name, pods, namespace or context, only=bool(namespace))
     _check_nodes(nodes, [item.metadata.name for item in objects if isinstance(item, Node)])
     pod = with_scheduler_name(pending_again(found), options.profile)
     _check_scheduler(pod, scheduler.configuration)
@@ -71,75 +67,10 @@ def ask(
     cluster = new_cluster(looked_at, options, remembers=False)
     cluster.load(pod if item is found else item for item in objects)
     cluster.declare_complete(complete)
-    report = _asked(cluster, cluster.pending[PodInfo(pod).uid], all_filters)
+    report = explain_pod(cluster, cluster.pending[PodInfo(pod).uid], all_filters=all_filters)
     cluster.check_plugins()
-    notes = [*_notes(found), *_sampling_notes(report, scheduler.configuration)]
+    notes = [*chosen, *_notes(found), *_sampling_notes(report, scheduler.configuration)]
     return msgspec.structs.replace(report, bound_to=found.spec.node_name, notes=tuple(notes))
-
-
-def _asked(cluster: Cluster, info: PodInfo, all_filters: bool) -> PodExplanation:
-    profile = cluster.profile_of(info)
-    assert profile is not None, "checked before"
-    snapshot = cluster.snapshot()
-    needed = needed_kinds(profile, info, snapshot)
-    held = cluster.pre_enqueue(info)
-    if not held.is_success:
-        report = explain_gate(profile, info, held, len(snapshot.nodes))
-        return with_unknown(report, {held.plugin}, needed, always_needed(info, snapshot))
-    trace = Trace(all_filters=all_filters)
-    decision = cluster.schedule_one(info, trace)
-    report = explain_decision(profile, snapshot, trace, decision)
-    return with_unknown(report, rejecting_plugins(decision), needed, always_needed(info, snapshot))
-
-
-# The pod.
-
-
-def find_pod(text: str, pods: Sequence[Pod], preferred: str = "") -> Pod:
-    """Return the pod that `[namespace/]name` names.
-
-    Args:
-        text: The name.
-        pods: All pods.
-        preferred: The namespace to prefer if several have a pod of that name.
-
-    Raises:
-        UserError: There is none, or without a namespace there are several.
-    """
-    namespace, slash, name = text.rpartition("/")
-    found = [
-        pod
-        for pod in pods
-        if pod.metadata.name == name and (not slash or pod.metadata.namespace == namespace)
-    ]
-    if len(found) > 1:
-        found = [pod for pod in found if pod.metadata.namespace == preferred] or found
-    if len(found) == 1:
-        return found[0]
-    if found:
-        listed = ", ".join(sorted(_key(pod) for pod in found)[:NEAR_MAX])
-        raise UserError(f"pod {text}: there are {len(found)} of that name; write one of {listed}")
-    raise UserError(f"pod {text}: there is no such pod{_near_pods(text, pods)}")
-
-
-def _near_pods(text: str, pods: Sequence[Pod]) -> str:
-    if not pods:
-        return "; there are no pods at all"
-    keys = [_key(pod) for pod in pods]
-    near = near_names(text, keys)
-    if not near:
-        by_name = {pod.metadata.name: _key(pod) for pod in pods}
-        name = text.rpartition("/")[2]
-        near = [by_name[found] for found in near_names(name, by_name)]
-    if near:
-        return f"; did you mean {' or '.join(near)}?"
-    waiting = [_key(pod) for pod in pods if not pod.spec.node_name]
-    listed = ", ".join((waiting or keys)[:NEAR_MAX])
-    return f"; there are {len(pods)} pods, among them {listed}"
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def _notes(pod: Pod) -> Iterable[str]:
@@ -176,8 +107,8 @@ def _check_scheduler(pod: Pod, configuration: Configuration) -> None:
     names = [profile.scheduler_name for profile in configuration.profiles]
     if name not in names:
         raise UserError(
-            f"pod {_key(pod)}: spec.schedulerName is {name}, for which the configuration has no "
-            f"profile; --profile {names[0]} asks that one instead"
+            f"pod {PodInfo(pod).key}: spec.schedulerName is {name}, for which the configuration "
+            f"has no profile; --profile {names[0]} asks that one instead"
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kubesched.cli.output import Writer
 from kubesched.explain.groups import ReasonGroup, not_helped_groups, rejection_groups
-from kubesched.explain.report import PodExplanation, PodOutcome, Unknown
+from kubesched.explain.report import PodExplanation, PodOutcome, RetryEvents, Unknown
 from kubesched.explain.sentences import (
     as_far_as_known,
     choice_sentence,
@@ -51,7 +51,7 @@ def write_explanation(
     _write_nodes(writer, report, nodes)
     _write_preemption(writer, report, top)
     _write_condition(writer, report)
-    _write_retry(writer, report)
+    write_retry(writer, report.retry_after)
 
 
 def write_unknown(writer: Writer, unknown: Sequence[Unknown]) -> None:
@@ -145,10 +145,11 @@ def _write_preemption(writer: Writer, report: PodExplanation, top: int) -> None:
         writer.line(text, indent=_INDENT)
 
 
-def _write_retry(writer: Writer, report: PodExplanation) -> None:
-    if not report.retry_after:
+def write_retry(writer: Writer, retry_after: Sequence[RetryEvents]) -> None:
+    """Write the events that requeue the pod."""
+    if not retry_after:
         return
     writer.heading("Tried again after")
-    for entry in report.retry_after:
+    for entry in retry_after:
         events = ", ".join(entry.events) or "no event"
         writer.line(f"{entry.plugin}: {events}", indent=_INDENT)

@@ -71,6 +71,9 @@ SUBCOMMANDS: Final = {
     "sandbox": Subcommand(
         "kubesched.cli.sandbox:sandbox", "Run a cluster on this machine, with fake nodes."
     ),
+    "why": Subcommand(
+        "kubesched.cli.why:why", "Tell why a pod is pending, and what would make it fit."
+    ),
     "explain": Subcommand(
         "kubesched.cli.explain:explain", "Explain why a pod is placed on a node, or on none."
     ),

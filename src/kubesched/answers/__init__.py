@@ -1,0 +1,1 @@
+"""Answers to questions about a cluster: why a pod is pending, and what would help."""

@@ -1,0 +1,332 @@
+"""Changes of a cluster that make a pod fit: one node or one other pod each, found by trying.
+
+Nodes are tried in the order of the number of plugins that reject the pod there, so the nearest
+misses come first. In a large cluster the number of trials is bounded.
+
+Reads:    the rejections of every node, by every filter
+Invariants: every change that is returned was tried and places the pod.
+Differs:  pods of DaemonSets and static pods are not evicted, because they come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, TypeVar
+
+import numpy as np
+from msgspec.structs import replace
+
+from kubesched.answers.changes import ChangeKind, SuggestedChange
+from kubesched.answers.near_misses import taint_text
+from kubesched.answers.trial import ChangeTrial
+from kubesched.api.core import Node
+from kubesched.api.meta import controller_of
+from kubesched.api.quantity import canonical
+from kubesched.api.scheduling import PriorityClass
+from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated
+from kubesched.explain.report import NodeVerdict
+from kubesched.explain.sentences import count
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import Scope
+from kubesched.framework.status import Code
+from kubesched.snapshot.pod_info import PodInfo
+
+T = TypeVar("T")
+
+_FOUND_MAX: Final = 3
+"""Number of changes of one kind; more of them would not help to choose."""
+_ROWS_TRIED_MAX: Final = 1_000_000
+"""Number of rows that are decided on per kind of change: a second or so."""
+_TRIALS_MIN: Final = 40
+_HOSTNAME: Final = "kubernetes.io/hostname"
+_UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
+_OWNERS_THAT_RESTORE: Final = ("DaemonSet", "Node")
+
+
+def cluster_changes(
+    trial: ChangeTrial, verdicts: Sequence[NodeVerdict]
+) -> Iterator[SuggestedChange]:
+    """Yield changes of nodes and of other pods after which the pod is placed.
+
+    Args:
+        trial: The pod and the cluster.
+        verdicts: Every filter's rejections, of every node.
+    """
+    near = sorted((v for v in verdicts if not v.feasible), key=lambda v: len(v.rejections))
+    names = [verdict.node for verdict in near]
+    curable = [v for v in near if all(a.code == _UNSCHEDULABLE for a in v.rejections)]
+    evictable = [verdict.node for verdict in curable]
+    rejecting = {answer.plugin for verdict in curable for answer in verdict.rejections}
+    for found in (
+        _uncordon(trial, names),
+        _untaint(trial, names),
+        _label(trial, names),
+        _evict(trial, evictable, rejecting),
+        _add_node(trial),
+        _free_node(trial, evictable),
+        _raise_priority(trial),
+    ):
+        yield from islice(found, _FOUND_MAX)
+
+
+_UNSCHEDULABLE: Final = Code.UNSCHEDULABLE.label
+
+
+def _bounded(trial: ChangeTrial, candidates: Iterable[T]) -> Iterator[T]:
+    """Yield as many of the candidates as there are trials for."""
+    rows = max(1, len(trial.cluster.cache.nodes))
+    return islice(candidates, max(_TRIALS_MIN, _ROWS_TRIED_MAX // rows))
+
+
+def _node(trial: ChangeTrial, name: str) -> Node:
+    nodes = trial.cluster.cache.nodes
+    return nodes.nodes[nodes.row_of[name]]
+
+
+# Nodes.
+
+
+def _uncordon(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
+    cordoned = (name for name in names if _node(trial, name).spec.unschedulable)
+    for name in _bounded(trial, cordoned):
+        node = _node(trial, name)
+        taints = tuple(t for t in node.spec.taints if t.key != _UNSCHEDULABLE_TAINT)
+        spec = replace(node.spec, unschedulable=False, taints=taints)
+        if found := trial.node_for_on(replace(node, spec=spec)):
+            yield SuggestedChange(
+                ChangeKind.UNCORDON_NODE,
+                f"node {name}",
+                "spec.unschedulable",
+                "true",
+                "false",
+                f"uncordon node {name}",
+                found,
+            )
+
+
+def _untaint(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
+    tolerations = trial.pod.spec.tolerations
+    tainted = (
+        name for name in names if find_untolerated(_node(trial, name).spec.taints, tolerations)
+    )
+    for name in _bounded(trial, tainted):
+        node = _node(trial, name)
+        for at, taint in enumerate(node.spec.taints):
+            if taint.effect not in HARD_EFFECTS or not find_untolerated([taint], tolerations):
+                continue
+            left = (*node.spec.taints[:at], *node.spec.taints[at + 1 :])
+            if found := trial.node_for_on(replace(node, spec=replace(node.spec, taints=left))):
+                text = taint_text(taint)
+                yield SuggestedChange(
+                    ChangeKind.REMOVE_TAINT,
+                    f"node {name}",
+                    f"spec.taints[{at}]",
+                    text,
+                    "",
+                    f"remove the taint {text} from node {name}",
+                    found,
+                )
+
+
+def _label(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
+    wanted = sorted((trial.pod.spec.node_selector or {}).items())
+    lacking = (
+        (name, key, text)
+        for name in _bounded(trial, names)
+        for key, text in wanted
+        if _node(trial, name).metadata.labels.get(key) != text
+    )
+    for name, key, text in lacking:
+        node = _node(trial, name)
+        before = node.metadata.labels.get(key, "")
+        labels = {**node.metadata.labels, key: text}
+        if found := trial.node_for_on(
+            replace(node, metadata=replace(node.metadata, labels=labels))
+        ):
+            yield SuggestedChange(
+                ChangeKind.LABEL_NODE,
+                f"node {name}",
+                f"metadata.labels[{key}]",
+                before,
+                text,
+                f"label node {name} with {key}={text}",
+                found,
+            )
+
+
+def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
+    """Try an empty node of each shape that exists, the most frequent ones first."""
+    shapes: dict[object, list[Node]] = {}
+    for node in trial.cluster.cache.nodes.nodes:
+        shapes.setdefault(_shape(node), []).append(node)
+    for alike in _bounded(trial, sorted(shapes.values(), key=len, reverse=True)):
+        model = alike[0]
+        name = _new_name(trial, model.metadata.name)
+        labels = {**model.metadata.labels}
+        if _HOSTNAME in labels:
+            labels[_HOSTNAME] = name
+        new = replace(model, metadata=replace(model.metadata, name=name, uid="", labels=labels))
+        if found := trial.node_for_beside(new):
+            amounts = model.status.allocatable
+            size = ", ".join(
+                f"{resource} {canonical(amounts[resource])}"
+                for resource in ("cpu", "memory")
+                if resource in amounts
+            )
+            yield SuggestedChange(
+                ChangeKind.ADD_NODE,
+                f"node {name}",
+                "",
+                "",
+                model.metadata.name,
+                f"add a node like {model.metadata.name} ({size})",
+                found,
+            )
+
+
+def _shape(node: Node) -> object:
+    labels = ((key, text) for key, text in node.metadata.labels.items() if key != _HOSTNAME)
+    return (
+        tuple(sorted((name, str(amount)) for name, amount in node.status.allocatable.items())),
+        tuple(sorted(labels)),
+        tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints),
+        node.spec.unschedulable,
+    )
+
+
+def _new_name(trial: ChangeTrial, like: str) -> str:
+    existing = trial.cluster.cache.nodes.row_of
+    name = f"{like}-new"
+    while name in existing:
+        name += "-new"
+    return name
+
+
+# Other pods.
+
+
+def _evictable(trial: ChangeTrial, node_name: str) -> list[PodInfo]:
+    """Return the pods of a node that an eviction removes for good, the least important first."""
+    nodes = trial.cluster.cache.nodes
+    pods = [
+        info
+        for info in nodes.pods[nodes.row_of[node_name]].values()
+        if not info.is_terminating and not _comes_back(info)
+    ]
+    return sorted(pods, key=lambda info: (info.priority, *_requested(info), info.key))
+
+
+def _comes_back(info: PodInfo) -> bool:
+    owner = controller_of(info.pod.metadata)
+    return owner is not None and owner.kind in _OWNERS_THAT_RESTORE
+
+
+def _requested(info: PodInfo) -> tuple[int, int]:
+    held = info.template.held
+    return held.get("cpu", 0), held.get("memory", 0)
+
+
+def _evict(
+    trial: ChangeTrial, names: Sequence[str], rejecting: Iterable[str]
+) -> Iterator[SuggestedChange]:
+    """Try each pod of the nearest nodes, then each pod of the cluster if it may help elsewhere.
+
+    Args:
+        trial: The pod and the cluster.
+        names: The nodes where evictions may help.
+        rejecting: The plugins that reject the pod there.
+    """
+    seen: set[str] = set()
+    for name in _bounded(trial, names):
+        for info in _helpful_on(trial, name):
+            seen.add(info.uid)
+            if found := trial.node_for_without([info]):
+                yield _eviction(info, found)
+    plugins = trial.profile.plugins
+    if not any(plugins[name].scope is Scope.CLUSTER for name in rejecting if name in plugins):
+        return
+    elsewhere = (
+        info
+        for name in list(trial.cluster.cache.nodes.names)
+        for info in _evictable(trial, name)
+        if info.uid not in seen
+    )
+    for info in _bounded(trial, elsewhere):
+        if found := trial.node_for_without([info]):
+            yield _eviction(info, found)
+
+
+def _helpful_on(trial: ChangeTrial, node_name: str) -> Iterator[PodInfo]:
+    """Yield the first pod of a node without which the pod fits that node, if there is one."""
+    pod, cycle = PodInfo(trial.pod), trial.filter_states
+    if cycle is None:
+        return
+    row = trial.cluster.cache.nodes.row_of[node_name]
+    for info in _evictable(trial, node_name):
+        if _fits_without(trial, cycle, pod, info, row):
+            yield info
+            return
+
+
+def _fits_without(
+    trial: ChangeTrial, cycle: CycleState, pod: PodInfo, removed: PodInfo, row: int
+) -> bool:
+    supposed = cycle.clone()
+    node = trial.cluster.cache.nodes.take(np.array([row], np.intp))
+    if not trial.profile.remove_pod(supposed, pod, removed, node).is_success:
+        return False
+    return trial.profile.filter_rows(supposed, pod, node)[0].is_success
+
+
+def _eviction(info: PodInfo, found: str) -> SuggestedChange:
+    return SuggestedChange(
+        ChangeKind.EVICT_POD,
+        f"pod {info.key}",
+        "",
+        info.node_name,
+        "",
+        f"evict pod {info.key} (priority {info.priority}) from node {info.node_name}",
+        found,
+        float(info.priority),
+    )
+
+
+def _free_node(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
+    for name in _bounded(trial, names):
+        pods = _evictable(trial, name)
+        if len(pods) > 1 and (found := trial.node_for_without(pods)):
+            yield SuggestedChange(
+                ChangeKind.FREE_NODE,
+                f"node {name}",
+                "",
+                count(len(pods), "pod"),
+                "",
+                f"free node {name} of its {count(len(pods), 'pod')}",
+                found,
+                float(len(pods)),
+            )
+
+
+def _raise_priority(trial: ChangeTrial) -> Iterator[SuggestedChange]:
+    own = trial.pod.spec.priority or 0
+    classes = sorted(
+        (one.value, one.metadata.name)
+        for one in trial.cluster.cache.objects.list(PriorityClass)
+        if one.value > own and one.preemption_policy != "Never"
+    )
+    for priority, name in classes:
+        spec = replace(trial.pod.spec, priority=priority, priority_class_name=name)
+        found, victims = trial.preempting(replace(trial.pod, spec=spec))
+        if found:
+            yield SuggestedChange(
+                ChangeKind.RAISE_PRIORITY,
+                f"pod {trial.pod.metadata.namespace}/{trial.pod.metadata.name}",
+                "spec.priorityClassName",
+                trial.pod.spec.priority_class_name,
+                name,
+                f"give it the PriorityClass {name}; it would evict {count(victims, 'pod')}",
+                found,
+                float(victims),
+            )
+            return

@@ -1,0 +1,139 @@
+"""Near misses: names, labels and values that a pod asks for, and almost exist.
+
+Reads:    nodeSelector, node affinity, tolerations and topology keys of a pod; labels and taints
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Final
+
+import numpy as np
+
+from kubesched.api.core import NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint
+from kubesched.explain.sentences import names
+from kubesched.snapshot.node_table import NodeTable
+
+_NEAR_MAX: Final = 3
+_KNOWN_KEYS_MAX: Final = 2_000
+
+
+def near_misses(pod: Pod, nodes: NodeTable) -> Iterator[str]:
+    """Yield a sentence for each label, value or taint that no node has, with what nodes have."""
+    if not len(nodes):
+        return
+    seen: set[str] = set()
+    for key, wanted in _wanted(pod):
+        for sentence in _missing_label(nodes, key, wanted):
+            if sentence not in seen:
+                seen.add(sentence)
+                yield sentence
+    yield from _missing_topology_keys(pod, nodes)
+    yield from _near_taints(pod, nodes)
+
+
+def near_values(nodes: NodeTable, key: str, wanted: str) -> list[str]:
+    """Return values of a label that are like one that no node has; none if some node has it."""
+    existing = _values(nodes, key)
+    if wanted in existing:
+        return []
+    longer = [text for text in existing if text.startswith(wanted) and wanted]
+    return (longer or get_close_matches(wanted, existing, n=_NEAR_MAX))[:_NEAR_MAX]
+
+
+def _values(nodes: NodeTable, key: str) -> list[str]:
+    """Return the values of a label that nodes have, sorted."""
+    column = nodes.label(key)
+    found = (column.values[code] for code in np.unique(column.codes))
+    return sorted(text for text in found if text is not None)
+
+
+def requirement_text(requirement: NodeSelectorRequirement) -> str:
+    """Return a requirement on a node's labels in words."""
+    values = ", ".join(requirement.values)
+    match requirement.operator:
+        case "In" if len(requirement.values) == 1:
+            return f"{requirement.key}={values}"
+        case "Exists" | "DoesNotExist":
+            return f"{requirement.key} {requirement.operator}"
+        case operator:
+            return f"{requirement.key} {operator} ({values})"
+
+
+def term_text(term: NodeSelectorTerm) -> str:
+    """Return a term, all of whose requirements a node must meet, in words."""
+    requirements = (*term.match_expressions, *term.match_fields)
+    return " and ".join(requirement_text(one) for one in requirements) or "that matches no node"
+
+
+def taint_text(taint: Taint) -> str:
+    """Return a taint as kubectl writes it."""
+    pair = f"{taint.key}={taint.value}" if taint.value else taint.key
+    return f"{pair}:{taint.effect}"
+
+
+def _wanted(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the labels that nodes must have, with the values of which one is enough."""
+    for key, text in sorted((pod.spec.node_selector or {}).items()):
+        yield key, (text,)
+    affinity = pod.spec.affinity
+    node_affinity = None if affinity is None else affinity.node_affinity
+    if node_affinity is None:
+        return
+    required = node_affinity.required_during_scheduling_ignored_during_execution
+    for term in () if required is None else required.node_selector_terms:
+        for requirement in term.match_expressions:
+            if requirement.operator == "In":
+                yield requirement.key, requirement.values
+            elif requirement.operator == "Exists":
+                yield requirement.key, ()
+
+
+def _missing_label(nodes: NodeTable, key: str, wanted: tuple[str, ...]) -> Iterator[str]:
+    existing = _values(nodes, key)
+    if not existing:
+        yield _missing_key(nodes, f"the label {key} is asked for", key)
+        return
+    for text in wanted:
+        if text not in existing:
+            near = near_values(nodes, key, text) or existing
+            yield f"{key}={text} is asked for; nodes have {names(near)}"
+
+
+def _missing_key(nodes: NodeTable, asked: str, key: str) -> str:
+    near = get_close_matches(key, _label_keys(nodes), n=_NEAR_MAX)
+    return f"{asked}; no node has it" + (f", but {names(near)}" if near else "")
+
+
+def _label_keys(nodes: NodeTable) -> list[str]:
+    keys: set[str] = set()
+    for node in nodes.nodes:
+        keys.update(node.metadata.labels)
+        if len(keys) > _KNOWN_KEYS_MAX:
+            break
+    return sorted(keys)
+
+
+def _missing_topology_keys(pod: Pod, nodes: NodeTable) -> Iterator[str]:
+    for constraint in pod.spec.topology_spread_constraints:
+        key = constraint.topology_key
+        if constraint.when_unsatisfiable == "DoNotSchedule" and not _values(nodes, key):
+            yield _missing_key(nodes, f"pods are to be spread over {key}", key)
+
+
+def _near_taints(pod: Pod, nodes: NodeTable) -> Iterator[str]:
+    """Yield tolerations whose key nodes have in taints, but never with that value or effect."""
+    taints = sorted({(t.key, t.value, t.effect) for listed in nodes.taints.values for t in listed})
+    for toleration in pod.spec.tolerations:
+        same_key = [taint for taint in taints if taint[0] == toleration.key]
+        if not same_key or toleration.operator not in ("", "Equal"):
+            continue
+        is_met = any(
+            text == toleration.value and toleration.effect in ("", effect)
+            for _, text, effect in same_key
+        )
+        if not is_met:
+            effect = f":{toleration.effect}" if toleration.effect else ""
+            listed = names([f"{key}={text}:{effect}" for key, text, effect in same_key])
+            yield f"{toleration.key}={toleration.value}{effect} is tolerated; nodes have {listed}"

@@ -1,0 +1,458 @@
+"""Changes of a pod that make it fit: one field each, found by trying.
+
+Reads:    the fields of a pod that may keep it off a node
+Invariants: every change that is returned was tried and places the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from kubesched.answers.changes import ChangeKind, SuggestedChange
+from kubesched.answers.near_misses import near_values, requirement_text, taint_text, term_text
+from kubesched.answers.trial import ChangeTrial
+from kubesched.api.core import (
+    Affinity,
+    Container,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    PodSpec,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from kubesched.api.quantity import Quantity, canonical, milli_value, value
+from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated
+
+_MEBIBYTE: Final = 1 << 20
+_MAX_SKEW_TRIED: Final = 1 << 16
+_NODE_STATE_TAINTS: Final = "node.kubernetes.io/"
+
+
+class _Draft(NamedTuple):
+    """A changed pod that is still to be tried."""
+
+    change: SuggestedChange
+    pod: Pod
+
+
+def pod_changes(trial: ChangeTrial) -> Iterator[SuggestedChange]:
+    """Yield the changes of one field of the pod after which it is placed."""
+    for draft in _drafts(trial):
+        if node := trial.node_for(draft.pod):
+            yield replace(draft.change, node=node)
+    yield from _lower_requests(trial)
+    yield from _raise_max_skews(trial)
+
+
+def _drafts(trial: ChangeTrial) -> Iterator[_Draft]:
+    yield from _without_gate(trial.pod)
+    yield from _with_tolerations(trial)
+    yield from _with_other_node_selector(trial)
+    yield from _with_other_node_affinity(trial)
+    yield from _with_fewer_pod_terms(trial.pod)
+    yield from _with_softer_spread(trial.pod)
+    yield from _without_host_ports(trial.pod)
+
+
+def _draft(
+    pod: Pod,
+    spec: PodSpec,
+    kind: ChangeKind,
+    field: str,
+    sentence: str,
+    before: str = "",
+    after: str = "",
+    size: float = 0.0,
+) -> _Draft:
+    change = SuggestedChange(kind, f"pod {_key(pod)}", field, before, after, sentence, size=size)
+    return _Draft(change, replace(pod, spec=spec))
+
+
+def _key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+# Gates, tolerations.
+
+
+def _without_gate(pod: Pod) -> Iterator[_Draft]:
+    gates = pod.spec.scheduling_gates
+    if len(gates) == 1:
+        name = gates[0].name
+        spec = replace(pod.spec, scheduling_gates=())
+        sentence = f"remove the scheduling gate {name}"
+        yield _draft(
+            pod, spec, ChangeKind.REMOVE_GATE, "spec.schedulingGates[0]", sentence, before=name
+        )
+
+
+def _with_tolerations(trial: ChangeTrial) -> Iterator[_Draft]:
+    """Yield a toleration for each taint that some node has and the pod does not tolerate.
+
+    Taints that show a node's state, such as not-ready, are left out: a pod that tolerates them
+    would go where it cannot run.
+    """
+    pod = trial.pod
+    taints = {
+        (taint.key, taint.value, taint.effect): taint
+        for listed in trial.cluster.cache.nodes.taints.values
+        for taint in listed
+        if taint.effect in HARD_EFFECTS and not taint.key.startswith(_NODE_STATE_TAINTS)
+    }
+    for taint in (taints[key] for key in sorted(taints)):
+        if find_untolerated([taint], pod.spec.tolerations) is None:
+            continue
+        new = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+        spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, new))
+        text = taint_text(taint)
+        yield _draft(
+            pod,
+            spec,
+            ChangeKind.ADD_TOLERATION,
+            f"spec.tolerations[{len(pod.spec.tolerations)}]",
+            f"tolerate the taint {text}",
+            after=text,
+        )
+
+
+# Selection of nodes.
+
+
+def _with_other_node_selector(trial: ChangeTrial) -> Iterator[_Draft]:
+    pod = trial.pod
+    selector = pod.spec.node_selector or {}
+    for key, wanted in sorted(selector.items()):
+        field = f"spec.nodeSelector[{key}]"
+        for near in near_values(trial.cluster.cache.nodes, key, wanted):
+            spec = replace(pod.spec, node_selector={**selector, key: near})
+            sentence = f"ask for {key}={near} instead of {wanted}"
+            yield _draft(pod, spec, ChangeKind.CORRECT_VALUE, field, sentence, wanted, near)
+        rest = {name: text for name, text in selector.items() if name != key}
+        spec = replace(pod.spec, node_selector=rest)
+        sentence = f"drop the node selector {key}={wanted}"
+        yield _draft(pod, spec, ChangeKind.DROP_CONSTRAINT, field, sentence, wanted)
+
+
+_NODE_AFFINITY: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def _with_other_node_affinity(trial: ChangeTrial) -> Iterator[_Draft]:
+    pod = trial.pod
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    if required is None:
+        return
+
+    def selecting(selector: NodeSelector | None) -> PodSpec:
+        assert affinity.node_affinity is not None, "checked above"
+        node_affinity = replace(
+            affinity.node_affinity, required_during_scheduling_ignored_during_execution=selector
+        )
+        return replace(pod.spec, affinity=replace(affinity, node_affinity=node_affinity))
+
+    for field, requirement, selector in _without_one_requirement(required):
+        text = requirement_text(requirement)
+        for near in _near_values_of(trial, requirement):
+            correct = replace(requirement, values=(near,))
+            other = _with_requirement(required, requirement, correct)
+            sentence = f"ask for {requirement.key}={near} instead of {requirement.values[0]}"
+            yield _draft(
+                pod,
+                selecting(other),
+                ChangeKind.CORRECT_VALUE,
+                f"{_NODE_AFFINITY}.{field}",
+                sentence,
+                text,
+                requirement_text(correct),
+            )
+        if selector is not None:
+            yield _draft(
+                pod,
+                selecting(selector),
+                ChangeKind.DROP_CONSTRAINT,
+                f"{_NODE_AFFINITY}.{field}",
+                f"drop the node affinity {text}",
+                text,
+            )
+    whole = " or ".join(term_text(term) for term in required.node_selector_terms)
+    yield _draft(
+        pod,
+        selecting(None),
+        ChangeKind.DROP_CONSTRAINT,
+        _NODE_AFFINITY,
+        f"drop the node affinity {whole}",
+        whole,
+        size=0.5,
+    )
+
+
+def _without_one_requirement(
+    required: NodeSelector,
+) -> Iterator[tuple[str, NodeSelectorRequirement, NodeSelector | None]]:
+    """Yield each requirement's field, and the selector without it; None if no term is left."""
+    terms = required.node_selector_terms
+    for at, term in enumerate(terms):
+        for name, attribute in (
+            ("matchExpressions", "match_expressions"),
+            ("matchFields", "match_fields"),
+        ):
+            listed: tuple[NodeSelectorRequirement, ...] = getattr(term, attribute)
+            for index, requirement in enumerate(listed):
+                left = (*listed[:index], *listed[index + 1 :])
+                smaller = replace(term, **{attribute: left})
+                field = f"nodeSelectorTerms[{at}].{name}[{index}]"
+                # A term without requirements matches no node.
+                is_empty = not (smaller.match_expressions or smaller.match_fields)
+                other = None if is_empty else _with_term(required, at, smaller)
+                yield field, requirement, other
+
+
+def _with_term(required: NodeSelector, at: int, term: NodeSelectorTerm) -> NodeSelector:
+    terms = required.node_selector_terms
+    return replace(required, node_selector_terms=(*terms[:at], term, *terms[at + 1 :]))
+
+
+def _with_requirement(
+    required: NodeSelector, old: NodeSelectorRequirement, new: NodeSelectorRequirement
+) -> NodeSelector:
+    terms = tuple(
+        replace(
+            term,
+            match_expressions=tuple(
+                new if requirement is old else requirement for requirement in term.match_expressions
+            ),
+        )
+        for term in required.node_selector_terms
+    )
+    return replace(required, node_selector_terms=terms)
+
+
+def _near_values_of(trial: ChangeTrial, requirement: NodeSelectorRequirement) -> list[str]:
+    if requirement.operator != "In" or len(requirement.values) != 1:
+        return []
+    return near_values(trial.cluster.cache.nodes, requirement.key, requirement.values[0])
+
+
+# Other pods.
+
+
+def _with_fewer_pod_terms(pod: Pod) -> Iterator[_Draft]:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return
+    sides: tuple[tuple[str, str, str, PodAffinity | PodAntiAffinity | None], ...] = (
+        ("pod_affinity", "podAffinity", "pod affinity", affinity.pod_affinity),
+        ("pod_anti_affinity", "podAntiAffinity", "pod anti-affinity", affinity.pod_anti_affinity),
+    )
+    for attribute, name, words, side in sides:
+        terms = () if side is None else side.required_during_scheduling_ignored_during_execution
+        for at, term in enumerate(terms):
+            assert side is not None, "it has terms"
+            left = (*terms[:at], *terms[at + 1 :])
+            other = replace(side, required_during_scheduling_ignored_during_execution=left)
+            smaller: Affinity = replace(affinity, **{attribute: other})
+            text = _pod_term_text(term)
+            yield _draft(
+                pod,
+                replace(pod.spec, affinity=smaller),
+                ChangeKind.DROP_CONSTRAINT,
+                f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution[{at}]",
+                f"drop the {words} to {text}",
+                text,
+            )
+
+
+def _pod_term_text(term: PodAffinityTerm) -> str:
+    selector = term.label_selector
+    labels = (
+        [f"{key}={text}" for key, text in sorted((selector.match_labels or {}).items())]
+        if (selector is not None)
+        else []
+    )
+    expressions = selector.match_expressions if selector is not None else ()
+    parts = labels + [
+        f"{one.key} {one.operator.lower()} ({', '.join(one.values)})" for one in expressions
+    ]
+    return f"{', '.join(parts) or 'any pod'} by {term.topology_key}"
+
+
+def _with_softer_spread(pod: Pod) -> Iterator[_Draft]:
+    constraints = pod.spec.topology_spread_constraints
+    for at, constraint in enumerate(constraints):
+        if constraint.when_unsatisfiable != "DoNotSchedule":
+            continue
+        field = f"spec.topologySpreadConstraints[{at}]"
+        soft = replace(constraint, when_unsatisfiable="ScheduleAnyway", min_domains=None)
+        yield _draft(
+            pod,
+            _with_constraint(pod.spec, at, soft),
+            ChangeKind.DROP_CONSTRAINT,
+            f"{field}.whenUnsatisfiable",
+            f"make the spread over {constraint.topology_key} a preference",
+            constraint.when_unsatisfiable,
+            soft.when_unsatisfiable,
+        )
+        if constraint.min_domains is not None:
+            yield _draft(
+                pod,
+                _with_constraint(pod.spec, at, replace(constraint, min_domains=None)),
+                ChangeKind.DROP_CONSTRAINT,
+                f"{field}.minDomains",
+                f"drop minDomains of the spread over {constraint.topology_key}",
+                str(constraint.min_domains),
+            )
+
+
+def _with_constraint(spec: PodSpec, at: int, new: TopologySpreadConstraint) -> PodSpec:
+    old = spec.topology_spread_constraints
+    return replace(spec, topology_spread_constraints=(*old[:at], new, *old[at + 1 :]))
+
+
+def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
+    pod = trial.pod
+    for at, constraint in enumerate(pod.spec.topology_spread_constraints):
+        if constraint.when_unsatisfiable != "DoNotSchedule":
+            continue
+
+        def with_skew(skew: int, at: int = at, old: TopologySpreadConstraint = constraint) -> Pod:
+            spec = _with_constraint(pod.spec, at, replace(old, max_skew=skew))
+            return replace(pod, spec=spec)
+
+        def fits(skew: int, pod_with: Callable[[int], Pod] = with_skew) -> bool:
+            return bool(trial.node_for(pod_with(skew)))
+
+        least = _least(constraint.max_skew + 1, _MAX_SKEW_TRIED, fits)
+        if least is not None:
+            yield SuggestedChange(
+                ChangeKind.RAISE_MAX_SKEW,
+                f"pod {_key(pod)}",
+                f"spec.topologySpreadConstraints[{at}].maxSkew",
+                str(constraint.max_skew),
+                str(least),
+                f"raise maxSkew over {constraint.topology_key} from {constraint.max_skew} to "
+                f"{least}",
+                trial.node_for(with_skew(least)),
+                float(least - constraint.max_skew),
+            )
+
+
+# Containers.
+
+
+def _containers(spec: PodSpec) -> Iterator[tuple[str, Container, Callable[[Container], PodSpec]]]:
+    """Yield each container with its field, and how to put another one in its place."""
+    for attribute, name in (("init_containers", "initContainers"), ("containers", "containers")):
+        listed: tuple[Container, ...] = getattr(spec, attribute)
+        for at, container in enumerate(listed):
+
+            def put(
+                new: Container,
+                attribute: str = attribute,
+                listed: tuple[Container, ...] = listed,
+                at: int = at,
+            ) -> PodSpec:
+                changed: PodSpec = replace(
+                    spec, **{attribute: (*listed[:at], new, *listed[at + 1 :])}
+                )
+                return changed
+
+            yield f"spec.{name}[{at}]", container, put
+
+
+def _without_host_ports(pod: Pod) -> Iterator[_Draft]:
+    for field, container, put in _containers(pod.spec):
+        for at, port in enumerate(container.ports):
+            if not port.host_port:
+                continue
+            ports = (*container.ports[:at], replace(port, host_port=0), *container.ports[at + 1 :])
+            yield _draft(
+                pod,
+                put(replace(container, ports=ports)),
+                ChangeKind.DROP_CONSTRAINT,
+                f"{field}.ports[{at}].hostPort",
+                f"drop the host port {port.host_port} of container {container.name}",
+                str(port.host_port),
+            )
+
+
+def _lower_requests(trial: ChangeTrial) -> Iterator[SuggestedChange]:
+    pod = trial.pod
+    for field, container, put in _containers(pod.spec):
+        for resource, requested in sorted(container.resources.requests.items()):
+
+            def requesting(
+                amount: Quantity,
+                resource: str = resource,
+                container: Container = container,
+                put: Callable[[Container], PodSpec] = put,
+            ) -> Pod:
+                resources = container.resources
+                requests = {**resources.requests, resource: amount}
+                other = replace(container, resources=replace(resources, requests=requests))
+                return replace(pod, spec=put(other))
+
+            found = _most(trial, resource, requested, requesting)
+            if found is None:
+                continue
+            before, after = canonical(requested), canonical(found)
+            yield SuggestedChange(
+                ChangeKind.LOWER_REQUEST,
+                f"pod {_key(pod)}",
+                f"{field}.resources.requests.{resource}",
+                before,
+                after,
+                f"lower the {resource} request of container {container.name} from {before} to "
+                f"{after}",
+                trial.node_for(requesting(found)),
+                1 - milli_value(found) / milli_value(requested),
+            )
+
+
+def _most(
+    trial: ChangeTrial, resource: str, requested: Quantity, requesting: Callable[[Quantity], Pod]
+) -> Quantity | None:
+    """Return the largest request below the present one with which the pod fits, if any does."""
+    write, units = _in_units(resource, requested)
+    least_cut = _least(1, units, lambda cut: bool(trial.node_for(requesting(write(units - cut)))))
+    return None if least_cut is None else write(units - least_cut)
+
+
+def _in_units(resource: str, requested: Quantity) -> tuple[Callable[[int], str], int]:
+    """Return how to write a number of units, and how many units are requested, rounded up.
+
+    Units are those that people count in: millicores, mebibytes, and one of anything else.
+    """
+    if resource == "cpu":
+        return (lambda number: f"{number}m"), milli_value(requested)
+    amount = value(requested)
+    is_bytes = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+    if is_bytes and amount >= _MEBIBYTE:
+        return (lambda number: f"{number}Mi"), -(-amount // _MEBIBYTE)
+    return str, amount
+
+
+def _least(first: int, last: int, fits: Callable[[int], bool]) -> int | None:
+    """Return the least number of a range that fits, None if not even the last one does.
+
+    Whatever is larger than a number that fits must fit, too.
+    """
+    if first > last or not fits(last):
+        return None
+    low, high = first, last
+    while low < high:
+        middle = (low + high) // 2
+        if fits(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high

@@ -1,0 +1,100 @@
+"""ChangeTrial decides again for a pod, a node or a cluster that differs in one thing.
+
+Every answer is a decision of the scheduler's own plugins. The cluster is as before afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+
+from kubesched.api.core import Node, Pod
+from kubesched.framework.cycle_state import CycleState
+from kubesched.scheduler.decision import Placed, Rejected
+from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.trace import Trace
+from kubesched.simulator.cluster import Cluster
+from kubesched.snapshot.pod_info import PodInfo
+
+
+class ChangeTrial:
+    """Tries a pod again under other circumstances.
+
+    Attributes:
+        cluster: The cluster; changed during a trial only.
+        pod: The pod as it is.
+        decisions: Number of decisions so far.
+    """
+
+    def __init__(self, cluster: Cluster, pod: Pod) -> None:
+        self.cluster = cluster
+        self.pod = pod
+        self.decisions = 0
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that schedules the pod."""
+        found = self.cluster.profile_of(PodInfo(self.pod))
+        assert found is not None, "a pod of another scheduler is not tried"
+        return found
+
+    def node_for(self, pod: Pod | None = None) -> str:
+        """Return the node that a pod goes to, "" if it fits nowhere; None stands for the pod."""
+        info = PodInfo(pod or self.pod)
+        self.decisions += 1
+        if not self.cluster.pre_enqueue(info).is_success:
+            return ""
+        decision = self.cluster.schedule_one(info)
+        return decision.node_name if isinstance(decision, Placed) else ""
+
+    def node_for_on(self, node: Node) -> str:
+        """Return the node that the pod goes to if a node is like this."""
+        name = node.metadata.name
+        nodes = self.cluster.cache.nodes
+        before = nodes.nodes[nodes.row_of[name]]
+        self.cluster.cache.update_node(node)
+        try:
+            return self.node_for()
+        finally:
+            self.cluster.cache.update_node(before)
+
+    def node_for_beside(self, node: Node) -> str:
+        """Return the node that the pod goes to if there is one node more."""
+        self.cluster.cache.add_node(node)
+        try:
+            return self.node_for()
+        finally:
+            self.cluster.cache.remove_node(node.metadata.name)
+
+    def node_for_without(self, pods: Iterable[PodInfo]) -> str:
+        """Return the node that the pod goes to if other pods are gone."""
+        with self._without(list(pods)):
+            return self.node_for()
+
+    def preempting(self, pod: Pod) -> tuple[str, int]:
+        """Return the node that a pod would be nominated to, and how many pods it would evict."""
+        self.decisions += 1
+        decision = self.cluster.schedule_one(PodInfo(pod))
+        if not isinstance(decision, Rejected) or not decision.nominated_node_name:
+            return "", 0
+        return decision.nominated_node_name, len(decision.victims)
+
+    @cached_property
+    def filter_states(self) -> CycleState | None:
+        """What the filters computed for the pod beforehand; None if it was rejected by then."""
+        trace = Trace()
+        self.decisions += 1
+        self.cluster.schedule_one(PodInfo(self.pod), trace)
+        return trace.cycle if trace.tried_rows.size else None
+
+    @contextmanager
+    def _without(self, pods: list[PodInfo]) -> Iterator[None]:
+        cache = self.cluster.cache
+        for info in pods:
+            cache.remove_pod(info.uid)
+        try:
+            yield
+        finally:
+            for info in pods:
+                cache.add_pod(info.pod)

@@ -1,0 +1,317 @@
+"""Why a pod is where it is, or nowhere: one sentence, then what would help.
+
+Reads:    the pod's status, an explanation of its decision, and trials of what would change it
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from kubesched.answers.changes import ChangeKind, SuggestedChange, by_size
+from kubesched.answers.cluster_changes import cluster_changes
+from kubesched.answers.near_misses import near_misses
+from kubesched.answers.pod_changes import pod_changes
+from kubesched.answers.trial import ChangeTrial
+from kubesched.api.core import Pod, PodCondition
+from kubesched.explain.report import NodeVerdict, PodExplanation, PodOutcome, RetryEvents, Unknown
+from kubesched.explain.sentences import as_far_as_known, count, headline, names
+
+_FINISHED: Final = ("Succeeded", "Failed")
+_EXAMPLES_MAX: Final = 3
+
+
+class PodState(StrEnum):
+    """Where a pod is on its way to a node."""
+
+    FINISHED = "Finished"
+    TERMINATING = "Terminating"
+    BOUND = "Bound"
+    OTHER_SCHEDULER = "OtherScheduler"
+    GATED = "Gated"
+    NOMINATED = "Nominated"
+    PROVISIONING = "Provisioning"
+    FITS = "Fits"
+    PREEMPTS = "Preempts"
+    UNSCHEDULABLE = "Unschedulable"
+    UNKNOWN = "Unknown"
+
+
+_NEEDS_CHANGES: Final = (PodState.GATED, PodState.UNSCHEDULABLE)
+
+
+class LastAttempt(msgspec.Struct, frozen=True, rename="camel"):
+    """What the scheduler wrote about its last attempt into the pod's condition PodScheduled.
+
+    Attributes:
+        time: When the condition last changed, as Kubernetes writes it; empty if unknown.
+        reason: The condition's reason.
+        message: The condition's message.
+    """
+
+    time: str
+    reason: str
+    message: str
+
+
+class CauseExample(msgspec.Struct, frozen=True, rename="camel"):
+    """Nodes where the same amounts, taints or labels decide."""
+
+    nodes: tuple[str, ...]
+    details: tuple[str, ...]
+
+
+class Cause(msgspec.Struct, frozen=True, rename="camel"):
+    """Nodes that reject the pod for the same reasons.
+
+    Attributes:
+        plugins: The plugins that reject it there; all must be satisfied for the pod to fit.
+        reasons: Their messages, as kubectl shows them.
+        count: Number of nodes.
+        examples: Some of the nodes, the most frequent details first.
+    """
+
+    plugins: tuple[str, ...]
+    reasons: tuple[str, ...]
+    count: int
+    examples: tuple[CauseExample, ...]
+
+
+class WhyReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Why a pod is pending, and the smallest changes that make it fit.
+
+    Attributes:
+        pod: `namespace/name`.
+        state: Where the pod is on its way to a node.
+        sentence: The answer in one sentence.
+        notes: Remarks that matter for reading the answer.
+        changes: Changes of one thing each after which the pod is placed; each was tried. The
+            smallest kind of change first, the best one of each kind before the second of any.
+        near_misses: Names, labels and values that the pod asks for and almost exist.
+        causes: Why nodes reject the pod, those that reject it for the fewest reasons first.
+        message: The message of the condition that the scheduler would write now, as kubectl shows
+            it.
+        last_attempt: What the scheduler wrote about its last attempt; None if it wrote nothing.
+        retry_after: The events that requeue the pod, per plugin that rejected it.
+        unknown: The kinds that the answer depends on and the files lack.
+    """
+
+    pod: str
+    state: PodState
+    sentence: str
+    notes: tuple[str, ...] = ()
+    changes: tuple[SuggestedChange, ...] = ()
+    near_misses: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    message: str = ""
+    last_attempt: LastAttempt | None = None
+    retry_after: tuple[RetryEvents, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+
+    @property
+    def needs_changes(self) -> bool:
+        """Whether the pod stays pending unless something changes."""
+        return self.state in _NEEDS_CHANGES
+
+
+def state_of(pod: Pod, schedulers: Iterable[str]) -> PodState | None:
+    """Return the state of a pod that no decision is made for; None if one is to be made."""
+    if pod.status.phase in _FINISHED:
+        return PodState.FINISHED
+    if pod.metadata.deletion_timestamp is not None:
+        return PodState.TERMINATING
+    if pod.spec.node_name:
+        return PodState.BOUND
+    if (pod.spec.scheduler_name or "default-scheduler") not in schedulers:
+        return PodState.OTHER_SCHEDULER
+    return None
+
+
+def why_undecided(pod: Pod, state: PodState, schedulers: Sequence[str]) -> WhyReport:
+    """Answer for a pod that no decision is made for."""
+    key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    match state:
+        case PodState.FINISHED:
+            sentence = f"Pod {key} has finished ({pod.status.phase}) and needs no node."
+        case PodState.TERMINATING:
+            sentence = f"Pod {key} is being deleted{_by_whom(pod)}; no scheduler places it."
+        case PodState.BOUND:
+            since = f" since {pod.status.start_time}" if pod.status.start_time else ""
+            sentence = f"Pod {key} is on node {pod.spec.node_name}{since}."
+        case _:
+            sentence = (
+                f"Pod {key} asks for the scheduler {pod.spec.scheduler_name}; it stays pending if "
+                f"no scheduler of that name runs. Here there is {names(sorted(schedulers))}."
+            )
+    return WhyReport(pod=key, state=state, sentence=sentence, last_attempt=_last_attempt(pod))
+
+
+def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
+    """Answer for a pending pod.
+
+    Args:
+        trial: The pod and the cluster.
+        explanation: The decision for the pod, with every filter's answer.
+    """
+    pod = trial.pod
+    state = _state(pod, explanation)
+    changes: tuple[SuggestedChange, ...] = ()
+    misses: tuple[str, ...] = ()
+    if state in _NEEDS_CHANGES:
+        found = [*pod_changes(trial), *cluster_changes(trial, explanation.nodes)]
+        changes = _varied(found)
+        misses = tuple(near_misses(pod, trial.cluster.cache.nodes))
+    return WhyReport(
+        pod=explanation.pod,
+        state=state,
+        sentence=_sentence(state, explanation),
+        changes=changes,
+        near_misses=misses,
+        causes=causes_of(explanation.nodes),
+        notes=explanation.notes,
+        message=explanation.message,
+        last_attempt=_last_attempt(pod),
+        retry_after=explanation.retry_after,
+        unknown=explanation.unknown,
+    )
+
+
+def _varied(changes: Iterable[SuggestedChange]) -> tuple[SuggestedChange, ...]:
+    """Sort changes by size, the best one of each kind before the second of any."""
+    seen: Counter[ChangeKind] = Counter()
+    ranked: list[tuple[int, SuggestedChange]] = []
+    for change in sorted(changes, key=by_size):
+        ranked.append((seen[change.kind], change))
+        seen[change.kind] += 1
+    return tuple(change for _, change in sorted(ranked, key=lambda pair: pair[0]))
+
+
+def _state(pod: Pod, explanation: PodExplanation) -> PodState:
+    match explanation.outcome:
+        case PodOutcome.GATED:
+            return PodState.GATED
+        case PodOutcome.SCHEDULABLE if explanation.waits_for:
+            return PodState.PROVISIONING
+        case PodOutcome.SCHEDULABLE:
+            return PodState.FITS
+        case PodOutcome.UNSCHEDULABLE if pod.status.nominated_node_name:
+            return PodState.NOMINATED
+        case PodOutcome.UNSCHEDULABLE:
+            preemption = explanation.preemption
+            is_helped = preemption is not None and preemption.chosen
+            return PodState.PREEMPTS if is_helped else PodState.UNSCHEDULABLE
+        case _:
+            return PodState.UNKNOWN
+
+
+def _sentence(state: PodState, explanation: PodExplanation) -> str:
+    subject = f"Pod {explanation.pod}"
+    match state:
+        case PodState.FITS:
+            return as_far_as_known(
+                explanation,
+                f"{subject} fits {count(explanation.feasible_count, 'node')} of "
+                f"{explanation.node_count} now, and would go to {explanation.node}.",
+            )
+        case PodState.NOMINATED:
+            return (
+                f"{subject} waits for pods on {explanation.nominated_node} to end: it is nominated "
+                "to that node."
+            )
+        case PodState.PREEMPTS:
+            preemption = explanation.preemption
+            assert preemption is not None, "it is how the state was found"
+            chosen = next(one for one in preemption.candidates if one.node == preemption.chosen)
+            return (
+                f"{subject} fits no node as it is, and would evict "
+                f"{count(len(chosen.victims), 'pod')} on {chosen.node} to get there."
+            )
+        case PodState.UNSCHEDULABLE if explanation.node_count and explanation.nodes:
+            nodes = count(explanation.node_count, "node")
+            return f"{subject} fits none of {nodes}: {_causes(explanation)}."
+        case _:
+            return headline(explanation)
+
+
+def _causes(explanation: PodExplanation) -> str:
+    step = explanation.pre_filter
+    if step is not None and step.plugin:
+        return ", ".join(step.reasons)
+    found: Counter[tuple[str, str]] = Counter()
+    for verdict in explanation.nodes:
+        if verdict.rejections:
+            first = verdict.rejections[0]
+            found[cause_words(first.plugin, first.message)] += 1
+    return ", ".join(
+        f"{number} {one if number == 1 else many}" for (one, many), number in found.most_common()
+    )
+
+
+_CAUSE_WORDS: Final = {
+    "TaintToleration": (
+        "has a taint that it does not tolerate",
+        "have taints that it does not tolerate",
+    ),
+    "NodeAffinity": (
+        "does not match its node selector or affinity",
+        "do not match its node selector or affinity",
+    ),
+    "NodeUnschedulable": ("is cordoned", "are cordoned"),
+    "NodePorts": ("has its host port in use", "have its host port in use"),
+    "PodTopologySpread": ("would break its topology spread", "would break its topology spread"),
+}
+
+
+def cause_words(plugin: str, message: str) -> tuple[str, str]:
+    """Return why one node rejects a pod, in a few words, and why several do."""
+    if plugin == "NodeResourcesFit":
+        lacking = message.replace("Insufficient ", "").replace("Too many pods", "room for pods")
+        return f"has too little {lacking}", f"have too little {lacking}"
+    words = message or plugin
+    return _CAUSE_WORDS.get(plugin, (f"rejects it ({words})", f"reject it ({words})"))
+
+
+def causes_of(verdicts: Iterable[NodeVerdict]) -> tuple[Cause, ...]:
+    """Group the nodes that reject a pod for the same reasons, the nearest misses first."""
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[NodeVerdict]] = {}
+    for verdict in verdicts:
+        if verdict.rejections and verdict.tried:
+            plugins = tuple(answer.plugin for answer in verdict.rejections)
+            reasons = tuple(answer.message for answer in verdict.rejections)
+            groups.setdefault((plugins, reasons), []).append(verdict)
+    ordered = sorted(groups.items(), key=lambda group: (len(group[0][0]), -len(group[1])))
+    return tuple(
+        Cause(plugins, reasons, len(found), _examples(found))
+        for (plugins, reasons), found in ordered
+    )
+
+
+def _examples(verdicts: Iterable[NodeVerdict]) -> tuple[CauseExample, ...]:
+    nodes: dict[tuple[str, ...], list[str]] = {}
+    for verdict in verdicts:
+        details = tuple(answer.detail for answer in verdict.rejections if answer.detail)
+        nodes.setdefault(details, []).append(verdict.node)
+    ordered = sorted(nodes.items(), key=lambda example: -len(example[1]))
+    return tuple(CauseExample(tuple(found), details) for details, found in ordered[:_EXAMPLES_MAX])
+
+
+def _last_attempt(pod: Pod) -> LastAttempt | None:
+    condition = _condition(pod, "PodScheduled")
+    if condition is None or condition.status == "True":
+        return None
+    return LastAttempt(condition.last_transition_time or "", condition.reason, condition.message)
+
+
+def _by_whom(pod: Pod) -> str:
+    disrupted = _condition(pod, "DisruptionTarget")
+    if disrupted is None or disrupted.status != "True":
+        return ""
+    return f" ({disrupted.reason}: {disrupted.message})"
+
+
+def _condition(pod: Pod, kind: str) -> PodCondition | None:
+    return next((one for one in pod.status.conditions if one.type == kind), None)

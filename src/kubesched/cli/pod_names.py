@@ -1,0 +1,109 @@
+"""The pod that a command line names: by its own name, or by the workload that owns it.
+
+Rejects:  unknown and ambiguous names; suggests similar ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kubesched.api.core import Pod
+from kubesched.api.meta import controller_of
+from kubesched.cli.errors import UserError
+from kubesched.cli.near_names import NEAR_MAX, near_names
+from kubesched.explain.sentences import count
+
+_OWNER_KINDS: Final = {
+    **dict.fromkeys(("deploy", "deployment", "deployments"), "Deployment"),
+    **dict.fromkeys(("rs", "replicaset", "replicasets"), "ReplicaSet"),
+    **dict.fromkeys(("rc", "replicationcontroller"), "ReplicationController"),
+    **dict.fromkeys(("sts", "statefulset", "statefulsets"), "StatefulSet"),
+    **dict.fromkeys(("ds", "daemonset", "daemonsets"), "DaemonSet"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
+}
+_POD_KINDS: Final = ("pod", "pods", "po")
+_TEMPLATE_HASH: Final = "pod-template-hash"
+
+
+def find_pod(
+    text: str, pods: Sequence[Pod], preferred: str = "", *, only: bool = False
+) -> tuple[Pod, tuple[str, ...]]:
+    """Return the pod that is named, and a note if it stands for others.
+
+    Args:
+        text: `NAME`, `NAMESPACE/NAME`, `pod/NAME`, or a workload such as `deploy/NAME`.
+        pods: All pods.
+        preferred: The namespace to prefer if several have a pod of that name.
+        only: Whether to look in that namespace alone.
+
+    Raises:
+        UserError: There is none, or without a namespace there are several.
+    """
+    prefix, _, name = text.rpartition("/")
+    if only:
+        pods = [pod for pod in pods if pod.metadata.namespace == preferred]
+    if prefix in _OWNER_KINDS:
+        return _pod_of_workload(text, _OWNER_KINDS[prefix], name, pods, preferred)
+    namespace = "" if prefix in _POD_KINDS else prefix
+    found = [
+        pod
+        for pod in pods
+        if pod.metadata.name == name and (not namespace or pod.metadata.namespace == namespace)
+    ]
+    if len(found) > 1:
+        found = [pod for pod in found if pod.metadata.namespace == preferred] or found
+    if len(found) == 1:
+        return found[0], ()
+    if found:
+        listed = ", ".join(sorted(_key(pod) for pod in found)[:NEAR_MAX])
+        raise UserError(f"pod {text}: there are {len(found)} of that name; write one of {listed}")
+    raise UserError(f"pod {text}: there is no such pod{_near_pods(text, pods)}")
+
+
+def _pod_of_workload(
+    text: str, kind: str, name: str, pods: Sequence[Pod], preferred: str
+) -> tuple[Pod, tuple[str, ...]]:
+    """Return the first pending pod of a workload, or its first pod if none is pending."""
+    found = [pod for pod in pods if _is_of(pod, kind, name)]
+    found = [pod for pod in found if pod.metadata.namespace == preferred] or found
+    namespaces = sorted({pod.metadata.namespace for pod in found})
+    if not found:
+        raise UserError(f"{text}: no pod belongs to a {kind} of that name")
+    if len(namespaces) > 1:
+        raise UserError(f"{text}: it is in {' and in '.join(namespaces)}; add -n NAMESPACE")
+    pending = [pod for pod in found if not pod.spec.node_name]
+    chosen = min(pending or found, key=lambda pod: pod.metadata.name)
+    note = f"{len(pending)} of {count(len(found), 'pod')} of {text} have no node; this is one."
+    return chosen, (note,) if len(found) > 1 else ()
+
+
+def _is_of(pod: Pod, kind: str, name: str) -> bool:
+    owner = controller_of(pod.metadata)
+    if owner is None:
+        return False
+    if kind == "Deployment":
+        # The ReplicaSet of a Deployment is named after it and the hash of its template.
+        template_hash = pod.metadata.labels.get(_TEMPLATE_HASH)
+        return owner.kind == "ReplicaSet" and owner.name == f"{name}-{template_hash}"
+    return owner.kind == kind and owner.name == name
+
+
+def _near_pods(text: str, pods: Sequence[Pod]) -> str:
+    if not pods:
+        return "; there are no pods at all"
+    keys = [_key(pod) for pod in pods]
+    near = near_names(text, keys)
+    if not near:
+        by_name = {pod.metadata.name: _key(pod) for pod in pods}
+        name = text.rpartition("/")[2]
+        near = [by_name[found] for found in near_names(name, by_name)]
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    waiting = [_key(pod) for pod in pods if not pod.spec.node_name]
+    listed = ", ".join((waiting or keys)[:NEAR_MAX])
+    return f"; there are {len(pods)} pods, among them {listed}"
+
+
+def _key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

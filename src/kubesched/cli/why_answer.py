@@ -1,0 +1,127 @@
+"""The work of `kubesched why`: load the cluster, find the pod, try changes, write the answer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from kubesched.answers.explaining import explain_pod
+from kubesched.answers.trial import ChangeTrial
+from kubesched.answers.why import Cause, WhyReport, state_of, why, why_undecided
+from kubesched.api.core import Pod
+from kubesched.cli.cluster_input import read_cluster
+from kubesched.cli.cluster_options import ClusterSource
+from kubesched.cli.errors import write_warnings
+from kubesched.cli.explain_text import write_retry, write_unknown
+from kubesched.cli.loading import load_scheduler, new_cluster, with_scheduler_name
+from kubesched.cli.options import SchedulerOptions
+from kubesched.cli.output import Writer
+from kubesched.cli.pod_names import find_pod
+from kubesched.explain.sentences import count, names
+from kubesched.simulator.exhaustive import exhaustive
+from kubesched.snapshot.pod_info import PodInfo
+
+_INDENT: Final = 2
+_CAUSES_MAX: Final = 5
+
+
+def ask_why(
+    options: SchedulerOptions, pod_name: str, source: ClusterSource, namespace: str = ""
+) -> WhyReport:
+    """Answer why a pod is pending.
+
+    Args:
+        options: Which scheduler.
+        pod_name: As `find_pod` takes it.
+        source: The cluster.
+        namespace: The namespace of names without one; "" for that of the live context, or any.
+
+    Raises:
+        UserError: The pod does not exist.
+        DecodeError, ConfigError, SetupError: A file cannot be used.
+        PluginError: A plugin raised.
+    """
+    scheduler = load_scheduler(options)
+    given = read_cluster(source, scheduler.feature_gates)
+    write_warnings(given.warnings)
+    pods = [item for item in given.objects if isinstance(item, Pod)]
+    found, notes = find_pod(pod_name, pods, namespace or given.namespace, only=bool(namespace))
+    pod = with_scheduler_name(found, options.profile)
+    schedulers = [profile.scheduler_name for profile in scheduler.configuration.profiles]
+    state = state_of(pod, schedulers)
+    if state is not None:
+        report = why_undecided(pod, state, schedulers)
+    else:
+        looked_at = scheduler._replace(configuration=exhaustive(scheduler.configuration))
+        cluster = new_cluster(looked_at, options, remembers=False)
+        cluster.load(pod if item is found else item for item in given.objects)
+        cluster.declare_complete(given.complete)
+        explanation = explain_pod(cluster, cluster.pending[PodInfo(pod).uid], all_filters=True)
+        report = why(ChangeTrial(cluster, pod), explanation)
+        cluster.check_plugins()
+    return msgspec.structs.replace(report, notes=(*notes, *report.notes))
+
+
+def write_why(writer: Writer, report: WhyReport, top: int) -> None:
+    """Write the answer.
+
+    Args:
+        writer: Writes the text.
+        report: The answer.
+        top: The number of changes to show.
+    """
+    writer.headline(report.sentence)
+    for note in report.notes:
+        writer.line(f"Note: {note}", dim=True)
+    write_unknown(writer, report.unknown)
+    _write_changes(writer, report, top)
+    if report.near_misses:
+        writer.heading("Nearly right")
+        for sentence in report.near_misses:
+            writer.line(sentence, indent=_INDENT)
+    if report.needs_changes and report.causes:
+        _write_causes(writer, report)
+    if report.last_attempt is not None:
+        when = f", {report.last_attempt.time}" if report.last_attempt.time else ""
+        writer.heading(f"Last attempt{when}")
+        writer.line(report.last_attempt.message, indent=_INDENT)
+    write_retry(writer, report.retry_after)
+
+
+def _write_changes(writer: Writer, report: WhyReport, top: int) -> None:
+    if not report.changes:
+        if report.needs_changes:
+            writer.line("No single change was found that makes it fit.")
+        return
+    writer.heading("Any one of these makes it fit, the smallest first")
+    for number, change in enumerate(report.changes[:top], 1):
+        writer.line(f"{number}. {change.sentence}", indent=_INDENT)
+        writer.line(f"then it goes to {change.node}", indent=3 * _INDENT, dim=True)
+    left = len(report.changes) - top
+    if left > 0:
+        writer.line(f"and {left} more; --top {len(report.changes)} shows all", indent=_INDENT)
+
+
+def _write_causes(writer: Writer, report: WhyReport) -> None:
+    writer.heading("Why not, the nearest misses first")
+    for cause in report.causes[:_CAUSES_MAX]:
+        _write_cause(writer, cause)
+    left = report.causes[_CAUSES_MAX:]
+    if left:
+        nodes = count(sum(cause.count for cause in left), "node")
+        writer.line(f"and {nodes} for {len(left)} other combinations of reasons", indent=_INDENT)
+
+
+def _write_cause(writer: Writer, cause: Cause) -> None:
+    reasons = "; ".join(
+        reason or plugin for plugin, reason in zip(cause.plugins, cause.reasons, strict=True)
+    )
+    writer.line(f"{count(cause.count, 'node')}: {reasons}", indent=_INDENT)
+    for example in cause.examples:
+        details = "; ".join(example.details)
+        listed = names(example.nodes)
+        writer.line(f"{listed}: {details}" if details else listed, indent=3 * _INDENT, dim=True)
+    left = cause.count - sum(len(example.nodes) for example in cause.examples)
+    if left:
+        writer.line(f"and {left} more", indent=3 * _INDENT, dim=True)

@@ -1,0 +1,464 @@
+"""Every change that is suggested makes the pod fit, and where one exists, one is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.answers.changes import ChangeKind, SuggestedChange
+from kubesched.answers.explaining import explain_pod
+from kubesched.answers.trial import ChangeTrial
+from kubesched.answers.why import PodState, WhyReport, state_of, why, why_undecided
+from kubesched.api.core import Node, Pod
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.decision import Placed
+from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.exhaustive import exhaustive
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod
+
+GATES: Final = FeatureGates()
+CONFIGURATION: Final = exhaustive(default_configuration(GATES))
+REGISTRY: Final = in_tree_registry()
+TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
+
+
+def cluster_of(objects: Sequence[KubernetesObject]) -> Cluster:
+    """Return a cluster of the objects."""
+    cluster = Cluster(CONFIGURATION, REGISTRY, GATES, remembers=False)
+    cluster.load(objects)
+    return cluster
+
+
+def ask(pod: Pod, *others: KubernetesObject) -> WhyReport:
+    """Ask why a pod of a cluster is pending."""
+    cluster = cluster_of([pod, *others])
+    explanation = explain_pod(cluster, PodInfo(pod), all_filters=True)
+    return why(ChangeTrial(cluster, pod), explanation)
+
+
+def kinds(report: WhyReport) -> set[ChangeKind]:
+    """Return the kinds of the changes that a report suggests."""
+    return {change.kind for change in report.changes}
+
+
+# What is found.
+
+
+@pytest.mark.parametrize(
+    ("pod", "others", "sentence"),
+    [
+        pytest.param(
+            make_pod(requests={"cpu": "3"}),
+            [make_node("n", allocatable={"cpu": "2", "pods": 5})],
+            "lower the cpu request of container container from 3 to 2",
+            id="request",
+        ),
+        pytest.param(
+            make_pod(requests={"memory": "3Gi"}),
+            [make_node("n", allocatable={"cpu": "2", "memory": "2Gi", "pods": 5})],
+            "lower the memory request of container container from 3Gi to 2Gi",
+            id="memory",
+        ),
+        pytest.param(
+            make_pod(),
+            [make_node("n", taints=[TAINT])],
+            "tolerate the taint dedicated=gpu:NoSchedule",
+            id="toleration",
+        ),
+        pytest.param(
+            make_pod(),
+            [make_node("n", taints=[TAINT])],
+            "remove the taint dedicated=gpu:NoSchedule from node n",
+            id="taint",
+        ),
+        pytest.param(
+            make_pod(), [make_node("n", unschedulable=True)], "uncordon node n", id="cordon"
+        ),
+        pytest.param(
+            make_pod(node_selector={"zone": "eu-1"}),
+            [make_node("n", labels={"zone": "eu-1a"})],
+            "ask for zone=eu-1a instead of eu-1",
+            id="near value",
+        ),
+        pytest.param(
+            make_pod(node_selector={"zone": "eu-1"}),
+            [make_node("n", labels={"zone": "us-9"})],
+            "drop the node selector zone=eu-1",
+            id="selector",
+        ),
+        pytest.param(
+            make_pod(node_selector={"zone": "eu-1"}),
+            [make_node("n")],
+            "label node n with zone=eu-1",
+            id="label",
+        ),
+        pytest.param(
+            make_pod(
+                node_affinity={
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {"key": "disk", "operator": "In", "values": ["ssd"]},
+                                    {"key": "gpu", "operator": "Exists"},
+                                ]
+                            }
+                        ]
+                    }
+                }
+            ),
+            [make_node("n", labels={"disk": "ssd"})],
+            "drop the node affinity gpu Exists",
+            id="affinity",
+        ),
+        pytest.param(
+            make_pod(requests={"cpu": "1"}),
+            [
+                make_node("n", allocatable={"cpu": "2", "pods": 5}),
+                make_pod("a", node_name="n", requests={"cpu": "1"}, priority=7),
+                make_pod("b", node_name="n", requests={"cpu": "1"}, priority=3),
+            ],
+            "evict pod default/b (priority 3) from node n",
+            id="eviction",
+        ),
+        pytest.param(
+            make_pod(requests={"cpu": "2"}),
+            [
+                make_node("n", allocatable={"cpu": "2", "pods": 5}),
+                make_pod("a", node_name="n", requests={"cpu": "1"}),
+                make_pod("b", node_name="n", requests={"cpu": "1"}),
+            ],
+            "free node n of its 2 pods",
+            id="free a node",
+        ),
+        pytest.param(
+            make_pod(requests={"cpu": "2"}),
+            [
+                make_node("n", allocatable={"cpu": "2", "memory": "1Gi", "pods": 5}),
+                make_pod("a", node_name="n", requests={"cpu": "1"}),
+            ],
+            "add a node like n (cpu 2, memory 1Gi)",
+            id="new node",
+        ),
+        pytest.param(
+            make_pod(host_ports=[80]),
+            [make_node("n"), make_pod("a", node_name="n", host_ports=[80])],
+            "drop the host port 80 of container container",
+            id="port",
+        ),
+        pytest.param(
+            make_pod(scheduling_gates=["example.com/wait"]),
+            [make_node("n")],
+            "remove the scheduling gate example.com/wait",
+            id="gate",
+        ),
+        pytest.param(
+            make_pod(
+                labels={"app": "web"},
+                topology_spread_constraints=[
+                    {
+                        "maxSkew": 1,
+                        "topologyKey": "zone",
+                        "whenUnsatisfiable": "DoNotSchedule",
+                        "labelSelector": {"matchLabels": {"app": "web"}},
+                    }
+                ],
+            ),
+            [
+                make_node("n", labels={"zone": "a"}),
+                make_node("m", labels={"zone": "b"}, allocatable={"cpu": "1", "pods": 0}),
+                make_pod("a", node_name="n", labels={"app": "web"}),
+                make_pod("b", node_name="n", labels={"app": "web"}),
+            ],
+            "raise maxSkew over zone from 1 to 3",
+            id="skew",
+        ),
+    ],
+)
+def test_a_change_is_found(pod: Pod, others: list[KubernetesObject], sentence: str) -> None:
+    """The change that a person would make is among those suggested."""
+    report = ask(pod, *others)
+    assert sentence in [change.sentence for change in report.changes]
+
+
+def test_a_pod_of_a_daemon_set_is_not_evicted() -> None:
+    """It would come back."""
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
+    others: list[KubernetesObject] = [
+        make_node("n", allocatable={"cpu": "1", "pods": 5}),
+        make_pod(
+            "a",
+            node_name="n",
+            requests={"cpu": "1"},
+            metadata={"ownerReferences": [{**owner, "controller": True}]},
+        ),
+    ]
+    assert ChangeKind.EVICT_POD not in kinds(ask(make_pod(requests={"cpu": "1"}), *others))
+
+
+def test_the_cluster_is_as_before() -> None:
+    """Trials leave no trace: the same question has the same answer."""
+    pod = make_pod(requests={"cpu": "1"}, node_selector={"zone": "b"})
+    cluster = cluster_of(
+        [
+            pod,
+            make_node("n", allocatable={"cpu": "1", "pods": 5}, taints=[TAINT]),
+            make_node("m", allocatable={"cpu": "1", "pods": 5}, unschedulable=True),
+            make_pod("a", node_name="m", requests={"cpu": "1"}),
+        ]
+    )
+    explanation = explain_pod(cluster, PodInfo(pod), all_filters=True)
+    first = why(ChangeTrial(cluster, pod), explanation)
+    again = explain_pod(cluster, PodInfo(pod), all_filters=True)
+    assert (explanation, first) == (again, why(ChangeTrial(cluster, pod), again))
+    cluster.cache.check()
+
+
+# The sentence.
+
+
+@pytest.mark.parametrize(
+    ("pod", "state", "part"),
+    [
+        (make_pod(node_name="n"), PodState.BOUND, "is on node n"),
+        (make_pod(status={"phase": "Failed"}), PodState.FINISHED, "has finished (Failed)"),
+        (
+            make_pod(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+            PodState.TERMINATING,
+            "is being deleted",
+        ),
+        (
+            make_pod(spec={"schedulerName": "other"}),
+            PodState.OTHER_SCHEDULER,
+            "asks for the scheduler other",
+        ),
+    ],
+)
+def test_pods_that_are_not_decided(pod: Pod, state: PodState, part: str) -> None:
+    """Each has its own plain answer."""
+    found = state_of(pod, ["default-scheduler"])
+    assert found is state
+    assert part in why_undecided(pod, found, ["default-scheduler"]).sentence
+
+
+def test_who_evicted_a_pod() -> None:
+    """The victim's condition names the preemptor and the reason."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": "default-scheduler: preempting to accommodate a higher priority pod",
+    }
+    pod = make_pod(
+        metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}, status={"conditions": [condition]}
+    )
+    sentence = why_undecided(pod, PodState.TERMINATING, ["default-scheduler"]).sentence
+    assert "PreemptionByScheduler: default-scheduler: preempting" in sentence
+
+
+def test_the_sentence_names_the_causes() -> None:
+    """Each cause once, the most frequent one first."""
+    report = ask(
+        make_pod(requests={"cpu": "9"}),
+        make_node("a"),
+        make_node("b", allocatable={"cpu": "10", "pods": 1}, unschedulable=True),
+        make_node("c"),
+    )
+    assert report.sentence == (
+        "Pod default/pod fits none of 3 nodes: 2 have too little cpu, 1 is cordoned."
+    )
+
+
+def test_a_pod_that_fits() -> None:
+    """Then there is nothing to change."""
+    report = ask(make_pod(), make_node("n"))
+    assert (report.state, report.changes) == (PodState.FITS, ())
+
+
+def test_near_misses() -> None:
+    """Labels, values and taints that almost exist are pointed out."""
+    report = ask(
+        make_pod(
+            node_selector={"zones": "a"},
+            tolerations=[{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}],
+        ),
+        make_node("n", labels={"zone": "a"}, taints=[TAINT]),
+    )
+    assert report.near_misses == (
+        "the label zones is asked for; no node has it, but zone",
+        "dedicated=ml:NoSchedule is tolerated; nodes have dedicated=gpu:NoSchedule",
+    )
+
+
+# Random clusters, against brute force.
+
+_ZONES: Final = ("a", "b")
+_nodes = st.lists(
+    st.builds(
+        lambda cpu, zone, tainted, cordoned: {
+            "allocatable": {"cpu": cpu, "memory": "4Gi", "pods": 4},
+            "labels": {"zone": zone} if zone else {},
+            "taints": [TAINT] if tainted else [],
+            "unschedulable": cordoned,
+        },
+        st.sampled_from(["1", "2", "4"]),
+        st.sampled_from([*_ZONES, ""]),
+        st.booleans(),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=4,
+)
+_placed = st.lists(
+    st.tuples(
+        st.integers(0, 3), st.sampled_from(["500m", "1", "2"]), st.sampled_from(["web", "db"])
+    ),
+    max_size=6,
+)
+
+
+def _term(app: str) -> dict[str, Any]:
+    return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone"}
+
+
+_pods = st.builds(
+    lambda cpu, zone, tolerates, keeps_apart, ports, spread: make_pod(
+        "incoming",
+        labels={"app": "web"},
+        requests={"cpu": cpu},
+        node_selector={"zone": zone} if zone else None,
+        tolerations=[{"key": "dedicated", "operator": "Exists"}] if tolerates else [],
+        pod_anti_affinity={"requiredDuringSchedulingIgnoredDuringExecution": [_term("db")]}
+        if keeps_apart
+        else None,
+        host_ports=[80] if ports else [],
+        topology_spread_constraints=[
+            {
+                "maxSkew": 1,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            }
+        ]
+        if spread
+        else [],
+    ),
+    st.sampled_from(["500m", "1500m", "3", "5"]),
+    st.sampled_from(["", "a", "b", "c"]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+def _fits(objects: Sequence[KubernetesObject], pod: Pod) -> bool:
+    return isinstance(cluster_of(objects).schedule_one(PodInfo(pod)), Placed)
+
+
+def _plain(item: KubernetesObject) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(item)
+    return found
+
+
+def _variants(
+    pod: Pod, nodes: Sequence[Node], pods: Sequence[Pod]
+) -> Iterator[tuple[Pod, list[Node], list[Pod]]]:
+    """Yield what differs in one thing, written down as JSON and without asking the product."""
+    for cpu in range(0, 5000, 500):
+        plain = _plain(pod)
+        plain["spec"]["containers"][0]["resources"]["requests"]["cpu"] = f"{cpu}m"
+        yield _pod(plain), [*nodes], [*pods]
+    for field in ("nodeSelector", "affinity", "topologySpreadConstraints"):
+        plain = _plain(pod)
+        plain["spec"].pop(field, None)
+        yield _pod(plain), [*nodes], [*pods]
+    plain = _plain(pod)
+    plain["spec"]["containers"][0].pop("ports", None)
+    yield _pod(plain), [*nodes], [*pods]
+    plain = _plain(pod)
+    plain["spec"]["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+    yield _pod(plain), [*nodes], [*pods]
+    for at, node in enumerate(nodes):
+        for change in ("unschedulable", "taints"):
+            plain = _plain(node)
+            plain["spec"].pop(change, None)
+            other = msgspec.convert(plain, Node)
+            yield pod, [*nodes[:at], other, *nodes[at + 1 :]], [*pods]
+        plain = _plain(node)
+        plain["metadata"]["name"] = "one-more"
+        yield pod, [*nodes, msgspec.convert(plain, Node)], [*pods]
+        yield pod, [*nodes], [p for p in pods if p.spec.node_name != node.metadata.name]
+    for at in range(len(pods)):
+        yield pod, [*nodes], [*pods[:at], *pods[at + 1 :]]
+
+
+def _pod(plain: dict[str, Any]) -> Pod:
+    return msgspec.convert(plain, Pod)
+
+
+def _applied(
+    change: SuggestedChange, pod: Pod, nodes: Sequence[Node], pods: Sequence[Pod]
+) -> tuple[Pod, list[Node], list[Pod]] | None:
+    """Apply the changes of objects as a person would; None for those of the pod's fields."""
+    kind, _, name = change.object.partition(" ")
+    if change.kind is ChangeKind.EVICT_POD:
+        return pod, [*nodes], [p for p in pods if PodInfo(p).key != name]
+    if change.kind is ChangeKind.FREE_NODE:
+        return pod, [*nodes], [p for p in pods if p.spec.node_name != name]
+    if change.kind is ChangeKind.ADD_NODE:
+        model = next(node for node in nodes if node.metadata.name == change.after)
+        plain = _plain(model)
+        plain["metadata"]["name"] = name
+        return pod, [*nodes, msgspec.convert(plain, Node)], [*pods]
+    if kind != "node":
+        return None
+    at = next(at for at, node in enumerate(nodes) if node.metadata.name == name)
+    plain = _plain(nodes[at])
+    if change.kind is ChangeKind.UNCORDON_NODE:
+        plain["spec"].pop("unschedulable")
+    elif change.kind is ChangeKind.REMOVE_TAINT:
+        plain["spec"].pop("taints")
+    else:
+        assert change.kind is ChangeKind.LABEL_NODE
+        key = change.field.removeprefix("metadata.labels[").removesuffix("]")
+        plain["metadata"].setdefault("labels", {})[key] = change.after
+    return pod, [*nodes[:at], msgspec.convert(plain, Node), *nodes[at + 1 :]], [*pods]
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(_nodes, _placed, _pods)
+def test_changes_equal_brute_force(
+    node_fields: list[dict[str, Any]], placed: list[tuple[int, str, str]], pod: Pod
+) -> None:
+    """What is suggested works, and where brute force finds a change, one is suggested."""
+    nodes = [make_node(f"n{at}", **fields) for at, fields in enumerate(node_fields)]
+    pods = [
+        make_pod(
+            f"p{at}", node_name=f"n{node % len(nodes)}", requests={"cpu": cpu}, labels={"app": app}
+        )
+        for at, (node, cpu, app) in enumerate(placed)
+    ]
+    report = ask(pod, *nodes, *pods)
+    if report.state is not PodState.UNSCHEDULABLE:
+        return
+    for change in report.changes:
+        changed = _applied(change, pod, nodes, pods)
+        if changed is not None:
+            other, all_nodes, all_pods = changed
+            assert _fits([*all_nodes, *all_pods], other), change
+    exists = any(
+        _fits([*all_nodes, *all_pods], other)
+        for other, all_nodes, all_pods in _variants(pod, nodes, pods)
+    )
+    assert bool(report.changes) >= exists

@@ -1,0 +1,106 @@
+"""`kubesched why`: what it prints, and which pods it takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .cluster import GPU_TAINT, Json, node, pod, run, write
+
+
+def _of_deployment(name: str, cpu: str, node_name: str = "") -> Json:
+    made = pod(name, cpu, node_name=node_name)
+    made["metadata"]["labels"] = {"pod-template-hash": "5d"}
+    made["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "name": "web-5d",
+            "uid": "r",
+            "controller": True,
+        }
+    ]
+    return made
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """Return a dump of two nodes, of which one is tainted, and of pods of a Deployment."""
+    return write(
+        tmp_path,
+        [
+            node("alpha", "2"),
+            node("beta", "8", taints=[GPU_TAINT]),
+            _of_deployment("web-5d-1", "1", "alpha"),
+            _of_deployment("web-5d-2", "2"),
+        ],
+    )
+
+
+def test_what_is_printed(cluster: Path) -> None:
+    """The sentence, the changes, the causes with the nearest misses first, the events."""
+    result = run("why", "web-5d-2", cluster, "--complete", "--top", "3")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "Pod shop/web-5d-2 fits none of 2 nodes: 1 has too little cpu, 1 has a taint that it "
+        "does not tolerate.\n"
+        "\n"
+        "Any one of these makes it fit, the smallest first\n"
+        "  1. lower the cpu request of container main from 2 to 1\n"
+        "      then it goes to alpha\n"
+        "  2. tolerate the taint dedicated=gpu:NoSchedule\n"
+        "      then it goes to beta\n"
+        "  3. remove the taint dedicated=gpu:NoSchedule from node beta\n"
+        "      then it goes to beta\n"
+        "  and 2 more; --top 5 shows all\n"
+        "\n"
+        "Why not, the nearest misses first\n"
+        "  1 node: Insufficient cpu\n"
+        "      alpha: cpu: requested 2, free 1 of 2\n"
+        "  1 node: node(s) had untolerated taint(s)\n"
+        "      beta: taint dedicated=gpu:NoSchedule\n"
+        "\n"
+        "Tried again after\n"
+        "  NodeResourcesFit: Pod deleted, Pod requests lowered, Node added, Node allocatable "
+        "updated, DeviceClass added, DeviceClass updated\n"
+        "  TaintToleration: Node added, Node taints updated, Pod tolerations updated\n"
+    )
+
+
+def test_a_workload_stands_for_a_pending_pod(cluster: Path) -> None:
+    """The pending pod is taken, and the answer notes it."""
+    report = json.loads(run("why", "deploy/web", cluster, "--complete", "-o", "json").stdout)
+    assert report["kind"] == "WhyReport"
+    assert report["pod"] == "shop/web-5d-2"
+    assert report["notes"] == ["1 of 2 pods of deploy/web have no node; this is one."]
+
+
+@pytest.mark.parametrize("name", ["web-5d-2", "shop/web-5d-2", "pod/web-5d-2"])
+def test_names_of_pods(cluster: Path, name: str) -> None:
+    """A pod is named with and without its namespace, and as kubectl does."""
+    report = json.loads(run("why", name, cluster, "-o", "json").stdout)
+    assert report["pod"] == "shop/web-5d-2"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["deploy/wep"], "deploy/wep: no pod belongs to a Deployment of that name"),
+        (["web-5d-3"], "pod web-5d-3: there is no such pod; did you mean"),
+        (["web-5d-2", "-n", "other"], "pod web-5d-2: there is no such pod"),
+    ],
+)
+def test_users_mistakes(cluster: Path, arguments: list[str], error: str) -> None:
+    """One line that names what is wrong."""
+    result = run("why", arguments[0], cluster, *arguments[1:])
+    assert result.exit_code == 2
+    assert error in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_bound_pod(cluster: Path) -> None:
+    """There is nothing to explain."""
+    result = run("why", "web-5d-1", cluster)
+    assert result.stdout == ("Pod shop/web-5d-1 is on node alpha since 2026-01-01T00:00:00Z.\n")

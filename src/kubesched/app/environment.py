@@ -38,7 +38,8 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-_COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
+_COLLECTOR_THRESHOLDS: Final = (10_000, 10, 1000)
+"""The second generation has at most 100,000 objects, so collecting it takes some 20 ms."""
 
 
 class Connection(Rest, Protocol):

@@ -33,9 +33,10 @@ from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
 
-_BYTES_MAX: Final = 64 * 1024 * 1024
+_BYTES_MAX: Final = 80 * 1024 * 1024
 """Memory limit for the answers per signature, and again for those of scope node."""
-_BYTES_PER_ROW: Final = 64
+_BYTES_PER_ROW: Final = 16
+"""A total, the first rejection, and whether there is one."""
 _SIGNATURES_MIN: Final = 8
 _TEMPLATES_MAX: Final = 16_384
 
@@ -64,7 +65,9 @@ class Memory:
         self._came: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, Remembered] = OrderedDict()
         self._node_answers: OrderedDict[int, NodeAnswers] = OrderedDict()
-        self._looks_at_nodes = [_looks_at_nodes(plugin) for plugin in profile.plugins.values()]
+        # The others sign no pod, which is the same for all pods.
+        self._signing = [p for p in profile.plugins.values() if type(p).sign is not Plugin.sign]
+        self._looks_at_nodes = [_looks_at_nodes(plugin) for plugin in self._signing]
         self._kinds = tuple(
             dict.fromkeys(kind for p in profile.plugins.values() for kind in p.signed_kinds)
         )
@@ -72,6 +75,7 @@ class Memory:
         self._objects: Objects | None = None
         self._changes = -1
         self._unsigned: set[str] = set()
+        self._latest: Remembered | None = None
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Answers | None, bool]:
         """Return remembered answers for the pod, and whether a pod of equal signature left them.
@@ -119,6 +123,10 @@ class Memory:
         if not answers.plan.usable:
             # A plan holds for all pods of its signature: nobody will use these answers.
             return answers, False
+        if answers is not self._latest:
+            if self._latest is not None:
+                self._latest.forget_rows()
+            self._latest = answers
         asked_all = answers.refresh(pod, snapshot.nodes)
         return answers, not asked_all
 
@@ -175,9 +183,11 @@ class Memory:
             timer.end_unsampled(SIGN, Code.SUCCESS, started)
 
     def _ask_for_signs(self, pod: PodInfo) -> tuple[Hashable, ...]:
-        ask, plugins = self._profile.ask, self._profile.plugins.values()
+        ask = self._profile.ask
         try:
-            return tuple([ask(SIGN_WORDING, each, hashed_sign, each, pod) for each in plugins])
+            return tuple(
+                [ask(SIGN_WORDING, each, hashed_sign, each, pod) for each in self._signing]
+            )
         except PluginFailure as failure:
             self._log_unsigned(failure, pod)
             raise

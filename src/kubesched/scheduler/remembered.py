@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
 from kubesched.scheduler import plugin_failure as failures
-from kubesched.scheduler.answers import Answers, NodeAnswers
+from kubesched.scheduler.answers import NOT_FEASIBLE, Answers, NodeAnswers
 from kubesched.scheduler.plan import ROW_SCOPES, Plan
 from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
 from kubesched.scheduler.profile import Profile
@@ -25,12 +25,16 @@ from kubesched.snapshot.node_table import NodeColumns, NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
 _OUTCOMES_MAX: Final = 1024
-_RowOutcome = tuple[int, int, tuple[int, ...]]
-"""The position of the first filter that rejects the row, its status code, and the scores."""
+_RowOutcome = tuple[int, int, int, tuple[int, ...]]
+"""The position of the first filter that rejects the row, its status code, the sum of weighted
+scores, and the raw scores of plugins that normalize."""
 
 
 class Remembered(Answers):
-    """The answers for one signature."""
+    """The answers for one signature.
+
+    In `plain`, rows that a known filter rejects are NOT_FEASIBLE.
+    """
 
     def __init__(self, profile: Profile, plan: Plan, node_answers: NodeAnswers) -> None:
         """Set up.
@@ -46,11 +50,16 @@ class Remembered(Answers):
         self._row_scores = [
             score for score in plan.known_scores if (score.score_scope or score.scope) in ROW_SCOPES
         ]
+        self._weighted = [
+            (score, profile.score_weights[score.name])
+            for score in self._row_scores
+            if not score.normalizes
+        ]
+        self._normalizing = [score for score in self._row_scores if score.normalizes]
         scopes = [filter_.scope for _, filter_ in self._row_filters]
         scopes += [score.score_scope or score.scope for score in self._row_scores]
         self._reads_usage_only = all(scope is Scope.USAGE for scope in scopes)
-        self._weighted: list[tuple[ScorePlugin[object], int, NDArray[np.int64]]] = []
-        self._masked: NDArray[np.int64] | None = None
+        self._with_normalized: NDArray[np.int64] | None = None
         self._one_by_one = OneByOne(may_pay=self._reads_usage_only)
         self._outcomes: dict[Hashable, _RowOutcome] = {}
         self._best = BestRows()
@@ -74,26 +83,25 @@ class Remembered(Answers):
 
     def _catch_up(self, pod: PodInfo, nodes: NodeColumns) -> bool:
         start = self._position - nodes.changes_dropped
-        if self._epoch != nodes.epoch or start < 0:
+        changes = len(nodes.changes) - start
+        if self._epoch != nodes.epoch or start < 0 or 4 * changes > len(nodes):
             self._ask_all(pod, nodes)
             return True
-        changes = nodes.changes[start:]
         if not changes:
             return False
-        rows = sorted(set(changes))
-        if 4 * len(rows) > len(nodes):
-            self._ask_all(pod, nodes)
-            return True
-        self._position += len(changes)
-        if len(rows) == 1:
-            self._ask_row(pod, nodes, rows[0])
-        elif self._one_by_one.pays(len(rows)):
+        changed = nodes.changes[start:]
+        self._position += changes
+        if changes == 1:
+            self._ask_row(pod, nodes, changed[0])
+        elif self._one_by_one.pays(changes):
             states = len(self._outcomes)
+            rows = dict.fromkeys(changed)
             for row in rows:
                 self._ask_row(pod, nodes, row)
             self._one_by_one.record(len(rows), len(self._outcomes) - states)
         else:
-            self._ask_rows(pod, nodes, np.array(rows, np.intp))
+            # A row that is listed twice is asked about twice: cheaper than to look for it.
+            self._ask_rows(pod, nodes, np.frombuffer(changed, np.int64))
         return False
 
     def _ask_all(self, pod: PodInfo, nodes: NodeColumns) -> None:
@@ -102,37 +110,42 @@ class Remembered(Answers):
         self._epoch = nodes.epoch
         self._position = nodes.changes_dropped + len(nodes.changes)
         self._outcomes.clear()
-        self._masked = None
-        self._weighted.clear()
+        self._with_normalized = None
         self.copy_from(known)
         self.usable = self.plan.usable and known.usable
         self.add_filters(self._row_filters, pod, nodes)
         for plugin in self._row_scores:
+            raw = self.ask_score(plugin, pod, nodes)
             # A copy, because rows are updated in place and a plugin may return its own column.
-            raw = self.ask_score(plugin, pod, nodes).copy()
-            self.add_score(plugin, raw)
-            self._weighted.append((plugin, self._profile.score_weights[plugin.name], raw))
+            self.add_score(plugin, raw.copy() if plugin.normalizes else raw)
+        np.putmask(self.plain, ~self.feasible, NOT_FEASIBLE)
 
     def _ask_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> None:
         """Update one row, the usual case after binding a pod, without arrays."""
-        failed_at, code, scores = self._answers_for(pod, nodes, row)
-        failed_before = self._node_answers.rejections.failed_at.item(row)
+        failed_at, code, gained, raw = self._answers_for(pod, nodes, row)
+        known = self._node_answers
+        failed_before = known.rejections.failed_at.item(row)
         if failed_before < failed_at:
-            failed_at, code = failed_before, self._node_answers.rejections.index.item(row)
-        was_feasible = self.feasible.item(row)
-        if was_feasible != (failed_at == PASSED):
-            self._masked = self._feasible_rows = None
-            self.feasible[row] = not was_feasible
-            self.feasible_count += -1 if was_feasible else 1
+            failed_at, code = failed_before, known.rejections.index.item(row)
+        passes, passed = failed_at == PASSED, self.feasible.item(row)
         self.rejections.failed_at[row] = failed_at
         self.rejections.index[row] = code
-        for (scorer, weight, raw), score in zip(self._weighted, scores, strict=True):
-            known = raw.item(row)
-            if score != known:
-                raw[row] = score
-                self._gain(scorer, row, weight * (score - known), score)
-        if self._masked is not None:
-            self._best.changed(self._masked, row)
+        before = self.plain.item(row)
+        after = known.plain.item(row) + gained if passes else NOT_FEASIBLE
+        self.plain[row] = after
+        if passes != passed:
+            self.feasible[row] = passes
+            self.feasible_count += 1 if passes else -1
+            self._feasible_rows = self._with_normalized = None
+        elif passes and self._with_normalized is not None:
+            self._with_normalized[row] += after - before
+        for plugin, score in zip(self._normalizing, raw, strict=True):
+            if self.raw[plugin.name].item(row) != score:
+                self.raw[plugin.name][row] = score
+                self._with_normalized = None
+        totals = self._with_normalized if self.normalizing else self.plain
+        if totals is not None:
+            self._best.changed(totals, row)
 
     def _answers_for(self, pod: PodInfo, nodes: NodeColumns, row: int) -> _RowOutcome:
         """Return the outcome of row-scoped plugins for a row."""
@@ -150,12 +163,14 @@ class Remembered(Answers):
 
     def _ask_about(self, pod: PodInfo, view: NodeTable) -> _RowOutcome:
         failed_at, code = self._filter_row(pod, view)
-        scores: list[int] = []
-        ask = self._profile.ask
-        for scorer in self._row_scores:
-            state = self.plan.score_states.get(scorer.name)
-            scores.append(ask(failures.SCORE, scorer, scorer.score, state, pod, view).item(0))
-        return failed_at, code, tuple(scores)
+        gained = 0
+        for plugin, weight in self._weighted:
+            score = self._score_row(plugin, pod, view)
+            if not NODE_SCORE_MIN <= score <= NODE_SCORE_MAX:
+                self.usable = False
+            gained += weight * score
+        raw = tuple([self._score_row(plugin, pod, view) for plugin in self._normalizing])
+        return failed_at, code, gained, raw
 
     def _filter_row(self, pod: PodInfo, view: NodeTable) -> tuple[int, int]:
         """Return the position of the first filter that rejects the row, and its status code."""
@@ -169,39 +184,45 @@ class Remembered(Answers):
                 return position, self.rejections.table.code(status.by(plugin.name))
         return PASSED, 0
 
-    def _gain(self, plugin: ScorePlugin[object], row: int, gain: int, score: int) -> None:
-        if plugin.normalizes:
-            self._masked = None
-            return
-        if not NODE_SCORE_MIN <= score <= NODE_SCORE_MAX:
-            self.usable = False
-        self.plain[row] += gain
-        if self._masked is not None and self.feasible.item(row):
-            self._masked[row] += gain
+    def _score_row(self, plugin: ScorePlugin[object], pod: PodInfo, view: NodeTable) -> int:
+        state = self.plan.score_states.get(plugin.name)
+        return self._profile.ask(failures.SCORE, plugin, plugin.score, state, pod, view).item(0)
 
     def _ask_rows(self, pod: PodInfo, nodes: NodeColumns, rows: NDArray[np.intp]) -> None:
-        some = nodes.take(rows)
-        found = self._node_answers.rejections.take(rows)
+        some, known = nodes.take(rows), self._node_answers
+        found = known.rejections.take(rows)
         self.ask_filters(self._row_filters, found, pod, some)
         self.rejections.failed_at[rows] = found.failed_at
         self.rejections.index[rows] = found.index
-        self.feasible[rows] = found.failed_at == PASSED
-        self.feasible_count = int(np.count_nonzero(self.feasible))
-        for plugin, weight, raw in self._weighted:
+        passed = found.passed
+        if np.count_nonzero(passed != self.feasible[rows]):
+            self.feasible[rows] = passed
+            self.feasible_count = int(np.count_nonzero(self.feasible))
+            self._feasible_rows = None
+        totals = known.plain[rows]
+        for plugin, weight in self._weighted:
             scores = self.ask_score(plugin, pod, some)
-            if not plugin.normalizes:
-                self.check_scores(scores)
-                self.plain[rows] += weight * (scores - raw[rows])
-            raw[rows] = scores
-        self._masked = self._feasible_rows = None
+            self.check_scores(scores)
+            totals += weight * scores
+        for plugin in self._normalizing:
+            self.raw[plugin.name][rows] = self.ask_score(plugin, pod, some)
+        self.plain[rows] = np.where(passed, totals, NOT_FEASIBLE)
+        self._with_normalized = None
+        self._best.forget()
+
+    def forget_rows(self) -> None:
+        """Drop what is quickly made anew."""
+        self._feasible_rows = None
 
     # The totals.
 
     def totals(self, pod: PodInfo) -> NDArray[np.int64]:
         """Return the weighted total per row; callers must not write to it."""
-        if self._masked is None:
-            self._masked = self.totals_where(self.feasible, pod)
-        return self._masked
+        if not self.normalizing:
+            return self.plain
+        if self._with_normalized is None:
+            self._with_normalized = self.totals_where(self.feasible, pod)
+        return self._with_normalized
 
     def mutable_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
         """Return a fresh array of totals for other feasible rows; None means the known ones."""
@@ -223,10 +244,10 @@ class OneByOne:
     after a loss it is tried again some updates later. Costs are rough, in microseconds.
     """
 
-    _ROWS_MAX: ClassVar = 16
-    _ARRAYS: ClassVar = 130
+    _ROWS_MAX: ClassVar = 12
+    _ARRAYS: ClassVar = 80
     _KNOWN_STATE: ClassVar = 5
-    _NEW_STATE: ClassVar = 50
+    _NEW_STATE: ClassVar = 30
     _PATIENCE: ClassVar = 10
     _LEAD_MAX: ClassVar = 1000
 

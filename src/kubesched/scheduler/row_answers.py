@@ -69,7 +69,7 @@ class RowAnswers:
     def add(self, position: int, plugin: str, answers: NodeToStatus) -> bool:
         """Add one filter's answers for all rows; return whether it was first to reject any row."""
         rejects = answers.index != 0
-        if not rejects.any():
+        if not np.count_nonzero(rejects):
             return False
         rejects &= self.failed_at > position
         rows = np.flatnonzero(rejects)
@@ -139,7 +139,7 @@ class Filtering:
 
     def add(self, position: int, plugin: str, found: NodeToStatus) -> None:
         """Add a filter's answers for all rows; it has failed on none."""
-        if found.index.any():
+        if np.count_nonzero(found.index):
             self.passed = self.passed & found.passed
             self._later.append((position, plugin, found))
 

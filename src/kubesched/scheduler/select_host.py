@@ -64,6 +64,10 @@ class BestRows:
         rows_tied = len(self._rows)
         return self._rows[0 if rows_tied == 1 else int(random.random() * rows_tied)]
 
+    def forget(self) -> None:
+        """Drop the rows after the totals of many rows may have changed."""
+        self._totals = self._rows = None
+
     def changed(self, totals: NDArray[np.int64], row: int) -> None:
         """Update the rows after the total of one row may have changed."""
         rows = self._rows

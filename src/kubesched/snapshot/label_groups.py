@@ -109,6 +109,7 @@ class LabelGroups:
         self._views: OrderedDict[PodSum, _View] = OrderedDict()
         self._views_by_place: dict[_Place, dict[PodSum, _View]] = {}
         self._views_of_any: dict[PodSum, _View] = {}
+        self._views_next = _VIEWS_MIN + 1
         self._priorities: Counter[int] = Counter()
         self._affinity_keys: Counter[str] = Counter()
         self._anti_affinity_keys: Counter[str] = Counter()
@@ -207,8 +208,8 @@ class LabelGroups:
             view.counts.add(row, weight * pods)
 
     def _forget_old_views(self) -> None:
-        # New views hold few numbers, so sizes are added up only once in a while.
-        if len(self._views) <= _VIEWS_MIN or len(self._views) % _VIEWS_MIN:
+        # Sizes are added up when there are an eighth more views than the last time.
+        if len(self._views) < self._views_next:
             return
         cells = sum(view.counts.cells for view in self._views.values())
         while cells > _CELLS_MAX and len(self._views) > _VIEWS_MIN:
@@ -219,6 +220,7 @@ class LabelGroups:
             self._views_of_any.pop(question, None)
             for place in view.places():
                 _discard(self._views_by_place, place, question)
+        self._views_next = max(_VIEWS_MIN + 1, len(self._views) * 9 // 8)
 
     # Changes; called only by the table that owns the groups.
 

@@ -11,6 +11,7 @@ Differs:  rows are not in the order of upstream's node list, which is round-robi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
@@ -31,6 +32,9 @@ D = TypeVar("D", bound=np.generic)
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
+_NUMBERS = ("allowed_pods", "pod_counts", "non_zero_requested", "requested", "allocatable")
+_NUMBERS_FIXED = 4
+"""The number of rows of `NodeTable.numbers` before those of resources."""
 _INT64 = 1 << 63
 PLAIN_MAX = 1 << 46
 """Sums and percentages of amounts up to here are exact in int64 and in float64."""
@@ -54,6 +58,8 @@ class NodeTable(ABC):
         requested: int64, resources x rows; the sums of the pods' requests.
         non_zero_requested: int64, 2 x rows: cpu and memory, with defaults for containers without
             requests.
+        numbers: int64 with one column per row, and possibly more columns: the previous five
+            together, so that selecting rows takes one operation; see `_parts_of`.
         resources: Resource name -> first index of `allocatable` and `requested`.
         is_plain: Whether every amount is known to be between 0 and PLAIN_MAX.
         row_of: Node name -> row.
@@ -73,6 +79,7 @@ class NodeTable(ABC):
     allocatable: NDArray[np.int64]
     requested: NDArray[np.int64]
     non_zero_requested: NDArray[np.int64]
+    numbers: NDArray[np.int64]
     resources: dict[str, int]
     is_plain: bool
     row_of: dict[str, int]
@@ -102,6 +109,18 @@ class NodeTable(ABC):
         """Return the requested amount per row."""
         at = self.resources.get(resource)
         return np.zeros(len(self), np.int64) if at is None else self.requested[at]
+
+    def amounts_of(self, resources: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the allocatable and the requested amounts, int64, resources x rows."""
+        at = [self.resources.get(name, -1) for name in resources]
+        first, count = at[0] if at else 0, len(at)
+        if first >= 0 and at == list(range(first, first + count)):
+            # Cpu and memory, as nearly always: no copy is needed.
+            return self.allocatable[first : first + count], self.requested[first : first + count]
+        return (
+            np.stack([self.allocatable_of(name) for name in resources]),
+            np.stack([self.requested_of(name) for name in resources]),
+        )
 
     def check(self) -> None:
         """Assert that the usage columns equal the sums over the pods."""
@@ -135,6 +154,9 @@ class SelectedRows(NodeTable):
 
     def __getattr__(self, name: str) -> object:
         # Columns are taken on first use, because a plugin reads only a few of them.
+        if name == "numbers" or name in _NUMBERS:
+            self._take_numbers()
+            return self.__dict__[name]
         column = getattr(self._table, name)
         if isinstance(column, np.ndarray):
             taken: object = self._take(column)
@@ -150,6 +172,14 @@ class SelectedRows(NodeTable):
             return column
         self.__dict__[name] = taken
         return taken
+
+    def _take_numbers(self) -> None:
+        numbers = self._table.numbers
+        rows = self._rows
+        taken = numbers[:, rows] if isinstance(rows, slice) else numbers.take(rows, axis=1)
+        self.numbers = taken
+        for name, part in zip(_NUMBERS, _parts_of(taken, len(self.resources)), strict=True):
+            self.__dict__[name] = part
 
     def _take(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
         if not isinstance(self._rows, slice):
@@ -234,13 +264,8 @@ class RowView(SelectedRows):
     """One read-only row. It is built for every pod that is placed, so it must be cheap."""
 
     def __init__(self, table: NodeTable, row: int) -> None:
-        rows = slice(row, row + 1)
-        super().__init__(table, rows)
-        self.allowed_pods = table.allowed_pods[rows]
-        self.pod_counts = table.pod_counts[rows]
-        self.allocatable = table.allocatable[:, rows]
-        self.requested = table.requested[:, rows]
-        self.non_zero_requested = table.non_zero_requested[:, rows]
+        super().__init__(table, slice(row, row + 1))
+        self._take_numbers()
 
     def __len__(self) -> int:
         return 1
@@ -271,13 +296,14 @@ class NodeColumns(NodeTable):
         self.groups = LabelGroups()
         self.images = ImageStates()
         self.epoch = 0
-        self.changes: list[int] = []
+        self.changes = array("q")
         self.changes_dropped = 0
         self.row_versions: list[int] = []
         self._labels: dict[str, CodedColumn[str | None]] = {}
         self._claim_users: dict[str, int] = {}
-        self._offers: dict[int, bytes] = {}
         self._order: NDArray[np.intp] | None = None
+        self._unschedulable: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._numbers: NDArray[np.int64] = np.zeros((_NUMBERS_FIXED, 0), np.int64)
         self._allocate(rows=16, resources=4)
 
     # Queries of the whole table.
@@ -300,17 +326,7 @@ class NodeColumns(NodeTable):
 
     def usage(self, row: int) -> Hashable:
         """Return a hashable value that is equal for rows with equal amounts and pod counts."""
-        offer = self._offers.get(row)
-        if offer is None:
-            # Kept, because pods do not change it.
-            offered = self.allocatable[:, row].tobytes(), self.allowed_pods[row].tobytes()
-            offer = self._offers[row] = b"".join(offered)
-        return (
-            offer,
-            self.requested[:, row].tobytes(),
-            self.non_zero_requested[:, row].tobytes(),
-            self.pod_counts.item(row),
-        )
+        return self.numbers[:, row].tobytes()
 
     @property
     def snapshot_order(self) -> NDArray[np.intp]:
@@ -326,8 +342,8 @@ class NodeColumns(NodeTable):
         row = len(self.names)
         name = node.metadata.name
         assert name not in self.row_of, f"node {name} is in the table already"
-        if row == self._allowed_pods.shape[0]:
-            self._allocate(2 * row, self._requested.shape[0])
+        if row == len(self._allowed_pods):
+            self._allocate(2 * row, len(self._requested))
         self.row_of[name] = row
         self.names.append(name)
         self.row_versions.append(0)
@@ -373,9 +389,9 @@ class NodeColumns(NodeTable):
             self.row_of[self.names[row]] = row
         for coded in self._coded_columns():
             coded.swap_remove(row)
-        for array in self._arrays():
-            array[..., row] = array[..., last]
-            array[..., last] = 0
+        for column in (self._unschedulable, self._numbers):
+            column[..., row] = column[..., last]
+            column[..., last] = 0
         self.groups.swap_remove_row(row)
         self._renew_views()
         self._begin_epoch()
@@ -466,46 +482,40 @@ class NodeColumns(NodeTable):
                 column[self.resources[name]] = exact
         self._allocatable[:, row] = column
         self.is_plain &= 0 <= int(column.min()) and int(column.max()) <= PLAIN_MAX
-        self._offers.pop(row, None)
 
     def _add_resource(self, name: str) -> None:
         at = self.resources[name] = len(self.resources)
-        if at == self._requested.shape[0]:
-            self._allocate(self._allowed_pods.shape[0], 2 * at)
+        if at == len(self._requested):
+            self._allocate(len(self._allowed_pods), 2 * at)
         self._renew_views()
 
-    def _arrays(self) -> list[NDArray[np.generic]]:
-        return [
-            self._unschedulable,
+    def _allocate(self, rows: int, resources: int) -> None:
+        unschedulable = np.zeros(rows, np.bool_)
+        numbers = np.zeros((_NUMBERS_FIXED + 2 * resources, rows), np.int64)
+        unschedulable[: len(self._unschedulable)] = self._unschedulable
+        for old, new in zip(_parts_of(self._numbers), _parts_of(numbers), strict=True):
+            new[tuple(slice(0, size) for size in old.shape)] = old
+        self._unschedulable, self._numbers = unschedulable, numbers
+        (
             self._allowed_pods,
             self._pod_counts,
-            self._allocatable,
-            self._requested,
             self._non_zero_requested,
-        ]
-
-    def _allocate(self, rows: int, resources: int) -> None:
-        old = self._arrays() if hasattr(self, "_requested") else None
-        self._unschedulable = np.zeros(rows, np.bool_)
-        self._allowed_pods = np.zeros(rows, np.int64)
-        self._pod_counts = np.zeros(rows, np.int64)
-        self._allocatable = np.zeros((resources, rows), np.int64)
-        self._requested = np.zeros((resources, rows), np.int64)
-        self._non_zero_requested = np.zeros((2, rows), np.int64)
-        for before, now in zip(old or (), self._arrays(), strict=False):
-            now[tuple(slice(0, size) for size in before.shape)] = before
+            self._requested,
+            self._allocatable,
+        ) = _parts_of(numbers)
         self._renew_views()
 
     def _renew_views(self) -> None:
         """Renew the read-only views after the shape of the storage changed."""
         rows, resources = len(self.names), len(self.resources)
-        self._offers.clear()
         self.unschedulable = _read_only(self._unschedulable[:rows])
         self.allowed_pods = _read_only(self._allowed_pods[:rows])
         self.pod_counts = _read_only(self._pod_counts[:rows])
         self.allocatable = _read_only(self._allocatable[:resources, :rows])
         self.requested = _read_only(self._requested[:resources, :rows])
         self.non_zero_requested = _read_only(self._non_zero_requested[:, :rows])
+        # Whole, because rows can be selected quickly only from contiguous memory.
+        self.numbers = _read_only(self._numbers[:])
 
     def _note_change(self, row: int) -> None:
         self.changes.append(row)
@@ -519,7 +529,26 @@ class NodeColumns(NodeTable):
         self.epoch += 1
         self._order = None
         self.changes_dropped += len(self.changes)
-        self.changes.clear()
+        self.changes = array("q")
+
+
+def _parts_of(
+    numbers: NDArray[np.int64], resources: int | None = None
+) -> tuple[NDArray[np.int64], ...]:
+    """Return the parts of `numbers` in the order of `_NUMBERS`.
+
+    There is room for more resources than there are; None means all the room.
+    """
+    room = (len(numbers) - _NUMBERS_FIXED) // 2
+    resources = room if resources is None else resources
+    requested, allocatable = _NUMBERS_FIXED, _NUMBERS_FIXED + room
+    return (
+        numbers[0],
+        numbers[1],
+        numbers[2:_NUMBERS_FIXED],
+        numbers[requested : requested + resources],
+        numbers[allocatable : allocatable + resources],
+    )
 
 
 def _seen_by_plugins(node: Node) -> tuple[object, ...]:

@@ -131,11 +131,8 @@ def test_formulas(scorer: ResourceScorer, twin: Twin, given_: tuple[list[Row], l
     """One row at a time and all rows at once give the twin's scores."""
     rows, weights = given_
     expected = [twin(row, weights) for row in rows]
-    columns = [
-        [np.array(part, np.int64) for part in zip(*column, strict=True)]
-        for column in zip(*rows, strict=True)
-    ]
-    requested, allocated, allocatable = (list(part) for part in zip(*columns, strict=True))
+    # Amounts, resources, rows.
+    requested, allocated, allocatable = np.array(rows, np.int64).transpose(2, 1, 0)
     all_rows = scorer.score_rows(requested, allocated, allocatable, weights)
     one_row = [
         scorer.score_row(

@@ -35,15 +35,13 @@ from kubesched.framework.plugin import (
 from kubesched.framework.status import SKIP
 from kubesched.plugins.node_resources.device_counts import DeviceCounter
 from kubesched.plugins.node_resources.int64 import quotient, truncate, wrap
-from kubesched.plugins.node_resources.scoring import Amounts, Demand, demands_of, score_nodes
+from kubesched.plugins.node_resources.scoring import Amounts, Demands, demands_of, score_nodes
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 _HALF: Final = NODE_SCORE_MAX // 2
 _DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
-
-Demands = tuple[Demand, ...]
 
 
 class NodeResourcesBalancedAllocationArgs(
@@ -110,17 +108,17 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
         demands = demands_of(self._resources, pod.template.held, non_zero=False)
         if self._devices:
             demands = self._counter.with_devices(demands, snapshot, feasible)
-        return PreScoreResult(demands)
+        return PreScoreResult(Demands(demands))
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Demands:
-        """Return the state of `pre_score`; () for pods without requests."""
-        return self.pre_score(cycle, pod, snapshot, feasible).state or ()
+        """Return the state of `pre_score`; without resources for pods without requests."""
+        return self.pre_score(cycle, pod, snapshot, feasible).state or Demands(())
 
     def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return, as int64 per row, the score of the balance with and without the pod."""
-        if not state:
+        if not state.items:
             return np.zeros(len(nodes), np.int64)
         return score_nodes(self._scorer, state, nodes)
 
@@ -157,15 +155,22 @@ class BalancedAllocation:
 
     def score_rows(
         self,
-        requested: Sequence[Amounts],
-        allocated: Sequence[Amounts],
-        allocatable: Sequence[Amounts],
+        requested: Amounts,
+        allocated: Amounts,
+        allocatable: Amounts,
         weights: Sequence[int],
     ) -> Amounts:
         """Return the scores of rows."""
-        offered = [column.astype(np.float64) for column in allocatable]
-        scores = _balance_of_rows(requested, offered)
-        scores -= _balance_of_rows(allocated, offered)
+        # In place, and with and without the pod together: for thousands of rows, allocating memory
+        # costs more than the arithmetic, and for a few the number of operations does.
+        fractions = np.empty((2, *allocatable.shape))
+        fractions[0], fractions[1] = requested, allocated
+        fractions /= allocatable.astype(np.float64)
+        np.minimum(fractions, 1.0, out=fractions)
+        balances = np.subtract(1.0, _deviation(fractions))
+        balances *= NODE_SCORE_MAX
+        both = balances.astype(np.int64)
+        scores: Amounts = both[0] - both[1]
         scores += _HALF
         scores >>= 1  # halves, rounding down; no score is negative here
         scores += _HALF
@@ -192,33 +197,23 @@ def _balance_of_row(used: Sequence[int], allocatable: Sequence[int]) -> int:
     return truncate((1 - deviation) * NODE_SCORE_MAX)
 
 
-def _balance_of_rows(used: Sequence[Amounts], offered: Sequence[NDArray[np.float64]]) -> Amounts:
-    # In place: for thousands of rows, allocating memory costs more than the arithmetic.
-    fractions = [amounts / whole for amounts, whole in zip(used, offered, strict=True)]
-    for fraction in fractions:
-        np.minimum(fraction, 1.0, out=fraction)
-    score = np.subtract(1.0, _deviation(fractions), out=fractions[0])
-    score *= NODE_SCORE_MAX
-    return score.astype(np.int64)
-
-
-def _deviation(fractions: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the standard deviation per row. Overwrites the fractions."""
-    first, *others = fractions
-    if not others:
+def _deviation(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard deviation over the middle axis. Overwrites the fractions."""
+    first, resources = fractions[:, 0], fractions.shape[1]
+    if resources == 1:
         return np.zeros_like(first)
-    if len(others) == 1:
-        first -= others[0]
-        first /= 2
-        return np.abs(first, out=first)
+    if resources == 2:
+        distance = first - fractions[:, 1]
+        distance *= 0.5
+        return np.abs(distance, out=distance)
     mean = first.copy()
-    for fraction in others:
-        mean += fraction
-    mean /= len(fractions)
+    for at in range(1, resources):
+        mean += fractions[:, at]
+    mean /= resources
     squares = np.zeros_like(mean)
-    for fraction in fractions:
-        distance = np.subtract(fraction, mean, out=fraction)
+    for at in range(resources):
+        distance = np.subtract(fractions[:, at], mean, out=fractions[:, at])
         distance *= distance
         squares += distance
-    squares /= len(fractions)
+    squares /= resources
     return np.sqrt(squares, out=squares)

@@ -66,7 +66,7 @@ from kubesched.plugins.node_resources.fit_hints import (
 )
 from kubesched.plugins.node_resources.int64 import wrap
 from kubesched.plugins.node_resources.scoring import (
-    Demand,
+    Demands,
     ResourceScorer,
     demands_of,
     score_nodes,
@@ -87,8 +87,6 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-
-Demands = tuple[Demand, ...]
 
 
 class NodeResourcesFit(
@@ -163,7 +161,7 @@ class NodeResourcesFit(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[Requests]:
         """Return the requests that nodes must meet."""
-        requests = tuple(
+        requests = Requests(
             ResourceRequest(name, amount, self._is_backed(name, snapshot.objects))
             for name, amount in counted_requests(pod.template.requests)
             if not self._is_ignored(name)
@@ -190,7 +188,7 @@ class NodeResourcesFit(
         demands = demands_of(self._resources, self._scored_requests(pod), non_zero=True)
         if self._devices:
             demands = self._counter.with_devices(demands, snapshot, feasible)
-        return PreScoreResult(demands)
+        return PreScoreResult(Demands(demands))
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]

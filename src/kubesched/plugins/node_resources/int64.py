@@ -43,20 +43,17 @@ def percentages(part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np
     The result is exact: 100 times a plain amount is below 2**53, and a quotient that is not whole
     differs from the next whole number by far more than the rounding error.
     """
-    shares = part.astype(np.float64)
-    shares *= PERCENT
+    shares = np.multiply(part, float(PERCENT))
     shares /= whole
     return np.floor(shares, out=shares)
 
 
-def weighted_mean(
-    columns: Sequence[NDArray[np.float64]], weights: Sequence[int]
-) -> NDArray[np.int64]:
-    """Return the weighted mean per row, rounded down. Overwrites the first column."""
-    total, *others = columns
+def weighted_mean(columns: NDArray[np.float64], weights: Sequence[int]) -> NDArray[np.int64]:
+    """Return the weighted mean per row of columns x rows, rounded down. Overwrites the first."""
+    total: NDArray[np.float64] = columns[0]
     if weights[0] != 1:
         total *= weights[0]
-    for column, weight in zip(others, weights[1:], strict=True):
+    for column, weight in zip(columns[1:], weights[1:], strict=True):
         total += column if weight == 1 else column * weight
     total /= sum(weights)
     return total.astype(np.int64)

@@ -8,7 +8,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -55,11 +55,37 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     devices: Mapping[str, DeviceCount] | None = None
 
 
+class Demands:
+    """The scored resources of a pod, and what follows from them for any table.
+
+    Attributes:
+        items: The resources.
+        resources, weights: Their names and weights.
+        amounts: The requests, int64, resources x 1.
+        non_zero_rows: Their rows in `nodes.non_zero_requested`; None if it is not used.
+        are_plain: Whether all requests are from 0 to PLAIN_MAX and no devices count.
+    """
+
+    __slots__ = ("amounts", "are_plain", "items", "non_zero_rows", "resources", "weights")
+
+    def __init__(self, items: Iterable[Demand]) -> None:
+        self.items = tuple(items)
+        self.resources = [demand.resource for demand in self.items]
+        self.weights = [demand.weight for demand in self.items]
+        self.amounts = np.array([demand.amount for demand in self.items], np.int64)[:, None]
+        rows = [demand.non_zero_row for demand in self.items]
+        self.non_zero_rows = rows if any(row is not None for row in rows) else None
+        self.are_plain = not any(
+            demand.devices or not 0 <= demand.amount <= PLAIN_MAX for demand in self.items
+        )
+
+
 class ResourceScorer(Protocol):
     """A scoring formula.
 
-    Each sequence has one entry per resource of the row; allocatable amounts are not 0. `requested`
-    is the use with the pod, `allocated` the use without it.
+    Each sequence has one entry per resource of the row, and so have arrays: they are resources x
+    rows. Allocatable amounts are not 0. `requested` is the use with the pod, `allocated` the use
+    without it.
     """
 
     def score_row(
@@ -74,9 +100,9 @@ class ResourceScorer(Protocol):
 
     def score_rows(
         self,
-        requested: Sequence[Amounts],
-        allocated: Sequence[Amounts],
-        allocatable: Sequence[Amounts],
+        requested: Amounts,
+        allocated: Amounts,
+        allocatable: Amounts,
         weights: Sequence[int],
     ) -> Amounts:
         """Return the scores of many rows, as int64.
@@ -115,18 +141,16 @@ def demands_of(
     )
 
 
-def score_nodes(scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTable) -> Amounts:
+def score_nodes(scorer: ResourceScorer, demands: Demands, nodes: NodeTable) -> Amounts:
     """Return the score per row, as int64."""
-    rows = len(nodes)
-    if rows <= _ROWS_FEW or len(demands) > _RESOURCES_MAX:
-        return np.array([_score_row(scorer, demands, nodes, row) for row in range(rows)], np.int64)
-    if not demands:
+    rows, items = len(nodes), demands.items
+    if rows <= _ROWS_FEW or len(items) > _RESOURCES_MAX:
+        return np.array([_score_row(scorer, items, nodes, row) for row in range(rows)], np.int64)
+    if not items:
         return np.full(rows, scorer.score_row((), (), (), ()), np.int64)
     allocatable, allocated = _columns(demands, nodes)
-    is_plain = nodes.is_plain and all(0 <= demand.amount <= PLAIN_MAX for demand in demands)
-    if any(demand.devices for demand in demands):
-        is_plain = False
-    if all(column.all() for column in allocatable):
+    is_plain = nodes.is_plain and demands.are_plain
+    if np.count_nonzero(allocatable) == allocatable.size:
         return _score_rows(scorer, demands, allocatable, allocated, is_plain)
     return _score_by_presence(scorer, demands, allocatable, allocated, is_plain)
 
@@ -179,39 +203,38 @@ def _item(demand: Demand, nodes: NodeTable, row: int) -> tuple[int, int]:
     return offered, nodes.non_zero_requested.item(demand.non_zero_row, row)
 
 
-def _columns(demands: Sequence[Demand], nodes: NodeTable) -> tuple[list[Amounts], list[Amounts]]:
-    allocatable: list[Amounts] = []
-    allocated: list[Amounts] = []
-    for demand in demands:
-        offered = nodes.allocatable_of(demand.resource)
-        if demand.non_zero_row is None:
-            used = nodes.requested_of(demand.resource)
-        else:
-            used = nodes.non_zero_requested[demand.non_zero_row]
+def _columns(demands: Demands, nodes: NodeTable) -> tuple[Amounts, Amounts]:
+    """Return the allocatable and the used amounts, each as resources x rows; not to be changed."""
+    offered, used = nodes.amounts_of(demands.resources)
+    if demands.non_zero_rows == [CPU, MEMORY]:
+        used = nodes.non_zero_requested
+    elif demands.non_zero_rows is not None:
+        used = used.copy()
+        for at, row in enumerate(demands.non_zero_rows):
+            if row is not None:
+                used[at] = nodes.non_zero_requested[row]
+    for at, demand in enumerate(demands.items):
         if demand.devices:
-            offered, used = _with_devices(demand.devices, offered, used, nodes)
-        allocatable.append(offered)
-        allocated.append(used)
-    return allocatable, allocated
+            offered, used = offered.copy(), used.copy()
+            _add_devices(demand.devices, offered[at], used[at], nodes.names)
+    return offered, used
 
 
-def _with_devices(
-    devices: Mapping[str, DeviceCount], offered: Amounts, used: Amounts, nodes: NodeTable
-) -> tuple[Amounts, Amounts]:
-    offered, used = offered.copy(), used.copy()
+def _add_devices(
+    devices: Mapping[str, DeviceCount], offered: Amounts, used: Amounts, names: Sequence[str]
+) -> None:
     for row in np.flatnonzero(offered == 0).tolist():
-        count = devices.get(nodes.names[row])
+        count = devices.get(names[row])
         if count is not None:
             offered[row] = count.allocatable
             used[row] = count.allocated
-    return offered, used
 
 
 def _score_by_presence(
     scorer: ResourceScorer,
-    demands: Sequence[Demand],
-    allocatable: Sequence[Amounts],
-    allocated: Sequence[Amounts],
+    demands: Demands,
+    allocatable: Amounts,
+    allocated: Amounts,
     is_plain: bool,
 ) -> Amounts:
     """Score groups of rows that have the same resources."""
@@ -221,13 +244,13 @@ def _score_by_presence(
     scores = np.empty_like(presence)
     for bits in np.unique(presence).tolist():
         rows = np.flatnonzero(presence == bits)
-        there = [at for at in range(len(demands)) if bits >> at & 1]
+        there = [at for at in range(len(demands.items)) if bits >> at & 1]
         if there:
             scores[rows] = _score_rows(
                 scorer,
-                [demands[at] for at in there],
-                [allocatable[at][rows] for at in there],
-                [allocated[at][rows] for at in there],
+                Demands(demands.items[at] for at in there),
+                allocatable[there][:, rows],
+                allocated[there][:, rows],
                 is_plain,
             )
         else:
@@ -237,26 +260,25 @@ def _score_by_presence(
 
 def _score_rows(
     scorer: ResourceScorer,
-    demands: Sequence[Demand],
-    allocatable: Sequence[Amounts],
-    allocated: Sequence[Amounts],
+    demands: Demands,
+    allocatable: Amounts,
+    allocated: Amounts,
     is_plain: bool,
 ) -> Amounts:
     """Score rows that have every resource; one row at a time if amounts may overflow."""
-    weights = [demand.weight for demand in demands]
-    requested = [used + demand.amount for used, demand in zip(allocated, demands, strict=True)]
-    # Viewed as unsigned, negative numbers are the largest.
-    amounts = (*allocatable, *allocated, *requested)
-    if is_plain or all(column.view(np.uint64).max() <= PLAIN_MAX for column in amounts):
-        return scorer.score_rows(requested, allocated, allocatable, weights)
+    requested = allocated + demands.amounts
+    if is_plain or all(map(_are_plain, (allocatable, allocated, requested))):
+        return scorer.score_rows(requested, allocated, allocatable, demands.weights)
     return np.array(
         [
-            scorer.score_row(*columns, weights)
-            for columns in zip(_rows(requested), _rows(allocated), _rows(allocatable), strict=True)
+            scorer.score_row(*columns, demands.weights)
+            for columns in zip(
+                requested.T.tolist(), allocated.T.tolist(), allocatable.T.tolist(), strict=True
+            )
         ],
         np.int64,
     )
 
 
-def _rows(columns: Sequence[Amounts]) -> list[tuple[int, ...]]:
-    return list(zip(*(column.tolist() for column in columns), strict=True))
+def _are_plain(amounts: Amounts) -> bool:
+    return 0 <= int(amounts.min()) and int(amounts.max()) <= PLAIN_MAX

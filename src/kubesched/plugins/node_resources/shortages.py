@@ -8,7 +8,7 @@ Differs:  a node's reasons come in a fixed order: pods, cpu, memory, ephemeral-s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -49,18 +49,32 @@ class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
     delegated: bool = False
 
 
-Requests = tuple[ResourceRequest, ...]
+class Requests:
+    """The requested resources of a pod, and what follows from them for any table.
+
+    Attributes:
+        items: The resources.
+        names: Their names.
+        amounts: int64, resources x 1.
+    """
+
+    __slots__ = ("amounts", "items", "names")
+
+    def __init__(self, items: Iterable[ResourceRequest]) -> None:
+        self.items = tuple(items)
+        self.names = tuple([request.resource for request in self.items])
+        self.amounts = np.array([request.amount for request in self.items], np.int64)[:, None]
 
 
 def find_shortages(requests: Requests, nodes: NodeTable) -> NodeToStatus:
     """Reject the rows that lack a pod slot or one of the requested resources."""
-    if len(nodes) <= _ROWS_FEW or len(requests) > _REQUESTS_MAX:
-        keys = [_key_of_row(requests, nodes, row) for row in range(len(nodes))]
-        if not any(keys):
-            return NodeToStatus.passing(len(keys))
-        names = _names(requests)
-        return NodeToStatus.of([_status_of(key, names) for key in keys])
-    return _encode(_keys_of_rows(requests, nodes), _names(requests))
+    if len(nodes) > _ROWS_FEW and len(requests.items) <= _REQUESTS_MAX:
+        found = _keys_of_rows(requests, nodes)
+        return NodeToStatus.passing(len(nodes)) if found is None else _encode(found, requests.names)
+    keys = [_key_of_row(requests, nodes, row) for row in range(len(nodes))]
+    if not any(keys):
+        return NodeToStatus.passing(len(keys))
+    return NodeToStatus.of([_status_of(key, requests.names) for key in keys])
 
 
 def describe_shortages(requests: Requests, nodes: NodeTable) -> Iterator[str]:
@@ -69,7 +83,7 @@ def describe_shortages(requests: Requests, nodes: NodeTable) -> Iterator[str]:
     if key & _PODS:
         taken, allowed = int(nodes.pod_counts[0]), int(nodes.allowed_pods[0])
         yield f"pods: requested 1, free {allowed - taken} of {allowed}"
-    for bit, request in enumerate(requests, _FIRST):
+    for bit, request in enumerate(requests.items, _FIRST):
         if key >> bit & 1:
             offered = int(nodes.allocatable_of(request.resource)[0])
             free = offered - int(nodes.requested_of(request.resource)[0])
@@ -89,7 +103,7 @@ def format_amount(resource: str, amount: int) -> str:
 def _key_of_row(requests: Requests, nodes: NodeTable, row: int) -> int:
     key = _PODS if nodes.pod_counts.item(row) >= nodes.allowed_pods.item(row) else 0
     bit = 1 << _FIRST
-    for request in requests:
+    for request in requests.items:
         at = nodes.resources.get(request.resource)
         offered = used = 0
         if at is not None:
@@ -100,24 +114,27 @@ def _key_of_row(requests: Requests, nodes: NodeTable, row: int) -> int:
     return key
 
 
-def _keys_of_rows(requests: Requests, nodes: NodeTable) -> NDArray[np.int64]:
-    keys = (nodes.pod_counts >= nodes.allowed_pods).astype(np.int64)
-    keys *= _PODS
-    for bit, request in enumerate(requests, _FIRST):
-        offered = nodes.allocatable_of(request.resource)
-        short = (offered - nodes.requested_of(request.resource)) < request.amount
+def _keys_of_rows(requests: Requests, nodes: NodeTable) -> NDArray[np.int64] | None:
+    """Return the answers for all rows; None if every row meets the requests."""
+    full = nodes.pod_counts >= nodes.allowed_pods
+    offered, used = nodes.amounts_of(requests.names)
+    short = (offered - used) < requests.amounts
+    for at, request in enumerate(requests.items):
         if request.delegated:
-            short &= offered > 0
-        if short.any():
-            keys |= short.astype(np.int64) << bit
-            keys |= short & (offered < request.amount)
+            short[at] &= offered[at] > 0
+    if not np.count_nonzero(short) and not np.count_nonzero(full):
+        return None
+    hopeless = offered < requests.amounts
+    keys = full.astype(np.int64)
+    keys *= _PODS
+    for at, missing in enumerate(short):
+        keys |= missing.astype(np.int64) << (_FIRST + at)
+        keys |= missing & hopeless[at]
     return keys
 
 
 def _encode(keys: NDArray[np.int64], names: tuple[str, ...]) -> NodeToStatus:
     largest = int(keys.max())
-    if largest == 0:
-        return NodeToStatus.passing(len(keys))
     if largest >= _KEYS_FEW:
         return NodeToStatus.encode(keys, lambda key: _status_of(key, names))
     # With few possible keys, counting is much faster than sorting.
@@ -127,10 +144,6 @@ def _encode(keys: NDArray[np.int64], names: tuple[str, ...]) -> NodeToStatus:
     position = np.zeros(largest + 1, np.int32)
     position[found] = np.arange(len(found))
     return NodeToStatus(position[keys], [_status_of(key, names) for key in found])
-
-
-def _names(requests: Requests) -> tuple[str, ...]:
-    return tuple([request.resource for request in requests])
 
 
 @lru_cache(4096)

@@ -51,17 +51,15 @@ class LeastAllocated:
 
     def score_rows(
         self,
-        requested: Sequence[Amounts],
-        allocated: Sequence[Amounts],
-        allocatable: Sequence[Amounts],
+        requested: Amounts,
+        allocated: Amounts,
+        allocatable: Amounts,
         weights: Sequence[int],
     ) -> Amounts:
         """Return the scores of rows."""
-        free = [
-            percentages(np.maximum(offered - asked, 0), offered)
-            for asked, offered in zip(requested, allocatable, strict=True)
-        ]
-        return weighted_mean(free, weights)
+        free = allocatable - requested
+        np.maximum(free, 0, out=free)
+        return weighted_mean(percentages(free, allocatable), weights)
 
 
 class MostAllocated:
@@ -84,17 +82,14 @@ class MostAllocated:
 
     def score_rows(
         self,
-        requested: Sequence[Amounts],
-        allocated: Sequence[Amounts],
-        allocatable: Sequence[Amounts],
+        requested: Amounts,
+        allocated: Amounts,
+        allocatable: Amounts,
         weights: Sequence[int],
     ) -> Amounts:
         """Return the scores of rows."""
-        used = [
-            percentages(np.minimum(asked, offered), offered)
-            for asked, offered in zip(requested, allocatable, strict=True)
-        ]
-        return weighted_mean(used, weights)
+        used = np.minimum(requested, allocatable)
+        return weighted_mean(percentages(used, allocatable), weights)
 
 
 class RequestedToCapacityRatio:
@@ -133,20 +128,22 @@ class RequestedToCapacityRatio:
 
     def score_rows(
         self,
-        requested: Sequence[Amounts],
-        allocated: Sequence[Amounts],
-        allocatable: Sequence[Amounts],
+        requested: Amounts,
+        allocated: Amounts,
+        allocatable: Amounts,
         weights: Sequence[int],
     ) -> Amounts:
         """Return the scores of rows."""
         total = np.zeros_like(requested[0])
         weight_sum = np.zeros_like(total)
         for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
-            scores = self.curve[percentages(np.minimum(asked, offered), offered).astype(np.intp)]
+            utilization = percentages(np.minimum(asked, offered), offered)
+            scores = self.curve[utilization.astype(np.intp)]
             total += scores * weight
             weight_sum += (scores > 0) * weight
         np.maximum(weight_sum, 1, out=weight_sum)
-        return (2 * total + weight_sum) // (2 * weight_sum)
+        means: Amounts = (2 * total + weight_sum) // (2 * weight_sum)
+        return means
 
 
 def _interpolate(points: Sequence[tuple[int, int]], utilization: int) -> int:

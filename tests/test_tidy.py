@@ -34,7 +34,6 @@ CRUMBS: Final = {
 """Small modules that one other module of their package imports, and nobody else."""
 
 SHARED_NAMES: Final = {
-    "Comparison",
     "Handler",
     "Line",
     "NodeAffinity",

@@ -109,7 +109,7 @@ def test_wide_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("Resources" in line and "Node" not in line for line in lines)
 
 
-class Result(msgspec.Struct, rename="camel"):
+class Thing(msgspec.Struct, rename="camel"):
     """A result."""
 
     pod_name: str
@@ -135,7 +135,7 @@ class Result(msgspec.Struct, rename="camel"):
 )
 def test_documents(capsys: pytest.CaptureFixture[str], output: OutputFormat, text: str) -> None:
     """Documents begin with apiVersion and kind and keep the order of their fields."""
-    write_document("Thing", Result("ü"), output)
+    write_document(Thing("ü"), output)
     assert text == capsys.readouterr().out
 
 

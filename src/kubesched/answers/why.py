@@ -59,7 +59,12 @@ class LastAttempt(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CauseExample(msgspec.Struct, frozen=True, rename="camel"):
-    """Nodes where the same amounts, taints or labels decide."""
+    """Nodes where the same amounts, taints or labels decide.
+
+    Attributes:
+        nodes: Their names.
+        details: The amounts, taints or labels.
+    """
 
     nodes: tuple[str, ...]
     details: tuple[str, ...]

@@ -108,7 +108,7 @@ def compare(
     if html is not None:
         write_text(html, comparison_html(comparison, reports))
     if output is not OutputFormat.TABLE:
-        write_document("TimelineComparison", comparison, output)
+        write_document(comparison, output)
         return 0
     rows = [(row.name, *row.texts()) for row in comparison.measures]
     writer().table(simple_table(("what", *names), rows, *names))

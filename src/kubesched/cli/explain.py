@@ -83,6 +83,6 @@ def explain(
     report = ask(options, pod, source, namespace, all_filters=all_filters, nodes=nodes)
     if output is not OutputFormat.TABLE:
         shown = report.narrowed(frozenset(nodes)) if nodes else report
-        write_document("PodExplanation", shown, output)
+        write_document(shown, output)
     else:
         write_explanation(writer(), report, frozenset(nodes), top)

@@ -87,6 +87,9 @@ SUBCOMMANDS: Final = {
     "compare": Subcommand(
         "kubesched.cli.compare:compare", "Simulate scenarios over time, and compare the reports."
     ),
+    "schema": Subcommand(
+        "kubesched.cli.schema:schema", "Print the JSON Schemas of what -o json prints."
+    ),
     "completion": Subcommand(
         "kubesched.cli.completion:completion", "Print the completion script for a shell."
     ),

@@ -15,23 +15,21 @@ from rich.cells import cell_len
 
 from kubesched.cli.errors import naming, printable
 from kubesched.cli.options import OutputFormat
+from kubesched.explain.report import API_VERSION
 from kubesched.explain.tables import Column, TextTable
 
-API_VERSION: Final = "kubesched.dev/v1"
 _GAP: Final = "  "
 
 
-def write_document(kind: str, document: object, output: OutputFormat) -> None:
-    """Write a result as JSON or YAML.
+def write_document(document: msgspec.Struct, output: OutputFormat) -> None:
+    """Write a result as JSON or YAML; its kind is the name of its class.
 
     Args:
-        kind: The result's kind, such as `PodExplanation`.
-        document: A struct or a mapping; keys are written in its order.
+        document: One of the classes of `answers.documents`; keys are written in its order.
         output: JSON or YAML.
     """
     plain = msgspec.to_builtins(document)
-    assert isinstance(plain, Mapping), "a result is an object"
-    whole = {"apiVersion": API_VERSION, "kind": kind, **plain}
+    whole = {"apiVersion": API_VERSION, "kind": type(document).__name__, **plain}
     if output is OutputFormat.YAML:
         _write(_yaml(whole))
     else:

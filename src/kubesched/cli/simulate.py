@@ -203,7 +203,7 @@ def _place(
     found.objects.clear()
     report, seconds = run_simulation(cluster, options.seed)
     if output is not OutputFormat.TABLE:
-        write_document("SimulationReport", report, output)
+        write_document(report, output)
     else:
         write_report(writer(), report, shown, top)
         write_timing(report, seconds)

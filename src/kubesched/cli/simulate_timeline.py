@@ -122,4 +122,4 @@ def write_timeline(report: TimelineReport, output: OutputFormat, html: Path | No
         for line in render_text(report).splitlines():
             write_line(printable(line))
     else:
-        write_document("TimelineReport", report, output)
+        write_document(report, output)

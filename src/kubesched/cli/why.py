@@ -61,6 +61,6 @@ def why(
     check_inputs([*source.files, options.config])
     report = ask_why(options, pod, source, namespace)
     if output is not OutputFormat.TABLE:
-        write_document("WhyReport", report, output)
+        write_document(report, output)
     else:
         write_why(writer(), report, top)

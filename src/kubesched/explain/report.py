@@ -8,10 +8,14 @@ Differs:  upstream keeps a count per reason; here each node keeps its own reason
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from kubesched.framework.needed_kinds import Decides
+
+API_VERSION: Final = "kubesched.dev/v1"
+"""Of all documents that commands print with `-o json`."""
 
 
 class PodOutcome(StrEnum):
@@ -107,7 +111,15 @@ class PreFilterStep(_Part, frozen=True):
 
 
 class PluginScore(_Part, frozen=True):
-    """One plugin's score for one node: raw, normalized to 0..100, and weighted."""
+    """One plugin's score for one node.
+
+    Attributes:
+        plugin: The plugin's name.
+        raw: As the plugin returned it.
+        normalized: From 0 to 100.
+        weight: The plugin's weight.
+        weighted: What is added to the node's total.
+    """
 
     plugin: str
     raw: int
@@ -133,7 +145,12 @@ class NodeScore(_Part, frozen=True):
 
 
 class Victim(_Part, frozen=True):
-    """A pod that would be evicted."""
+    """A pod that would be evicted.
+
+    Attributes:
+        pod: `namespace/name`.
+        priority: Its priority.
+    """
 
     pod: str
     priority: int
@@ -154,7 +171,12 @@ class PreemptionCandidate(_Part, frozen=True):
 
 
 class NotHelped(_Part, frozen=True):
-    """A node where preemption was tried without success, and why."""
+    """A node where preemption was tried without success.
+
+    Attributes:
+        node: Its name.
+        answer: Why evicting pods does not help there.
+    """
 
     node: str
     answer: Answer
@@ -185,7 +207,13 @@ class PreemptionExplanation(_Part, frozen=True):
 
 
 class PostFilterStep(_Part, frozen=True):
-    """The result of a PostFilter plugin."""
+    """The result of a PostFilter plugin.
+
+    Attributes:
+        plugin: The plugin's name.
+        code: The status code's name.
+        reasons: Its messages.
+    """
 
     plugin: str
     code: str
@@ -193,7 +221,12 @@ class PostFilterStep(_Part, frozen=True):
 
 
 class RetryEvents(_Part, frozen=True):
-    """The events that requeue a pod that `plugin` rejected."""
+    """The events that requeue a pod.
+
+    Attributes:
+        plugin: The plugin that rejected the pod.
+        events: The events that may change its answer, such as `Node added`.
+    """
 
     plugin: str
     events: tuple[str, ...]

@@ -38,7 +38,7 @@ class Measure(msgspec.Struct, frozen=True, rename="camel"):
         return tuple(_ABSENT if value is None else show(value) for value in self.values)
 
 
-class Comparison(msgspec.Struct, frozen=True, rename="camel"):
+class TimelineComparison(msgspec.Struct, frozen=True, rename="camel"):
     """Runs with the same seed and duration, compared.
 
     Attributes:
@@ -58,9 +58,9 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
     measures: tuple[Measure, ...]
 
 
-def compared(names: Sequence[str], reports: Sequence[TimelineReport]) -> Comparison:
+def compared(names: Sequence[str], reports: Sequence[TimelineReport]) -> TimelineComparison:
     """Compare reports that have the same seed and duration."""
-    return Comparison(
+    return TimelineComparison(
         reports[0].seed,
         reports[0].duration_seconds,
         tuple(names),

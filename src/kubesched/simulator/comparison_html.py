@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from kubesched.simulator.comparison import Comparison
+from kubesched.simulator.comparison import TimelineComparison
 from kubesched.simulator.html_report import STYLE, caption_of, figure_html, table_html
 from kubesched.simulator.svg import Line, duration, line_chart, number, percent
 from kubesched.simulator.timeline_report import Series, TimelineReport
@@ -16,7 +16,7 @@ from kubesched.simulator.timeline_tables import Table
 _CHARTS: Final = ("Pods", "Utilisation", "Fragmentation", "Disruptions")
 
 
-def comparison_html(comparison: Comparison, reports: Sequence[TimelineReport]) -> str:
+def comparison_html(comparison: TimelineComparison, reports: Sequence[TimelineReport]) -> str:
     """Return the page; `reports` are the compared reports."""
     title = f"{' and '.join(comparison.runs)}: {duration(comparison.duration_seconds)} simulated"
     rows = tuple((row.name, *row.texts()) for row in comparison.measures)
@@ -34,7 +34,7 @@ def comparison_html(comparison: Comparison, reports: Sequence[TimelineReport]) -
     )
 
 
-def _charts(comparison: Comparison, reports: Sequence[TimelineReport]) -> list[str]:
+def _charts(comparison: TimelineComparison, reports: Sequence[TimelineReport]) -> list[str]:
     found: dict[tuple[str, str, str], dict[int, Series]] = {}
     for at, report in enumerate(reports):
         for each in report.series:

@@ -163,7 +163,15 @@ class NodeUse(_Part, frozen=True):
 
 
 class ZoneUse(_Part, frozen=True):
-    """The utilisation of a zone; nodes without zone labels have empty names."""
+    """The utilisation of a zone; nodes without zone labels have empty names.
+
+    Attributes:
+        region: The region's name.
+        zone: The zone's name.
+        nodes: Number of nodes.
+        placed: Number of pods placed there.
+        resources: The use of each resource.
+    """
 
     region: str
     zone: str
@@ -205,7 +213,7 @@ class Summary(_Part, frozen=True):
 
 
 class SimulationReport(_Part, frozen=True):
-    """The report.
+    """Where the pending pods of a cluster go, and which stay pending.
 
     Attributes:
         partial: Whether the simulation was interrupted; the report then has the decisions so far.

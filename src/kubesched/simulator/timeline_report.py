@@ -107,7 +107,14 @@ class ResourceReport(_Part, frozen=True):
 
 
 class MoveCount(_Part, frozen=True):
-    """How often pods moved from one part of the queue to another because of an event."""
+    """How often pods moved from one part of the queue to another because of an event.
+
+    Attributes:
+        origin: The part of the queue that they left; empty for new pods.
+        destination: The part of the queue that they came to; empty for pods that left it.
+        event: The event.
+        count: Number of moves.
+    """
 
     origin: str
     destination: str
@@ -116,7 +123,13 @@ class MoveCount(_Part, frozen=True):
 
 
 class RequestCount(_Part, frozen=True):
-    """Number of requests of a kind, and number of failed ones."""
+    """Number of requests to the API server.
+
+    Attributes:
+        kind: The kind of request, or an extender's URL.
+        sent: Number of requests.
+        failed: Number of failed ones among them.
+    """
 
     kind: str
     sent: int
@@ -152,7 +165,7 @@ class Histogram(_Part, frozen=True):
 
 
 class TimelineReport(_Part, frozen=True):
-    """The report.
+    """What happened in a scenario, over time.
 
     Attributes:
         scenario: The scenario's name.

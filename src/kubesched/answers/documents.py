@@ -1,0 +1,104 @@
+"""The documents that commands print with `-o json`, and their JSON Schemas.
+
+The fields of a document are those of its class; the docstrings describe them. Within `v1` fields
+are added, never removed or renamed, so readers should ignore what they do not know.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.answers.why import WhyReport
+from kubesched.explain.report import API_VERSION, PodExplanation
+from kubesched.simulator.comparison import TimelineComparison
+from kubesched.simulator.report import SimulationReport
+from kubesched.simulator.timeline_report import TimelineReport
+
+DOCUMENTS: Final[Mapping[str, type[msgspec.Struct]]] = MappingProxyType(
+    {
+        document.__name__: document
+        for document in (
+            WhyReport,
+            PodExplanation,
+            SimulationReport,
+            TimelineReport,
+            TimelineComparison,
+        )
+    }
+)
+"""The class of each kind of document."""
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_ATTRIBUTE: Final = re.compile(
+    r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n        .*)*)", re.MULTILINE
+)
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    """Return the JSON Schema of a kind of document.
+
+    Raises:
+        KeyError: There is no such kind.
+    """
+    (_, parts) = msgspec.json.schema_components([DOCUMENTS[kind]], ref_template="#/$defs/{name}")
+    for part in parts.values():
+        _describe(part)
+    whole = parts.pop(kind)
+    identity = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
+    schema = {
+        "$schema": _DIALECT,
+        "$id": f"{API_VERSION}/{kind}",
+        **whole,
+        "properties": {**identity, **whole["properties"]},
+        "required": [*identity, *whole.get("required", ())],
+    }
+    if parts:
+        schema["$defs"] = parts
+    # Defaults may be tuples, which JSON has not.
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
+    return plain
+
+
+def _describe(part: dict[str, Any]) -> None:
+    """Move the descriptions of attributes from the docstring to their properties."""
+    text = inspect.cleandoc(part.pop("description", ""))
+    summary, _, attributes = text.partition("\nAttributes:\n")
+    part["description"] = _one_line(summary)
+    described = {
+        _camel(name): _one_line(found["text"])
+        for found in _ATTRIBUTE.finditer(attributes)
+        for name in found["names"].split(", ")
+    }
+    for name, schema in part.get("properties", {}).items():
+        if name in described:
+            # A reference may stand beside other keywords since draft 2019-09.
+            schema["description"] = described[name]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return "".join([first, *(word.title() for word in others)])
+
+
+def undescribed(kinds: Iterable[str] = DOCUMENTS) -> list[str]:
+    """Return the fields of documents that no docstring describes, as `Class.field`."""
+    found = set()
+    for kind in kinds:
+        schema = schema_of(kind)
+        for title, part in {kind: schema, **schema.get("$defs", {})}.items():
+            found |= {
+                f"{title}.{name}"
+                for name, field in part.get("properties", {}).items()
+                if "description" not in field and "const" not in field
+            }
+    return sorted(found)

@@ -1,0 +1,62 @@
+"""Every document is described, and what commands print is valid under its schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from kubesched.answers.documents import DOCUMENTS, schema_of, undescribed
+from tests.cli.cluster import node, pod, run, shop, write
+
+SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
+
+
+def _printed(tmp_path: Path) -> dict[str, list[str]]:
+    """Return the commands that print each kind of document."""
+    objects = [*shop(), pod("big", "7500m", priority=100), pod("busy", "3", node_name="beta")]
+    cluster = str(write(tmp_path, objects))
+    scenario = [str(SCENARIOS / "batch-and-web.yaml"), "--duration", "60s"]
+    configs = [f"--config={SCENARIOS / name}" for name in ("spread.yaml", "pack.yaml")]
+    return {
+        "WhyReport": ["why", "shop/big", cluster],
+        "PodExplanation": ["explain", "shop/big", cluster],
+        "SimulationReport": ["simulate", cluster],
+        "TimelineReport": ["simulate", *scenario],
+        "TimelineComparison": ["compare", *scenario, *configs],
+    }
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_what_is_printed_is_valid(kind: str, tmp_path: Path) -> None:
+    """Under the schema of its kind, in which unknown fields are an error here."""
+    result = run(*_printed(tmp_path)[kind], "-o", "json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    schema = _strict(schema_of(kind))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(document)
+
+
+def _strict(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema with unknown fields forbidden, so that a missing one is noticed."""
+    for part in (schema, *schema.get("$defs", {}).values()):
+        if "properties" in part:
+            part["additionalProperties"] = False
+    return schema
+
+
+def test_every_field_is_described() -> None:
+    """A reader of the schema finds what a field means."""
+    assert [] == undescribed()
+
+
+def test_a_schema_is_for_one_kind(tmp_path: Path) -> None:
+    """A document of another kind is not valid."""
+    cluster = write(tmp_path, [node("a", "1"), pod("b", "2")])
+    document = json.loads(run("why", "b", cluster, "-o", "json").stdout)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, schema_of("PodExplanation"))

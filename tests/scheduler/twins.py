@@ -16,6 +16,7 @@ from kubesched.api.core import (
     Pod,
     Service,
 )
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceClass
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
@@ -201,7 +202,19 @@ def _volume_of(namespace: str, name: str, zone: str) -> KubernetesObject:
     )
 
 
+def _budget_of(app: str, allowed: int) -> KubernetesObject:
+    return _make(
+        {
+            "metadata": {"name": app, "namespace": "a"},
+            "spec": {"selector": _like(app)},
+            "status": {"disruptionsAllowed": allowed},
+        },
+        PodDisruptionBudget,
+    )
+
+
 OBJECTS: Final[tuple[KubernetesObject, ...]] = (
+    *(_budget_of(app, allowed) for app in ("web", "db") for allowed in range(3)),
     *(
         _make(
             {
@@ -305,6 +318,10 @@ class Twins:
             self.bound[uid] = msgspec.structs.replace(self.bound[uid], metadata=metadata)
         if which % 7 == 6:
             self._terminate(uid)
+        if which % 3 == 2:
+            started = f"2026-01-01T00:00:{which % 60:02}Z"
+            status = msgspec.structs.replace(self.bound[uid].status, start_time=started)
+            self.bound[uid] = msgspec.structs.replace(self.bound[uid], status=status)
         for cluster in self.clusters:
             if cluster.cache.is_assumed(uid):
                 cluster.cache.add_pod(self.bound[uid])

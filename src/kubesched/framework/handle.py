@@ -6,7 +6,7 @@ Differs:  listers are part of the snapshot that is passed to the plugin's method
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from random import Random
 from typing import Protocol
 
@@ -64,6 +64,14 @@ class Handle(Protocol):
 
         Nominated pods are ignored. A filter's failure becomes the status of its row, as in
         `filter_with_nominated_pods`, and does not affect other rows.
+        """
+        ...
+
+    def stamp_of_filters(self, cycle: CycleState, pod: PodInfo) -> Hashable:
+        """Return a value that changes whenever `filter_rows` may answer differently for a row.
+
+        It is for pods of one template and for rows whose Node object and pods are the same. None if
+        the answers for a row may depend on anything else, or must not be kept.
         """
         ...
 

@@ -34,8 +34,10 @@ from kubesched.framework.preemption.candidates import Sampling, find_candidates
 from kubesched.framework.preemption.eligibility import why_not_eligible
 from kubesched.framework.preemption.group_victims import choose_group_victims
 from kubesched.framework.preemption.report import PreemptionReport, post_filter_result
+from kubesched.framework.preemption.verdict_memory import VerdictMemory
 from kubesched.framework.preemption.victims import Question
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable
+from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -104,6 +106,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         self._is_asynchronous = gates.enabled("SchedulerAsyncPreemption")
         self._places_groups = gates.enabled("TopologyAwareWorkloadScheduling")
         self._groups_preempt = gates.enabled("WorkloadAwarePreemption")
+        self._verdicts = VerdictMemory()
+        self._budgets: tuple[tuple[Objects, int], DisruptionBudgets] | None = None
 
     @classmethod
     def decode_args(
@@ -167,9 +171,16 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         )
         if reason:
             return PreemptionReport.not_eligible(reason)
-        budgets = DisruptionBudgets(snapshot.objects)
+        budgets = self._budgets_of(snapshot.objects)
         question = Question(self.handle, cycle, pod, snapshot, budgets)
-        return PreemptionReport.of(find_candidates(question, statuses, self.sampling))
+        dry_run = find_candidates(question, statuses, self.sampling, self._verdicts)
+        return PreemptionReport.of(dry_run)
+
+    def _budgets_of(self, objects: Objects) -> DisruptionBudgets:
+        stamp = objects, objects.version(PodDisruptionBudget)
+        if self._budgets is None or self._budgets[0] != stamp:
+            self._budgets = stamp, DisruptionBudgets(objects)
+        return self._budgets[1]
 
     def _why_group_hinders(self, pod: PodInfo, snapshot: Snapshot) -> str:
         if pod.spec.scheduling_group is None:

@@ -78,6 +78,7 @@ class SchedulingCycle:
         self.restriction = Restriction()
         self.rejecting = Rejecting(profile, self.restriction)
         self._memory = Memory(profile) if remembers else None
+        profile.remembers = remembers
         self._rejections = RejectionMemory(profile)
         self._nothing = Answers(profile, Plan(profile))
 

@@ -7,7 +7,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence, Sized
 from random import Random
 from typing import Final, TypeVar, TypeVarTuple, cast
 
@@ -20,6 +20,7 @@ from kubesched.config.types import ProfileConfiguration
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import ClaimTracker
 from kubesched.framework.plugin import (
+    UNSIGNED,
     BindPlugin,
     FilterPlugin,
     NoState,
@@ -34,6 +35,7 @@ from kubesched.framework.plugin import (
     PreScorePlugin,
     QueueSortPlugin,
     ReservePlugin,
+    Scope,
     ScorePlugin,
 )
 from kubesched.framework.plugin_error import (
@@ -86,6 +88,7 @@ class Profile:
         random: The run's random source.
         services: The services for plugins; all but the observer are shared by all profiles.
         objects, waiting_pods, pod_group_states: Taken from the services.
+        remembers: Whether answers may be kept for equal pods.
         timer: Measures phases and plugins; the default measures nothing.
         nominates_for_expectation: Whether a pod is nominated to its node before Permit or PreBind
             takes time.
@@ -117,6 +120,7 @@ class Profile:
         self.pod_group_states = services.pod_group_states
         self._checked: set[Plugin] = set()
         self.timer = PhaseTimer()
+        self.remembers = True
         self.nominates_for_expectation = feature_gates.enabled("NominatedNodeNameForExpectation")
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
@@ -443,6 +447,27 @@ class Profile:
         answers = filtering.answers()
         self.timer.filtered(cycle, answers.failed_at)
         return answers.statuses()
+
+    def stamp_of_filters(self, cycle: CycleState, pod: PodInfo) -> Hashable:
+        """Return a value that changes whenever `filter_rows` may answer differently for a row.
+
+        None if the answers for a row depend on more than the row, or must not be kept.
+        """
+        if not self.remembers:
+            return None
+        versions: list[int] = []
+        for plugin in self.filter_plugins:
+            if plugin.name in cycle.skip_filter:
+                continue
+            if plugin.scope is Scope.CLUSTER:
+                return None
+            try:
+                if self.ask(SIGN, plugin, plugin.sign, pod) is UNSIGNED:
+                    return None
+            except PluginFailure:
+                return None
+            versions += map(self.objects.version, plugin.signed_kinds)
+        return tuple(versions)
 
     def filter_with_nominated_pods(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, MutableSequence, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -279,7 +279,7 @@ class NodeColumns(NodeTable):
         epoch: Increases when a node is added, removed or changed; invalidates cached answers.
         changes: Rows where a pod was added or removed in this epoch, oldest first.
         changes_dropped: The number of oldest entries that were dropped from `changes`.
-        row_versions: How often each row has changed; comparable within an epoch.
+        row_versions: How often each row or one of its pods has changed; comparable within an epoch.
     """
 
     def __init__(self) -> None:
@@ -298,7 +298,7 @@ class NodeColumns(NodeTable):
         self.epoch = 0
         self.changes = array("q")
         self.changes_dropped = 0
-        self.row_versions: list[int] = []
+        self.row_versions = array("q")
         self._labels: dict[str, CodedColumn[str | None]] = {}
         self._claim_users: dict[str, int] = {}
         self._order: NDArray[np.intp] | None = None
@@ -419,6 +419,7 @@ class NodeColumns(NodeTable):
         if as_newest:
             del pods[info.uid]
         pods[info.uid] = info
+        self.row_versions[row] += 1
 
     def remove_pod(self, info: PodInfo, row: int) -> None:
         """Remove a pod from a row."""
@@ -566,7 +567,7 @@ def _seen_by_plugins(node: Node) -> tuple[object, ...]:
     )
 
 
-def _swap_remove(column: list[V], row: int) -> None:
+def _swap_remove(column: MutableSequence[V], row: int) -> None:
     column[row] = column[-1]
     column.pop()
 

@@ -5,7 +5,7 @@ Differs:  what-if questions run the given plugins, in their order, without a cac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from random import Random
 
 import msgspec
@@ -100,6 +100,10 @@ class FakeHandle:
                 if before.is_success:
                     outcome[row] = answers[row].by(plugin.name)
         return NodeToStatus.of(outcome)
+
+    def stamp_of_filters(self, cycle: CycleState, pod: PodInfo) -> Hashable:
+        """Return None: nothing is kept."""
+        return None
 
     def filter_with_nominated_pods(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows

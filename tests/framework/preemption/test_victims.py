@@ -9,7 +9,7 @@ from kubesched.framework.preemption.candidates import (
     judge,
 )
 from kubesched.framework.preemption.victim_rows import (
-    has_rivals,
+    contested_rows,
     rows_are_independent,
     select_victims_on_rows,
 )
@@ -97,10 +97,9 @@ def test_states_of_skipped_plugins_do_not_make_rows_dependent() -> None:
         pytest.param(9, "new", False, id="the-pod-itself"),
     ],
 )
-def test_has_rivals(priority: int, name: str, expected: bool) -> None:
+def test_contested_rows(priority: int, name: str, expected: bool) -> None:
     """Nominated pods of equal or higher priority are rivals."""
     rival = make_pod(name, priority=priority, nominated_node_name="n1")
     snapshot = make_snapshot([make_node("n1"), make_node("n2")], [rival])
     question = question_of(make_pod("new", priority=5), snapshot)
-    assert expected == has_rivals(question, 0)
-    assert not has_rivals(question, 1)
+    assert ({0} if expected else set()) == contested_rows(question)

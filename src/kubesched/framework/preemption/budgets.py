@@ -9,11 +9,14 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import matches_label_selector
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+
+_TEMPLATES_MAX: Final = 8192
 
 
 class DisruptionBudgets:
@@ -70,6 +73,8 @@ class DisruptionBudgets:
     def _budgets_about(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
         budgets = self._about.get(pod.template)
         if budgets is None:
+            if len(self._about) >= _TEMPLATES_MAX:
+                self._about.clear()
             budgets = self._about[pod.template] = tuple(
                 budget
                 for budget in self._by_namespace.get(pod.namespace, ())

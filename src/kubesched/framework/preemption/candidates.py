@@ -17,8 +17,9 @@ import numpy as np
 
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.eligibility import has_lower_priority_pods
+from kubesched.framework.preemption.verdict_memory import VerdictMemory
 from kubesched.framework.preemption.victim_rows import (
-    has_rivals,
+    contested_rows,
     rows_are_independent,
     select_victims_on_rows,
 )
@@ -70,13 +71,19 @@ def potential_rows(statuses: NodeToStatus) -> list[int]:
     return rows
 
 
-def find_candidates(question: Question, statuses: NodeToStatus, sampling: Sampling) -> DryRun:
+def find_candidates(
+    question: Question,
+    statuses: NodeToStatus,
+    sampling: Sampling,
+    memory: VerdictMemory | None = None,
+) -> DryRun:
     """Try the potential nodes until there are enough candidates.
 
     Args:
         question: The preemptor and the cluster.
         statuses: Why each row was rejected.
         sampling: How many candidates are enough.
+        memory: Verdicts for earlier preemptors, which may be used for this one.
     """
     rows = potential_rows(statuses)
     if not rows:
@@ -86,28 +93,35 @@ def find_candidates(question: Question, statuses: NodeToStatus, sampling: Sampli
         return DryRun(node_statuses=dict.fromkeys([names[row] for row in rows], NO_VICTIMS))
     offset = question.handle.random.randrange(len(rows))
     wanted = sampling.wanted(len(rows))
-    return collect(judge(question, rows[offset:] + rows[:offset], wanted), wanted)
+    verdicts = judge(question, rows[offset:] + rows[:offset], wanted, memory)
+    return collect(verdicts, wanted)
 
 
 def judge(
-    question: Question, rows: Sequence[int], batch_rows: int
+    question: Question, rows: Sequence[int], batch_rows: int, memory: VerdictMemory | None = None
 ) -> Iterator[tuple[str, Verdict]]:
     """Yield node names and verdicts, computed in batches of at least `batch_rows` rows."""
     names = question.snapshot.nodes.names
-    independent = rows_are_independent(question.cycle)
-    anyone_nominated = bool(question.snapshot.nominated)
+    if not rows_are_independent(question.cycle):
+        for row in rows:
+            yield names[row], select_victims_on_node(question, row)
+        return
+    known = None if memory is None else memory.about(question)
+    contested = contested_rows(question)
     batch_rows = max(batch_rows, _BATCH_ROWS_MIN)
     for start in range(0, len(rows), batch_rows):
         batch = rows[start : start + batch_rows]
-        together = [
-            row
-            for row in batch
-            if independent and not (anyone_nominated and has_rivals(question, row))
-        ]
-        verdicts = dict(zip(together, select_victims_on_rows(question, together), strict=True))
-        for row in batch:
-            found = verdicts.get(row)
-            yield names[row], select_victims_on_node(question, row) if found is None else found
+        together = [row for row in batch if row not in contested] if contested else batch
+        if known is None:
+            verdicts = select_victims_on_rows(question, together)
+        else:
+            verdicts = known.judge(question, together)
+        if together is not batch:
+            found = dict(zip(together, verdicts, strict=True))
+            for row in contested.intersection(batch):
+                found[row] = select_victims_on_node(question, row)
+            verdicts = [found[row] for row in batch]
+        yield from zip([names[row] for row in batch], verdicts, strict=True)
 
 
 def collect(verdicts: Iterable[tuple[str, Verdict]], wanted: int) -> DryRun:

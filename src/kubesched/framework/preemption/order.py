@@ -7,17 +7,13 @@ Differs:  among equal candidates the first by name is chosen; upstream takes the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from kubesched.framework.preemption.candidate import Candidate
-from kubesched.framework.preemption.importance import start_time_nanoseconds
-
-_PRIORITY_OFFSET: Final = 1 << 31
-"""Makes every priority non-negative, so that each further victim increases the sum."""
 
 
 class Criterion(StrEnum):
@@ -48,51 +44,33 @@ class CandidateChoice(msgspec.Struct, frozen=True):
 
 def select_candidate(candidates: Sequence[Candidate]) -> CandidateChoice:
     """Choose one of at least one candidate."""
-    left = sorted(candidates, key=lambda candidate: candidate.node_name)
-    decided_by = Criterion.ONLY_CANDIDATE
-    for criterion, cost in _COSTS:
-        if len(left) == 1:
-            break
-        left = _cheapest(left, cost)
-        decided_by = criterion
-    if len(left) > 1:
-        decided_by = Criterion.NAME
-    return CandidateChoice(left[0], tuple(candidate.node_name for candidate in left), decided_by)
-
-
-def _cheapest(candidates: list[Candidate], cost: Callable[[Candidate], int]) -> list[Candidate]:
-    costs = [cost(candidate) for candidate in candidates]
+    costs = [candidate.costs for candidate in candidates]
     least = min(costs)
-    return [candidate for candidate, its in zip(candidates, costs, strict=True) if its == least]
+    pairs = zip(candidates, costs, strict=True)
+    left = sorted([each for each, its in pairs if its == least], key=lambda each: each.node_name)
+    best = tuple(candidate.node_name for candidate in left)
+    return CandidateChoice(left[0], best, _decider(costs, least, len(left)))
 
 
-def _pdb_violations(candidate: Candidate) -> int:
-    return candidate.pdb_violations
+def _decider(costs: Sequence[tuple[int, ...]], least: tuple[int, ...], ties: int) -> Criterion:
+    """Return the criterion that left one candidate."""
+    if ties > 1:
+        return Criterion.NAME
+    decided_by = Criterion.ONLY_CANDIDATE
+    others = [its for its in costs if its != least]
+    for at, criterion in enumerate(_CRITERIA):
+        if not others:
+            break
+        others = [its for its in others if its[at] == least[at]]
+        decided_by = criterion
+    return decided_by
 
 
-def _highest_priority(candidate: Candidate) -> int:
-    return candidate.victims[0].priority
-
-
-def _priority_sum(candidate: Candidate) -> int:
-    return sum(victim.priority + _PRIORITY_OFFSET for victim in candidate.victims)
-
-
-def _victim_count(candidate: Candidate) -> int:
-    return len(candidate.victims)
-
-
-def _negative_start_time(candidate: Candidate) -> int:
-    highest = max(victim.priority for victim in candidate.victims)
-    return -min(
-        start_time_nanoseconds(victim) for victim in candidate.victims if victim.priority == highest
-    )
-
-
-_COSTS: Final[tuple[tuple[Criterion, Callable[[Candidate], int]], ...]] = (
-    (Criterion.PDB_VIOLATIONS, _pdb_violations),
-    (Criterion.HIGHEST_PRIORITY, _highest_priority),
-    (Criterion.PRIORITY_SUM, _priority_sum),
-    (Criterion.VICTIM_COUNT, _victim_count),
-    (Criterion.START_TIME, _negative_start_time),
+_CRITERIA: Final = (
+    Criterion.PDB_VIOLATIONS,
+    Criterion.HIGHEST_PRIORITY,
+    Criterion.PRIORITY_SUM,
+    Criterion.VICTIM_COUNT,
+    Criterion.START_TIME,
 )
+"""Those of `Candidate.costs`, in the same order."""

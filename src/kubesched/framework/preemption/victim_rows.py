@@ -50,13 +50,18 @@ def rows_are_independent(cycle: CycleState) -> bool:
     )
 
 
-def has_rivals(question: Question, row: int) -> bool:
-    """Whether pods that the preemptor must not displace are nominated to the row."""
+def contested_rows(question: Question) -> set[int]:
+    """Return the rows to which pods are nominated that the preemptor must not displace."""
     pod, snapshot = question.pod, question.snapshot
-    return any(
-        rival.priority >= pod.priority and rival.uid != pod.uid
-        for rival in snapshot.nominated.on_node(snapshot.nodes.names[row])
-    )
+    return {
+        snapshot.nodes.row_of[name]
+        for name in snapshot.nominated.node_names()
+        if name in snapshot.nodes.row_of
+        and any(
+            rival.priority >= pod.priority and rival.uid != pod.uid
+            for rival in snapshot.nominated.on_node(name)
+        )
+    }
 
 
 def select_victims_on_rows(question: Question, rows: Sequence[int]) -> list[Verdict]:

@@ -1,0 +1,80 @@
+"""VerdictMemory keeps the verdicts on nodes for preemptors of one template.
+
+Preemptors come from templates, and evicting pods or placing one changes one node. A verdict depends
+on the preemptor's template, the node and its pods, and the disruption budgets.
+
+Upstream: nothing like it; the decisions are those of pkg/scheduler/framework/preemption (v1.36)
+Invariants: a kept verdict equals a computed one. It is valid while the stamp and the version of its
+            row are unchanged; failures are not kept. All templates together keep at most
+            `_ROWS_MAX` verdicts.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.policy import PodDisruptionBudget
+from kubesched.framework.preemption.victim_rows import select_victims_on_rows
+from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict
+from kubesched.framework.status import Status
+from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.pod_info import PodTemplate
+
+_ROWS_MAX: Final = 1 << 18
+_UNKNOWN: Final = -1
+
+
+class KnownVerdicts:
+    """The verdicts for one template; `versions` are those of the rows when they were judged."""
+
+    __slots__ = ("stamp", "verdicts", "versions")
+
+    def __init__(self, stamp: tuple[object, ...], rows: int) -> None:
+        self.stamp = stamp
+        self.versions: NDArray[np.int64] = np.full(rows, _UNKNOWN, np.int64)
+        self.verdicts: list[Verdict] = [NO_VICTIMS] * rows
+
+    def judge(self, question: Question, rows: Sequence[int]) -> list[Verdict]:
+        """Return the verdicts on rows, computing only those that are not known."""
+        at = np.array(rows, np.intp)
+        versions = np.frombuffer(question.snapshot.nodes.row_versions, np.int64)
+        unknown = at[self.versions[at] != versions[at]].tolist()
+        found = select_victims_on_rows(question, unknown)
+        for row, verdict in zip(unknown, found, strict=True):
+            self.verdicts[row] = verdict
+            is_failure = isinstance(verdict, Status) and not verdict.is_rejected
+            self.versions[row] = _UNKNOWN if is_failure else versions[row]
+        return [self.verdicts[row] for row in rows]
+
+
+class VerdictMemory:
+    """The verdicts of one plugin."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[PodTemplate, str], KnownVerdicts] = OrderedDict()
+
+    def about(self, question: Question) -> KnownVerdicts | None:
+        """Return what is known for the preemptor; None if its verdicts cannot be kept."""
+        pod, nodes = question.pod, question.snapshot.nodes
+        filters = question.handle.stamp_of_filters(question.cycle, pod)
+        if filters is None:
+            return None
+        objects = question.snapshot.objects
+        budgets = objects.version(PodDisruptionBudget)
+        stamp = (nodes, nodes.epoch, objects, budgets, filters)
+        key = (pod.template, pod.pod.spec.node_name)
+        known = self._known.get(key)
+        if known is None or known.stamp != stamp:
+            known = self._known[key] = KnownVerdicts(stamp, len(nodes))
+        self._known.move_to_end(key)
+        self._bound(nodes)
+        return known
+
+    def _bound(self, nodes: NodeColumns) -> None:
+        while len(self._known) > max(1, _ROWS_MAX // max(1, len(nodes))):
+            self._known.popitem(last=False)

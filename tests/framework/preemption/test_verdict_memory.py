@@ -1,0 +1,182 @@
+"""Verdicts are computed once and again when something that they depend on changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+import msgspec
+import pytest
+
+from kubesched.api.core import Pod
+from kubesched.cache.cache import Cache
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.preemption import verdict_memory
+from kubesched.framework.preemption.budgets import DisruptionBudgets
+from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.candidates import judge
+from kubesched.framework.preemption.verdict_memory import VerdictMemory
+from kubesched.framework.preemption.victims import Question, Verdict
+from kubesched.framework.status import SUCCESS, NodeToStatus
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod
+from kubesched.testing.handle import FakeHandle
+
+from .cluster import CpuFit, Fragile, make_budget
+
+
+class _Handle(FakeHandle):
+    """Counts the rows that were filtered.
+
+    Attributes:
+        stamp: The stamp of the filters.
+        filtered: The names of the rows.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plugins.append(CpuFit(None, self))
+        self.stamp: Hashable = 0
+        self.filtered: list[str] = []
+
+    def stamp_of_filters(self, cycle: CycleState, pod: PodInfo) -> Hashable:
+        """Return the stamp."""
+        return self.stamp
+
+    def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Count the rows and filter them."""
+        self.filtered += nodes.names
+        return super().filter_rows(cycle, pod, nodes)
+
+
+class _Cluster:
+    """Three nodes with two pods each, one of which must go for a preemptor."""
+
+    def __init__(self) -> None:
+        self.cache, self.handle, self.memory = Cache(), _Handle(), VerdictMemory()
+        for name in ("n0", "n1", "n2"):
+            self.cache.add_node(make_node(name, allocatable={"cpu": 4}))
+            for number in range(2):
+                self.cache.add_pod(self.pod(f"{name}-{number}", name))
+
+    @staticmethod
+    def pod(name: str, node: str, **more: object) -> Pod:
+        """Return a pod that can be evicted."""
+        fields = {"node_name": node, "requests": {"cpu": 2}, "labels": {"app": name}, **more}
+        return make_pod(name, **fields)  # type: ignore[arg-type]  # the keywords are TypedDict's
+
+    def judge(self, *, priority: int = 5) -> dict[str, list[str]]:
+        """Return the victims per node, after comparing them with fresh ones."""
+        pod = PodInfo(make_pod("new", priority=priority, requests={"cpu": 2}))
+        snapshot = self.cache.snapshot()
+        cycle = CycleState()
+        assert SUCCESS == self.handle.pre_filter(cycle, pod, snapshot)
+        budgets = DisruptionBudgets(snapshot.objects)
+        question = Question(self.handle, cycle, pod, snapshot, budgets)
+        rows = range(len(snapshot.nodes))
+        expected = dict(judge(question, rows, 1))
+        self.handle.filtered.clear()
+        found = dict(judge(question, rows, 1, self.memory))
+        assert expected == found
+        return {name: _victims(verdict) for name, verdict in found.items()}
+
+
+def _victims(verdict: Verdict) -> list[str]:
+    return [pod.name for pod in verdict.victims] if isinstance(verdict, Candidate) else []
+
+
+def _starts(cluster: _Cluster) -> None:
+    pod = cluster.pod("n1-0", "n1")
+    status = msgspec.structs.replace(pod.status, start_time="2026-01-01T00:00:00Z")
+    cluster.cache.update_pod(msgspec.structs.replace(pod, status=status))
+
+
+def _leaves(cluster: _Cluster) -> None:
+    cluster.cache.remove_pod(next(iter(cluster.cache.nodes.pods[1])))
+
+
+def _is_replaced(cluster: _Cluster) -> None:
+    _leaves(cluster)
+    cluster.cache.add_pod(cluster.pod("other", "n1"))
+
+
+def _is_protected(cluster: _Cluster) -> None:
+    cluster.cache.put(make_budget("budget", {"matchLabels": {"app": "n0-1"}}))
+
+
+def _has_new_filters(cluster: _Cluster) -> None:
+    cluster.handle.stamp = 1
+
+
+def _node_changes(cluster: _Cluster) -> None:
+    cluster.cache.add_node(make_node("n1", allocatable={"cpu": 6}))
+
+
+@pytest.mark.parametrize(
+    ("change", "again"),
+    [
+        pytest.param(lambda _: None, set(), id="nothing"),
+        pytest.param(_starts, {"n1"}, id="a pod starts"),
+        pytest.param(_leaves, {"n1"}, id="a pod leaves"),
+        pytest.param(_is_replaced, {"n1"}, id="a pod is replaced"),
+        pytest.param(_is_protected, {"n0", "n1", "n2"}, id="a budget comes"),
+        pytest.param(_has_new_filters, {"n0", "n1", "n2"}, id="filters change"),
+        pytest.param(_node_changes, {"n0", "n1", "n2"}, id="a node changes"),
+    ],
+)
+def test_only_what_changed_is_judged_again(
+    change: Callable[[_Cluster], None], again: set[str]
+) -> None:
+    """Verdicts equal fresh ones, and the rows that did not change are not filtered."""
+    cluster = _Cluster()
+    cluster.judge()
+    change(cluster)
+    cluster.judge()
+    assert again == set(cluster.handle.filtered)
+
+
+def test_templates_have_their_own_verdicts() -> None:
+    """A preemptor of another priority is not mistaken for the first."""
+    cluster = _Cluster()
+    assert ["n0-1"] == cluster.judge(priority=5)["n0"]
+    assert [] == cluster.judge(priority=0)["n0"]
+    assert ["n0-1"] == cluster.judge(priority=5)["n0"]
+    assert [] == cluster.handle.filtered
+
+
+def test_without_a_stamp_nothing_is_kept() -> None:
+    """Filters that look at more than the row are asked every time."""
+    cluster = _Cluster()
+    cluster.handle.stamp = None
+    cluster.judge()
+    cluster.judge()
+    assert {"n0", "n1", "n2"} == set(cluster.handle.filtered)
+
+
+def test_failures_are_not_kept() -> None:
+    """A node whose filter contradicts itself is asked again."""
+    cluster = _Cluster()
+    _leaves(cluster)
+    cluster.judge()
+    cluster.judge()
+    assert {"n1"} == set(cluster.handle.filtered)
+
+
+def test_states_that_pods_change_are_judged_one_by_one() -> None:
+    """With such a state the memory is not used."""
+    cluster = _Cluster()
+    cluster.handle.plugins.append(Fragile(None, cluster.handle))
+    cluster.judge()
+    cluster.judge()
+    assert {"n0", "n1", "n2"} == set(cluster.handle.filtered)
+
+
+def test_the_number_of_verdicts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The template that was not used for the longest time is dropped."""
+    monkeypatch.setattr(verdict_memory, "_ROWS_MAX", 6)
+    cluster = _Cluster()
+    for priority in (5, 6, 5, 7, 5):
+        cluster.judge(priority=priority)
+    assert [] == cluster.handle.filtered
+    cluster.judge(priority=6)
+    assert {"n0", "n1", "n2"} == set(cluster.handle.filtered)

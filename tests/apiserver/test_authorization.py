@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.apiserver.authorization import Attributes, decide, refusal
+from kubesched.apiserver.authorization import Attributes, StoredRoles, impersonated, refusal
+from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import ANONYMOUS, User
+from kubesched.apiserver.server import ApiServer
+from kubesched.apiserver.status import StatusError
+
+from .verdicts import Objects
 
 ADMIN = User("admin", ("system:masters",))
 ALICE = User("alice", ("system:authenticated",))
@@ -83,8 +88,173 @@ SCHEDULER = User("system:kube-scheduler", ("system:authenticated",))
     ],
 )
 def test_decide(wanted: Attributes, *, expected: bool) -> None:
-    """The default roles decide."""
-    assert expected == decide(wanted).is_allowed
+    """The roles that every cluster has decide."""
+    roles = StoredRoles(ApiServer().registry.lookup)
+    assert expected == roles.decide(wanted).is_allowed
+
+
+# Roles that somebody stored.
+
+
+def _role(name: str, *rules: Plain) -> Plain:
+    return {"metadata": {"name": name, "namespace": "team"}, "rules": list(rules)}
+
+
+def _binding(role: str, *subjects: Plain, kind: str = "Role") -> Plain:
+    return {
+        "metadata": {"name": "b", "namespace": "team"},
+        "roleRef": {"kind": kind, "name": role},
+        "subjects": list(subjects),
+    }
+
+
+READER = _role("reader", {"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "*/status"]})
+PICKY = _role(
+    "picky",
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["leases"], "resourceNames": ["mine"]},
+    {"verbs": ["get"], "nonResourceURLs": ["/metrics", "/logs/*"]},
+)
+TO_ALICE = {"kind": "User", "name": "alice"}
+ROBOT = User("system:serviceaccount:team:robot")
+
+
+@pytest.mark.parametrize(
+    ("subject", "wanted", "expected"),
+    [
+        pytest.param(TO_ALICE, Attributes(ALICE, "get", "", "pods", "", "team"), True, id="user"),
+        pytest.param(
+            {"kind": "Group", "name": "system:authenticated"},
+            Attributes(ALICE, "get", "", "pods", "", "team"),
+            True,
+            id="group",
+        ),
+        pytest.param(
+            {"kind": "ServiceAccount", "name": "robot"},
+            Attributes(ROBOT, "get", "", "pods", "", "team"),
+            True,
+            id="service account of the namespace",
+        ),
+        pytest.param(
+            {"kind": "ServiceAccount", "name": "robot", "namespace": "other"},
+            Attributes(ROBOT, "get", "", "pods", "", "team"),
+            False,
+            id="service account of another namespace",
+        ),
+        pytest.param(
+            TO_ALICE, Attributes(ALICE, "get", "", "pods", "", "other"), False, id="elsewhere"
+        ),
+        pytest.param(TO_ALICE, Attributes(ALICE, "get", "", "pods"), False, id="everywhere"),
+        pytest.param(
+            TO_ALICE, Attributes(ALICE, "list", "", "pods", "", "team"), False, id="another verb"
+        ),
+        pytest.param(
+            TO_ALICE, Attributes(ALICE, "get", "", "pods", "log", "team"), False, id="subresource"
+        ),
+        pytest.param(
+            TO_ALICE,
+            Attributes(ALICE, "get", "", "nodes", "status", "team"),
+            True,
+            id="one subresource of everything",
+        ),
+        pytest.param(
+            TO_ALICE, Attributes(ALICE, "get", "apps", "pods", "", "team"), False, id="group"
+        ),
+    ],
+)
+def test_roles_of_a_namespace(subject: Plain, wanted: Attributes, *, expected: bool) -> None:
+    """A role gives its rules to the subjects of its bindings, in its namespace."""
+    objects = Objects(roles=[READER], rolebindings=[_binding("reader", subject)])
+    assert expected == StoredRoles(objects).decide(wanted).is_allowed
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        pytest.param(
+            Attributes(ALICE, "patch", "any.io", "leases", "", "team", "mine"), True, id="its name"
+        ),
+        pytest.param(
+            Attributes(ALICE, "patch", "any.io", "leases", "", "team", "other"), False, id="another"
+        ),
+        pytest.param(Attributes(ALICE, "list", "", "leases"), False, id="all names"),
+        pytest.param(Attributes(ALICE, "get", path="/metrics"), True, id="path"),
+        pytest.param(Attributes(ALICE, "get", path="/logs/x"), True, id="paths below"),
+        pytest.param(Attributes(ALICE, "get", path="/metrics/x"), False, id="no path below"),
+        pytest.param(Attributes(ALICE, "post", path="/metrics"), False, id="verb of a path"),
+    ],
+)
+def test_roles_of_the_cluster(wanted: Attributes, *, expected: bool) -> None:
+    """A role of the cluster gives its rules everywhere, or on objects of some names."""
+    objects = Objects(
+        clusterroles=[PICKY],
+        clusterrolebindings=[_binding("picky", TO_ALICE, kind="ClusterRole")],
+    )
+    assert expected == StoredRoles(objects).decide(wanted).is_allowed
+
+
+def test_reasons() -> None:
+    """A decision names the binding, or the role that is missing."""
+    wanted = Attributes(ALICE, "get", "", "pods", "", "team")
+    found = Objects(roles=[READER], rolebindings=[_binding("reader", TO_ALICE)])
+    missing = Objects(rolebindings=[_binding("reader", TO_ALICE)])
+    assert StoredRoles(found).decide(wanted).reason == (
+        'RBAC: allowed by RoleBinding "b/team" of Role "reader" to User "alice"'
+    )
+    with pytest.raises(StatusError, match=r'RBAC: role\.\S+ "reader" not found'):
+        StoredRoles(missing).check(wanted)
+
+
+def test_rules() -> None:
+    """All that a user may do in a namespace is listed."""
+    objects = Objects(roles=[READER], rolebindings=[_binding("reader", TO_ALICE)])
+    assert StoredRoles(objects).rules(ALICE, "team") == READER["rules"]
+    assert StoredRoles(objects).rules(ALICE, "other") == []
+
+
+# Speaking for others.
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        pytest.param({}, ADMIN, id="nobody else"),
+        pytest.param(
+            {"impersonate-user": "bob", "impersonate-group": "a, b"},
+            User("bob", ("a", "b", "system:authenticated")),
+            id="user with groups",
+        ),
+        pytest.param(
+            {"impersonate-user": "system:serviceaccount:team:robot", "impersonate-uid": "u"},
+            User(
+                "system:serviceaccount:team:robot",
+                (
+                    "system:serviceaccounts",
+                    "system:serviceaccounts:team",
+                    "system:authenticated",
+                ),
+                "u",
+            ),
+            id="service account",
+        ),
+        pytest.param({"impersonate-user": ANONYMOUS.name}, ANONYMOUS, id="anonymous"),
+    ],
+)
+def test_impersonation(headers: dict[str, str], expected: User) -> None:
+    """An administrator may be anybody, with the groups that such a user has."""
+    assert expected == impersonated(headers, ADMIN, StoredRoles(Objects()))
+
+
+def test_impersonation_is_a_right() -> None:
+    """Who may impersonate a user is not allowed to take a group along."""
+    rule = {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"]}
+    binding = _binding("reader", TO_ALICE, kind="ClusterRole")
+    objects = Objects(clusterroles=[_role("reader", rule)], clusterrolebindings=[binding])
+    headers = {"impersonate-user": "bob"}
+    assert impersonated(headers, ALICE, StoredRoles(objects)).name == "bob"
+    with pytest.raises(StatusError, match='cannot impersonate resource "groups"'):
+        impersonated(
+            {**headers, "impersonate-group": "system:masters"}, ALICE, StoredRoles(objects)
+        )
 
 
 @pytest.mark.parametrize(

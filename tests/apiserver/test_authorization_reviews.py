@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.authorization import Reviewer
+from kubesched.apiserver.authorization import Reviewer, StoredRoles
 from kubesched.apiserver.request import User
 from kubesched.apiserver.resources import RESOURCES
+from kubesched.apiserver.server import ApiServer
 from kubesched.apiserver.status import StatusError
 
 ALICE = User("alice", ("system:authenticated",), "u")
@@ -18,7 +19,8 @@ def review(plural: str, spec: dict[str, Any], group: str = "authorization.k8s.io
     """Return the status of a review that alice asks for."""
     resource = RESOURCES.find(group, "v1", plural)
     assert resource is not None
-    reviewer = Reviewer({"t": ALICE}, lambda: "2024-05-01T10:00:00Z")
+    roles = StoredRoles(ApiServer().registry.lookup)
+    reviewer = Reviewer({"t": ALICE}, roles, lambda: "2024-05-01T10:00:00Z")
     return reviewer.review(resource, ALICE, {"spec": spec})["status"]
 
 
@@ -37,9 +39,18 @@ def test_access() -> None:
     assert review("selfsubjectaccessreviews", nodes) == {"allowed": False}
     other = {"user": "system:kube-scheduler", **nodes}
     assert review("subjectaccessreviews", other)["allowed"]
-    path = {"user": "x", "nonResourceAttributes": {"path": "/healthz", "verb": "get"}}
-    assert review("subjectaccessreviews", path) == {"allowed": True}
-    assert review("selfsubjectrulesreviews", {"namespace": "default"})["incomplete"]
+    path = {"nonResourceAttributes": {"path": "/healthz", "verb": "get"}}
+    assert review("subjectaccessreviews", {"user": "x", **path}) == {"allowed": False}
+    assert review("subjectaccessreviews", {"groups": ["system:authenticated"], **path})["allowed"]
+
+
+def test_rules() -> None:
+    """All that one may do is listed, and paths apart."""
+    found = review("selfsubjectrulesreviews", {"namespace": "default"})
+    assert not found["incomplete"]
+    listed = [one["resources"] for one in found["resourceRules"]]
+    assert ["selfsubjectreviews"] in listed
+    assert all("/version" in one["nonResourceURLs"] for one in found["nonResourceRules"])
 
 
 @pytest.mark.parametrize(

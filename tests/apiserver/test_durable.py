@@ -79,6 +79,22 @@ def test_names_of_identities_are_not_drawn_again(tmp_path: Path) -> None:
     assert on_file(path, uid) == on_file(path, uid)
 
 
+def test_what_every_cluster_has_and_a_file_lacks_is_added_to_it(tmp_path: Path) -> None:
+    """A file that was written before there were roles, or one that lost one, gets it."""
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view"
+
+    async def drop(server: DurableServer) -> int:
+        return (await ask(server, "DELETE", role)).status
+
+    async def find(server: DurableServer) -> str:
+        found: str = json.loads((await ask(server, "GET", role)).body)["metadata"]["uid"]
+        return found
+
+    path = tmp_path / "data.sqlite"
+    assert 200 == on_file(path, drop)
+    assert on_file(path, find) == on_file(path, find)
+
+
 def test_a_watch_from_before_is_told_that_it_is_too_old(tmp_path: Path) -> None:
     """Changes are not kept over a restart: a watch that asks for them gets 410, and lists anew."""
 

@@ -296,6 +296,22 @@ def test_a_chart_with_kinds_of_its_own_is_applied(cluster: Cluster) -> None:
     cluster.kubectl("delete", "ingress,hpa", "web")
 
 
+def test_rights_are_rehearsed(cluster: Cluster) -> None:
+    """Roles and bindings that are stored decide what somebody else may do."""
+    as_alice = ("--as", "alice")
+    assert "Forbidden" in cluster.kubectl("get", "pods", *as_alice, fails=True)
+    cluster.kubectl("create", "rolebinding", "r", "--clusterrole", "view", "--user", "alice")
+    cluster.kubectl("get", "pods", *as_alice)
+    assert "yes\n" == cluster.kubectl("auth", "can-i", "list", "pods", *as_alice)
+    cluster.kubectl("auth", "can-i", "delete", "pods", *as_alice, fails=True)
+    assert "replicasets.apps/scale" in cluster.kubectl("auth", "can-i", "--list", *as_alice)
+    groups = ("--as", "bob", "--as-group", "a", "--as-group", "b")
+    cluster.kubectl("create", "rolebinding", "g", "--clusterrole", "view", "--group", "a")
+    cluster.kubectl("get", "pods", *groups)
+    cluster.kubectl("delete", "rolebinding", "r", "g")
+    assert "Forbidden" in cluster.kubectl("get", "pods", *groups, fails=True)
+
+
 def test_fields_are_explained(cluster: Cluster) -> None:
     """Every field of a kind is found, with its type and words."""
     assert "restartPolicy" in cluster.kubectl("explain", "pod.spec")

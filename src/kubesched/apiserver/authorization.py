@@ -1,25 +1,29 @@
-"""Who may do what: fixed rules for the users that a scheduler's stage needs.
+"""Who may do what: the roles that are stored, and the bindings that give them to users.
 
-Upstream: plugin/pkg/auth/authorizer/rbac (bootstrappolicy, v1.36)
-Differs:  the rules are those of the default roles; roles that are stored give nobody anything,
-          since the stage has no users but those it is started with.
+Upstream: plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation (v1.36)
+Reads:    ClusterRoleBinding, ClusterRole, RoleBinding and Role objects
+Differs:  roles do not aggregate others. Who writes roles may give more than it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
 
+from kubesched.apiserver.admission import Lookup
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.request import Request, Target, User
+from kubesched.apiserver.request import ANONYMOUS, Request, Target, User
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, details_of
 
 _MASTERS: Final = "system:masters"
 _AUTHENTICATED: Final = "system:authenticated"
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
+_GROUP: Final = "rbac.authorization.k8s.io"
 SCHEDULER: Final = "system:kube-scheduler"
 
 
@@ -47,106 +51,120 @@ class Attributes(msgspec.Struct, frozen=True):
     path: str = ""
 
 
-class _Rule(NamedTuple):
-    """Verbs that are allowed on resources, perhaps only on objects of some names."""
-
-    verbs: frozenset[str]
-    resources: frozenset[str]
-    names: tuple[str, ...] = ()
-
-
-def _rule(verbs: str, resources: str, *names: str) -> _Rule:
-    return _Rule(frozenset(verbs.split()), frozenset(resources.split()), names)
-
-
-class _Grant(NamedTuple):
-    """Rules that one binding gives.
-
-    Attributes:
-        binding: As upstream names it in the reason, with its kind.
-        role: The same.
-        rules: What may be done.
-        namespace: Where; "" for everywhere.
-    """
-
-    binding: str
-    role: str
-    rules: tuple[_Rule, ...]
-    namespace: str = ""
-
-
-_READ: Final = "get list watch"
-_CLAIMS: Final = "resourceclaims.resource.k8s.io"
-_LEASES: Final = "leases.coordination.k8s.io"
-_CANDIDATES: Final = "leasecandidates.coordination.k8s.io"
-_SCHEDULER_GRANTS: Final = (
-    _Grant(
-        'ClusterRoleBinding "system:kube-scheduler"',
-        'ClusterRole "system:kube-scheduler"',
-        (
-            _rule("create patch update", "events events.events.k8s.io"),
-            _rule("create", _LEASES),
-            _rule("get list update watch", _LEASES, "kube-scheduler"),
-            _rule(f"create delete deletecollection {_READ} update patch", _CANDIDATES),
-            _rule(_READ, "nodes replicationcontrollers services namespaces"),
-            _rule(f"delete {_READ}", "pods"),
-            _rule("create", "bindings pods/binding"),
-            _rule("update patch", "pods/status"),
-            _rule("update", "pods/finalizers"),
-            _rule(_READ, "replicasets.apps replicasets.extensions statefulsets.apps"),
-            _rule(_READ, "poddisruptionbudgets.policy persistentvolumeclaims persistentvolumes"),
-            _rule("create", "tokenreviews.authentication.k8s.io"),
-            _rule("create", "subjectaccessreviews.authorization.k8s.io"),
-            _rule(_READ, "csinodes.storage.k8s.io csidrivers.storage.k8s.io"),
-            _rule(_READ, "csistoragecapacities.storage.k8s.io volumeattachments.storage.k8s.io"),
-            _rule(_READ, "deviceclasses.resource.k8s.io resourceslices.resource.k8s.io"),
-            _rule(_READ, "devicetaintrules.resource.k8s.io"),
-            _rule(f"{_READ} update patch", f"{_CLAIMS} {_CLAIMS}/status"),
-            _rule("create delete", _CLAIMS),
-            _rule("update patch", f"{_CLAIMS}/binding"),
-            _rule(_READ, "podgroups.scheduling.k8s.io workloads.scheduling.k8s.io"),
-            _rule("update patch", "podgroups.scheduling.k8s.io/status"),
-        ),
-    ),
-    _Grant(
-        'ClusterRoleBinding "system:volume-scheduler"',
-        'ClusterRole "system:volume-scheduler"',
-        (
-            _rule(f"{_READ} update patch", "persistentvolumes persistentvolumeclaims"),
-            _rule(_READ, "storageclasses.storage.k8s.io"),
-        ),
-    ),
-    _Grant(
-        'RoleBinding "system::extension-apiserver-authentication-reader/kube-system"',
-        'Role "extension-apiserver-authentication-reader"',
-        (_rule(_READ, "configmaps", "extension-apiserver-authentication"),),
-        "kube-system",
-    ),
-    _Grant(
-        'RoleBinding "system::leader-locking-kube-scheduler/kube-system"',
-        'Role "system::leader-locking-kube-scheduler"',
-        (_rule("create get list update watch", f"{_LEASES} {_CANDIDATES}"),),
-        "kube-system",
-    ),
-)
-_SELF_REVIEWS: Final = (
-    ("authorization.k8s.io", "selfsubjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectrulesreviews"),
-    ("authentication.k8s.io", "selfsubjectreviews"),
-)
-_PUBLIC_PATHS: Final = ("/healthz", "/livez", "/readyz", "/version", "/version/")
-_DISCOVERY_PATHS: Final = ("/api", "/apis", "/openapi")
-
-
 class Decision(msgspec.Struct, frozen=True):
-    """Whether somebody may, and which rule says so; "" if it needs no saying."""
+    """Whether somebody may, and which binding says so, or which role is missing; "" for none."""
 
     is_allowed: bool
     reason: str = ""
 
 
-_NO: Final = Decision(is_allowed=False)
-_YES: Final = Decision(is_allowed=True)
+class _Grant(NamedTuple):
+    """What one binding gives a user.
+
+    Attributes:
+        rules: Of its role; None if there is no such role.
+        reason: Which binding, role and subject, or which role is missing.
+    """
+
+    rules: list[Plain] | None
+    reason: str
+
+
+class StoredRoles:
+    """Decides by the roles that are stored."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        """Take where roles and bindings are."""
+        self._lookup = lookup
+
+    def decide(self, wanted: Attributes) -> Decision:
+        """Return whether somebody may do something."""
+        if _MASTERS in wanted.user.groups:
+            return Decision(is_allowed=True)
+        missing = []
+        for rules, reason in self._grants(wanted.user, wanted.namespace):
+            if rules is None:
+                missing.append(reason)
+            elif any(_allows(rule, wanted) for rule in rules):
+                return Decision(is_allowed=True, reason=f"RBAC: {reason}")
+        reasons = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
+        return Decision(is_allowed=False, reason=f"RBAC: {reasons}" if missing else "")
+
+    def check(self, wanted: Attributes) -> None:
+        """Check that somebody may do something.
+
+        Raises:
+            StatusError: It may not.
+        """
+        decision = self.decide(wanted)
+        if not decision.is_allowed:
+            raise refusal(wanted, decision.reason)
+
+    def rules(self, user: User, namespace: str) -> list[Plain]:
+        """Return all that somebody may do in a namespace."""
+        return [rule for rules, _ in self._grants(user, namespace) for rule in rules or ()]
+
+    def _grants(self, user: User, namespace: str) -> Iterator[_Grant]:
+        for kind, space in (("ClusterRoleBinding", ""), ("RoleBinding", namespace)):
+            if kind == "RoleBinding" and not space:
+                continue
+            for binding in self._lookup.items(f"{kind.lower()}s.{_GROUP}", space):
+                subject = next(
+                    (one for one in binding.get("subjects") or () if _is_meant(one, user, space)),
+                    None,
+                )
+                if subject is not None:
+                    yield self._grant(kind, binding, subject, space)
+
+    def _grant(self, kind: str, binding: Plain, subject: Plain, namespace: str) -> _Grant:
+        role_kind, role_name = binding["roleRef"]["kind"], binding["roleRef"]["name"]
+        space = namespace if role_kind == "Role" else ""
+        role = self._lookup.get(f"{role_kind.lower()}s.{_GROUP}", space, role_name)
+        if role is None:
+            return _Grant(None, f'{role_kind.lower()}.{_GROUP} "{role_name}" not found')
+        place = f"/{namespace}" if namespace else ""
+        name, who = binding["metadata"]["name"], subject["name"]
+        if subject["kind"] == "ServiceAccount":
+            who = f"{who}/{subject.get('namespace') or namespace}"
+        reason = (
+            f'allowed by {kind} "{name}{place}" of {role_kind} "{role_name}" '
+            f'to {subject["kind"]} "{who}"'
+        )
+        return _Grant(role.get("rules") or [], reason)
+
+
+def _is_meant(subject: Plain, user: User, namespace: str) -> bool:
+    """Whether a subject of a binding, in a namespace or in none, is a user or one of its groups."""
+    kind, name = subject["kind"], subject["name"]
+    if kind == "ServiceAccount":
+        space = subject.get("namespace") or namespace
+        return user.name == f"{_SERVICE_ACCOUNT}{space}:{name}"
+    return bool(name in user.groups if kind == "Group" else name == user.name)
+
+
+def _allows(rule: Plain, wanted: Attributes) -> bool:
+    if not _has(rule, "verbs", wanted.verb):
+        return False
+    if not wanted.resource:
+        urls = rule.get("nonResourceURLs") or ()
+        return any(
+            wanted.path.startswith(url[:-1]) if url.endswith("*") else wanted.path == url
+            for url in urls
+        )
+    resource, anything = wanted.resource, "*"
+    if wanted.subresource:
+        resource, anything = f"{resource}/{wanted.subresource}", f"*/{wanted.subresource}"
+    names = rule.get("resourceNames")
+    return (
+        _has(rule, "apiGroups", wanted.group)
+        and (_has(rule, "resources", resource) or anything in rule["resources"])
+        and (not names or wanted.name in names)
+    )
+
+
+def _has(rule: Plain, field: str, word: str) -> bool:
+    words = rule.get(field) or ()
+    return word in words or "*" in words
 
 
 def attributes_of(request: Request, target: Target | None) -> Attributes:
@@ -164,73 +182,45 @@ def attributes_of(request: Request, target: Target | None) -> Attributes:
     )
 
 
-def impersonation(user: User, name: str) -> Attributes:
-    """Return what somebody asks permission for who speaks for another user."""
-    return Attributes(user, "impersonate", resource="users", name=name)
+def impersonated(headers: Mapping[str, str], user: User, roles: StoredRoles) -> User:
+    """Return for whom a user speaks, which is itself where the headers name nobody.
 
+    Args:
+        headers: Of the request, by name in lower case.
+        user: Who sends it.
+        roles: Decide whether it may.
 
-def decide(wanted: Attributes) -> Decision:
-    """Return whether somebody may do something."""
-    if _MASTERS in wanted.user.groups:
-        return _YES
-    if not wanted.resource:
-        return _decide_path(wanted)
-    if _is_self_review(wanted):
-        return Decision(
-            is_allowed=True,
-            reason='RBAC: allowed by ClusterRoleBinding "system:basic-user" of ClusterRole '
-            f'"system:basic-user" to Group "{_AUTHENTICATED}"',
+    Raises:
+        StatusError: It may not.
+    """
+    name, uid = headers.get("impersonate-user", ""), headers.get("impersonate-uid", "")
+    groups = [one.strip() for one in headers.get("impersonate-group", "").split(",") if one]
+    if not name:
+        return user
+    asked = Attributes(user, "impersonate", resource="users", name=name)
+    space, _, own = name.removeprefix(_SERVICE_ACCOUNT).partition(":")
+    if name.startswith(_SERVICE_ACCOUNT) and own:
+        asked = Attributes(
+            user, "impersonate", resource="serviceaccounts", namespace=space, name=own
         )
-    if wanted.user.name == SCHEDULER:
-        return _decide_by(_SCHEDULER_GRANTS, wanted)
-    return _NO
+        groups = groups or [_SERVICE_ACCOUNTS, f"{_SERVICE_ACCOUNTS}:{space}"]
+    roles.check(asked)
+    for group in groups if "impersonate-group" in headers else ():
+        roles.check(Attributes(user, "impersonate", resource="groups", name=group))
+    if uid:
+        roles.check(Attributes(user, "impersonate", "authentication.k8s.io", "uids", name=uid))
+    [unauthenticated] = ANONYMOUS.groups
+    usual = unauthenticated if name == ANONYMOUS.name else _AUTHENTICATED
+    if _AUTHENTICATED not in groups and unauthenticated not in groups:
+        groups.append(usual)
+    return User(name, tuple(groups), uid)
 
 
-def _is_self_review(wanted: Attributes) -> bool:
-    return (
-        wanted.verb == "create"
-        and (wanted.group, wanted.resource) in _SELF_REVIEWS
-        and (_AUTHENTICATED in wanted.user.groups)
-    )
-
-
-def _decide_path(wanted: Attributes) -> Decision:
-    if wanted.verb not in {"get", "head"}:
-        return _NO
-    if wanted.path in _PUBLIC_PATHS:
-        return _YES
-    first = "/" + wanted.path.removeprefix("/").partition("/")[0]
-    return _YES if first in _DISCOVERY_PATHS and _AUTHENTICATED in wanted.user.groups else _NO
-
-
-def _decide_by(grants: Sequence[_Grant], wanted: Attributes) -> Decision:
-    for grant in grants:
-        if grant.namespace not in {"", wanted.namespace}:
-            continue
-        if any(_matches(rule, wanted) for rule in grant.rules):
-            reason = (
-                f'RBAC: allowed by {grant.binding} of {grant.role} to User "{wanted.user.name}"'
-            )
-            return Decision(is_allowed=True, reason=reason)
-    return _NO
-
-
-def _matches(rule: _Rule, wanted: Attributes) -> bool:
-    resource = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
-    if wanted.subresource:
-        resource = f"{resource}/{wanted.subresource}"
-    return (
-        wanted.verb in rule.verbs
-        and resource in rule.resources
-        and (not rule.names or wanted.name in rule.names)
-    )
-
-
-def refusal(wanted: Attributes) -> StatusError:
+def refusal(wanted: Attributes, reason: str = "") -> StatusError:
     """Return the error for somebody who may not."""
-    user = wanted.user.name
+    user, why = wanted.user.name, f": {reason}" if reason else ""
     if not wanted.resource:
-        message = f'forbidden: User "{user}" cannot {wanted.verb} path "{wanted.path}"'
+        message = f'forbidden: User "{user}" cannot {wanted.verb} path "{wanted.path}"{why}'
         return StatusError(403, "Forbidden", message, {})
     resource = wanted.resource
     if wanted.subresource:
@@ -240,7 +230,7 @@ def refusal(wanted: Attributes) -> StatusError:
     subject = f'{qualified} "{wanted.name}"' if wanted.name else qualified
     message = (
         f'{subject} is forbidden: User "{user}" cannot {wanted.verb} resource "{resource}" '
-        f'in API group "{wanted.group}" {place}'
+        f'in API group "{wanted.group}" {place}{why}'
     )
     return StatusError(
         403, "Forbidden", message, details_of(wanted.group, wanted.resource, wanted.name)
@@ -253,16 +243,20 @@ _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes mus
 
 
 class Reviewer:
-    """Answers reviews from the users and the rules of the server."""
+    """Answers reviews from the users of the server and the roles that are stored."""
 
-    def __init__(self, users: Mapping[str, User], timestamp: Callable[[], str]) -> None:
+    def __init__(
+        self, users: Mapping[str, User], roles: StoredRoles, timestamp: Callable[[], str]
+    ) -> None:
         """Take what is known.
 
         Args:
             users: By token.
+            roles: Decide.
             timestamp: Returns the present.
         """
         self._users = users
+        self._roles = roles
         self._timestamp = timestamp
 
     def review(self, resource: Resource, user: User, asked: Plain) -> Plain:
@@ -284,11 +278,16 @@ class Reviewer:
         if resource.plural == "tokenreviews":
             return {**answered, "status": self._token_status(spec)}
         if resource.plural == "selfsubjectrulesreviews":
-            rules = {"resourceRules": [], "nonResourceRules": [], "incomplete": True}
-            return {**answered, "status": rules}
+            rules = self._roles.rules(user, spec.get("namespace", ""))
+            return {**answered, "status": _rules_status(rules)}
         is_self = resource.plural == "selfsubjectaccessreviews"
         _check_access(resource, spec, is_self=is_self)
-        return {**answered, "status": _access_status(user if is_self else _user_of(spec), spec)}
+        wanted = _wanted(user if is_self else _user_of(spec), spec)
+        decision = self._roles.decide(wanted)
+        status: Plain = {"allowed": decision.is_allowed}
+        if decision.reason:
+            status["reason"] = decision.reason
+        return {**answered, "status": status}
 
     def _token_status(self, spec: Plain) -> Plain:
         user = self._users.get(spec.get("token", ""))
@@ -310,6 +309,15 @@ def _user_of(spec: Plain) -> User:
     return User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
 
 
+def _rules_status(rules: Iterable[Plain]) -> Plain:
+    of_paths = [rule for rule in rules if rule.get("nonResourceURLs")]
+    return {
+        "resourceRules": [rule for rule in rules if rule not in of_paths],
+        "nonResourceRules": of_paths,
+        "incomplete": False,
+    }
+
+
 def _check_access(resource: Resource, spec: Plain, *, is_self: bool) -> None:
     errors = FieldErrors()
     about = [name for name in ("resourceAttributes", "nonResourceAttributes") if spec.get(name)]
@@ -324,23 +332,8 @@ def _check_access(resource: Resource, spec: Plain, *, is_self: bool) -> None:
         raise invalid_kind(resource.group, "", "", errors)
 
 
-def _access_status(user: User, spec: Plain) -> Plain:
-    about = spec.get("resourceAttributes")
-    if about:
-        wanted = Attributes(
-            user,
-            about.get("verb", ""),
-            about.get("group", ""),
-            about.get("resource", ""),
-            about.get("subresource", ""),
-            about.get("namespace", ""),
-            about.get("name", ""),
-        )
-    else:
-        path = spec["nonResourceAttributes"]
-        wanted = Attributes(user, path.get("verb", ""), path=path.get("path", ""))
-    decision = decide(wanted)
-    status: Plain = {"allowed": decision.is_allowed}
-    if decision.reason:
-        status["reason"] = decision.reason
-    return status
+def _wanted(user: User, spec: Plain) -> Attributes:
+    """Return what a review asks about."""
+    about = spec.get("resourceAttributes") or spec["nonResourceAttributes"]
+    names = ("group", "resource", "subresource", "namespace", "name", "path")
+    return Attributes(user, about.get("verb", ""), *(about.get(name, "") for name in names))

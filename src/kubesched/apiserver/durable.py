@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from kubesched.apiserver.plain import Plain, decode, encode
 from kubesched.apiserver.request import Request, Response
-from kubesched.apiserver.server import ApiServer
+from kubesched.apiserver.server import ApiServer, fill
 from kubesched.apiserver.status import StatusError, refused
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.cluster.store import Change, ChangeType, Key
@@ -137,10 +137,15 @@ class DurableServer(ApiServer):
         if version:
             store.restore([(key, StoredObject(plain), own) for key, plain, own in objects], version)
             self.registry.follow_definitions()
-            return True
-        found = [Entry(key, own, stored.plain) for key, stored, own in store.everything()]
-        journal.write(sorted(found, key=lambda entry: entry.version))
-        return False
+            fill(self.registry)
+        found = [
+            Entry(key, own, stored.plain)
+            for key, stored, own in store.everything()
+            if own > version
+        ]
+        if found:
+            journal.write(sorted(found, key=lambda entry: entry.version))
+        return bool(version)
 
     async def handle(self, request: Request) -> Response:
         """Return the answer to a request, once all it may tell of is on the disk."""

@@ -92,7 +92,11 @@ class HttpFront:
         return _plain(answer, _shown(request, answer))
 
     async def _read(self, incoming: web.BaseRequest) -> Request:
-        headers = {name.lower(): value for name, value in incoming.headers.items()}
+        headers: dict[str, str] = {}
+        for name, value in incoming.headers.items():
+            # One header may come in several lines.
+            earlier = headers.get(name.lower())
+            headers[name.lower()] = value if earlier is None else f"{earlier},{value}"
         user = self._user_of(headers)
         body = await _body_of(incoming) if incoming.body_exists else b""
         query: dict[str, tuple[str, ...]] = {}

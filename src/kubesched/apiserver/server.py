@@ -5,35 +5,36 @@ It answers in the process, for tests and sandboxes, and over HTTP on a loopback 
 Upstream: cmd/kube-apiserver, staging/src/k8s.io/apiserver/pkg/server (v1.36)
 Invariants: a request is answered whole before the next one changes anything.
 Differs:  no etcd, no audit, no priority and fairness; users and tokens are those it is
-          started with. Of what every cluster has, roles and flow schemas are left out.
+          started with. Of what every cluster has, flow schemas and most roles are left out.
 """
 
 from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
 from random import Random, SystemRandom
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from kubesched.api.errors import ApiError
-from kubesched.api.yaml_syntax import dump
+from kubesched.api.yaml_syntax import dump, load_documents
 from kubesched.apiserver import defaults
 from kubesched.apiserver.authorization import (
     Reviewer,
+    StoredRoles,
     attributes_of,
-    decide,
-    impersonation,
-    refusal,
+    impersonated,
 )
 from kubesched.apiserver.discovery import NonResource, page_not_found
 from kubesched.apiserver.handler import Handler
 from kubesched.apiserver.http_front import HttpFront
 from kubesched.apiserver.operation import Operation
-from kubesched.apiserver.plain import Plain, decode
+from kubesched.apiserver.plain import Plain, decode, deep_copy
 from kubesched.apiserver.presentation import YAML, prefers_yaml
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import ANONYMOUS, JSON, Request, Response, User, target_of
@@ -91,9 +92,13 @@ class ApiServer:
         self._front = HttpFront(self.handle, self.user_of)
         self._tokens = dict(tokens or {})
         self._anonymous = anonymous
-        self._handler = Handler(self.registry, Reviewer(self._tokens, clock.timestamp))
+        self._roles = StoredRoles(self.registry.lookup)
+        reviewer = Reviewer(self._tokens, self._roles, clock.timestamp)
+        self._handler = Handler(self.registry, reviewer)
         self._others = NonResource(self.registry.resources, lambda: self._front.address)
-        _fill(self.registry)
+        fill(self.registry)
+        # Nobody can watch how it came to be.
+        self.registry.store.compact_all()
 
     @property
     def url(self) -> str:
@@ -131,16 +136,7 @@ class ApiServer:
             StatusError: Nobody is known by its token, or it speaks for somebody and may not.
         """
         user = self._bearer(headers.get("authorization", ""))
-        if "impersonate-user" not in headers:
-            return user
-        if not decide(impersonation(user, headers["impersonate-user"])).is_allowed:
-            raise refusal(impersonation(user, headers["impersonate-user"]))
-        groups = tuple(group for group in (headers.get("impersonate-group"),) if group)
-        return User(
-            headers["impersonate-user"],
-            (*groups, "system:authenticated"),
-            headers.get("impersonate-uid", ""),
-        )
+        return impersonated(headers, user, self._roles)
 
     def _bearer(self, authorization: str) -> User:
         if not authorization:
@@ -165,9 +161,7 @@ class ApiServer:
 
     async def _answer(self, request: Request) -> Response:
         target = target_of(request)
-        wanted = attributes_of(request, target)
-        if not decide(wanted).is_allowed:
-            raise refusal(wanted)
+        self._roles.check(attributes_of(request, target))
         if target is None:
             return self._others.answer(request)
         if target.group not in self.registry.resources.groups:
@@ -193,63 +187,34 @@ def _in_yaml(answer: Response) -> Response:
 
 # What every cluster has.
 
-_NAMESPACES: Final = ("kube-system", "kube-public", "default", "kube-node-lease")
 _SERVER: Final = User("system:apiserver", ("system:masters",))
-_MAY_MOVE: Final = (
-    "Used for system critical pods that must run in the cluster, but can be moved to another node "
-    "if necessary."
-)
-_PRIORITY_CLASSES: Final = (
-    (
-        "system-node-critical",
-        2000001000,
-        "Used for system critical pods that must not be moved from their current node.",
-    ),
-    (
-        "system-cluster-critical",
-        2000000000,
-        _MAY_MOVE,
-    ),
-)
-# The first of the range that services get their addresses from.
-_ADDRESS: Final = "10.0.0.1"
-_PORT: Final = 443
 
 
-def _fill(registry: Registry) -> None:
-    """Create what every cluster has; nobody can watch how it came to be."""
-    for name in _NAMESPACES:
-        _create(registry, "", "namespaces", "", {"metadata": {"name": name}})
-    for name, value, description in _PRIORITY_CLASSES:
-        _create(
-            registry,
-            "scheduling.k8s.io",
-            "priorityclasses",
-            "",
-            {"metadata": {"name": name}, "value": value, "description": description},
-        )
-    _create(registry, "", "services", "default", _service())
-    registry.store.compact_all()
+@cache
+def _objects() -> Sequence[Plain]:
+    """Return the objects of `every_cluster.yaml`."""
+    text = files(__package__).joinpath("every_cluster.yaml").read_text(encoding="utf-8")
+    objects: Sequence[Plain] = next(document for _, document in load_documents(text))
+    for one in objects:
+        if "rules" in one:
+            one["rules"] = list(_flat(one["rules"]))
+    return objects
 
 
-def _service() -> Plain:
-    return {
-        "metadata": {
-            "name": "kubernetes",
-            "labels": {"component": "apiserver", "provider": "kubernetes"},
-        },
-        "spec": {
-            "ports": [{"name": "https", "protocol": "TCP", "port": _PORT, "targetPort": 6443}],
-            "type": "ClusterIP",
-            "clusterIP": _ADDRESS,
-        },
-    }
+def _flat(rules: Sequence[Any]) -> Iterator[Plain]:
+    """Yield rules, and those in lists among them, which are those of another role."""
+    for rule in rules:
+        yield from _flat(rule) if isinstance(rule, list) else (rule,)
 
 
-def _create(registry: Registry, group: str, plural: str, namespace: str, obj: Plain) -> None:
-    resource = registry.resources.find(group, "v1", plural)
-    assert resource is not None, f"{plural} are always served"
-    obj = {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
-    request = Request("POST", "", headers={"user-agent": "kube-apiserver"}, user=_SERVER)
-    operation = Operation(request, resource, namespace)
-    registry.create(operation, defaults.with_defaults(resource, obj))
+def fill(registry: Registry) -> None:
+    """Create what every cluster has, where it is missing."""
+    for obj in _objects():
+        resource = registry.resources.find_kind(obj["apiVersion"], obj["kind"])
+        assert resource is not None, f"{obj['kind']} is always served"
+        namespace = obj["metadata"].get("namespace", "")
+        if registry.find(resource, namespace, obj["metadata"]["name"]) is None:
+            headers = {"user-agent": "kube-apiserver"}
+            request = Request("POST", "", headers=headers, user=_SERVER)
+            operation = Operation(request, resource, namespace)
+            registry.create(operation, defaults.with_defaults(resource, deep_copy(obj)))

@@ -106,6 +106,12 @@ def test_divergences_are_those_of_the_modules() -> None:
     assert ("", 0) == (found.stderr, found.returncode)
 
 
+def test_the_configuration_reference_is_that_of_the_code() -> None:
+    """The page of fields, plugins and feature gates is generated."""
+    found = _check("configuration.py")
+    assert ("", 0) == (found.stderr, found.returncode)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_links_lead_to_files(page: Path) -> None:
     """A link to a file of this repository leads to one."""

@@ -67,18 +67,23 @@ def schema_of(kind: str) -> dict[str, Any]:
 
 def _describe(part: dict[str, Any]) -> None:
     """Move the descriptions of attributes from the docstring to their properties."""
-    text = inspect.cleandoc(part.pop("description", ""))
-    summary, _, attributes = text.partition("\nAttributes:\n")
-    part["description"] = _one_line(summary)
-    described = {
-        _camel(name): _one_line(found["text"])
+    summary, attributes = described(part.pop("description", ""))
+    part["description"] = summary
+    texts = {_camel(name): text for name, text in attributes.items()}
+    for name, schema in part.get("properties", {}).items():
+        if name in texts:
+            # A reference may stand beside other keywords since draft 2019-09.
+            schema["description"] = texts[name]
+
+
+def described(docstring: str) -> tuple[str, dict[str, str]]:
+    """Return the summary of a class's docstring, and the text of each attribute."""
+    summary, _, attributes = inspect.cleandoc(docstring).partition("\nAttributes:\n")
+    return _one_line(summary), {
+        name: _one_line(found["text"])
         for found in _ATTRIBUTE.finditer(attributes)
         for name in found["names"].split(", ")
     }
-    for name, schema in part.get("properties", {}).items():
-        if name in described:
-            # A reference may stand beside other keywords since draft 2019-09.
-            schema["description"] = described[name]
 
 
 def _one_line(text: str) -> str:

@@ -38,14 +38,24 @@ class PluginArgs(ConfigStruct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class ResourceSpec(ConfigStruct, frozen=True, forbid_unknown_fields=True):
-    """A resource and its weight; defaulting turns a weight of 0 into 1."""
+    """A resource to score by.
+
+    Attributes:
+        name: The resource's name.
+        weight: 1 to 100; 0 becomes 1.
+    """
 
     name: str
     weight: Int64 = 1
 
 
 class UtilizationShapePoint(ConfigStruct, frozen=True, forbid_unknown_fields=True):
-    """A point of a scoring function: utilization in percent, score from 0 to 10."""
+    """A point of a scoring function.
+
+    Attributes:
+        utilization: In percent, 0 to 100.
+        score: From 0 to 10.
+    """
 
     utilization: Int32 = 0
     score: Int32 = 0

@@ -50,7 +50,11 @@ _ZONE_WEIGHT: Final = 2.0 / 3.0
 
 
 class SelectorSpreadArgs(PluginArgs, frozen=True, kw_only=True):
-    """The largest score: 10, as until Kubernetes 1.16, or 100."""
+    """The arguments.
+
+    Attributes:
+        scale: The largest score: 10, as until Kubernetes 1.16, or 100.
+    """
 
     scale: Int32 = 100
 

@@ -112,7 +112,7 @@ def _points(
 ) -> dict[ExtensionPoint, tuple[str, ...]]:
     return expand(
         configuration.plugins,
-        lambda name, point: _implements(registry, name, point),
+        lambda name, point: implements(registry, name, point),
         registry.__contains__,
         scheduler_name=configuration.scheduler_name,
         path=f"{path}.plugins",
@@ -124,7 +124,7 @@ def _weights(
 ) -> dict[str, int]:
     return score_weights(
         configuration.plugins,
-        lambda name, point: name in registry and _implements(registry, name, point),
+        lambda name, point: name in registry and implements(registry, name, point),
         point,
         path=f"{path}.plugins",
     )
@@ -180,6 +180,7 @@ def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[
                 yield plugin.name
 
 
-def _implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
+def implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
+    """Whether a plugin implements an extension point."""
     kind = _CLASSES.get(point)
     return kind is not None and issubclass(registry[name].plugin, kind)

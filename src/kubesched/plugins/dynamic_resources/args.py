@@ -18,8 +18,8 @@ class DynamicResourcesArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, 
     """The arguments.
 
     Attributes:
-        filter_timeout_seconds: The timeout of the search on one node; 0 means none, None means 10.
-        binding_timeout_seconds: How long devices may take to become ready; None means 600.
+        filter_timeout_seconds: The timeout of the search for devices on one node; 0 is none.
+        binding_timeout_seconds: How long devices may take to become ready.
     """
 
     filter_timeout_seconds: DurationSeconds | None = msgspec.field(

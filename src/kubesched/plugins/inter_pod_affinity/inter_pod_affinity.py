@@ -82,7 +82,13 @@ AffinityScores = tuple[tuple[str, NDArray[np.int64]], ...]
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
-    """How the affinity terms of pods on nodes count in scoring."""
+    """How the affinity terms of pods on nodes count in scoring.
+
+    Attributes:
+        hard_pod_affinity_weight: The weight of their required affinity terms, 0 to 100.
+        ignore_preferred_terms_of_existing_pods: Whether their preferred terms do not count for pods
+            without affinity terms of their own.
+    """
 
     hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: bool = False

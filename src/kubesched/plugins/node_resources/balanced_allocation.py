@@ -47,7 +47,11 @@ _DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
 class NodeResourcesBalancedAllocationArgs(
     PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True
 ):
-    """The resources to balance."""
+    """The arguments.
+
+    Attributes:
+        resources: The resources to balance.
+    """
 
     resources: tuple[ResourceSpec, ...] = _DEFAULT_RESOURCES
 

@@ -38,13 +38,23 @@ DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
 
 
 class RequestedToCapacityRatioParam(ConfigStruct, frozen=True, forbid_unknown_fields=True):
-    """The shape of the scoring function."""
+    """A scoring function of utilization.
+
+    Attributes:
+        shape: Its points, by rising utilization.
+    """
 
     shape: tuple[UtilizationShapePoint, ...] = ()
 
 
 class ScoringStrategy(ConfigStruct, frozen=True, forbid_unknown_fields=True):
-    """How feasible nodes are scored, and by which resources."""
+    """How feasible nodes are scored, and by which resources.
+
+    Attributes:
+        type: `LeastAllocated`, `MostAllocated` or `RequestedToCapacityRatio`.
+        resources: The resources to score by.
+        requested_to_capacity_ratio: The scoring function of RequestedToCapacityRatio.
+    """
 
     type: str = ""
     resources: tuple[ResourceSpec, ...] = ()
@@ -52,7 +62,14 @@ class ScoringStrategy(ConfigStruct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeResourcesFitArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The arguments; the defaults are those after completion."""
+    """The arguments; the defaults are those after completion.
+
+    Attributes:
+        ignored_resources: Extended resources that are not checked.
+        ignored_resource_groups: Prefixes of extended resources, before the slash, that are not
+            checked.
+        scoring_strategy: How feasible nodes are scored.
+    """
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()

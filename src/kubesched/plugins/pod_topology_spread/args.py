@@ -29,7 +29,14 @@ _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 
 
 class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
-    """The constraints of pods that define none."""
+    """The constraints of pods that define none.
+
+    Attributes:
+        default_constraints: Without labelSelector, which follows from the pod's services and owner;
+            only with defaultingType List.
+        defaulting_type: `System` for kube-scheduler's own two constraints (hosts and zones), `List`
+            for those of defaultConstraints.
+    """
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM_DEFAULTING

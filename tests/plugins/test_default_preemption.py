@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.framework.preemption.order import Criterion
+from kubesched.framework.preemption.candidate import Criterion
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import (
     SUCCESS,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.framework.preemption.candidate import Criterion
 from kubesched.framework.preemption.candidates import (
     DryRun,
 )
-from kubesched.framework.preemption.order import Criterion
 from kubesched.framework.preemption.report import (
     PreemptionReport,
     no_candidates_text,

@@ -13,9 +13,8 @@ import msgspec
 
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
-from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.candidate import Candidate, Criterion, select_candidate
 from kubesched.framework.preemption.candidates import DryRun
-from kubesched.framework.preemption.order import Criterion, select_candidate
 from kubesched.framework.status import (
     SUCCESS,
     Code,

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.framework.preemption.candidate import Candidate
-from kubesched.framework.preemption.order import Criterion, select_candidate
+from kubesched.framework.preemption.candidate import Candidate, Criterion, select_candidate
 from kubesched.testing.builders import make_pod_info
 
 from .cluster import (

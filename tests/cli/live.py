@@ -53,20 +53,25 @@ def live(
 
 async def create(server: ApiServer, item: Json) -> None:
     """Create an object, with its status."""
-    kind = find_kind(item["apiVersion"], item["kind"])
-    assert kind is not None, item["kind"]
     metadata = item["metadata"]
-    namespace = metadata.get("namespace", "default") if kind.is_namespaced else ""
+    namespace = metadata.get("namespace", "")
     if namespace:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         await _send(server, "POST", "/api/v1/namespaces", space, may_exist=True)
+    kind = find_kind(item["apiVersion"], item["kind"])
+    if kind is None:
+        # Of the core group, such as a Secret.
+        place = f"/api/v1/namespaces/{namespace}/{item['kind'].lower()}s"
+        await _send(server, "POST", place, item)
+        return
     await _send(server, "POST", path_of(kind, namespace), item)
+    path = path_of(kind, namespace, metadata["name"])
     if item["kind"] == "Node":
         # Admission has tainted it as not ready.
-        await _send(server, "PATCH", path_of(kind, "", metadata["name"]), {"spec": item["spec"]})
+        taints = item["spec"].get("taints")
+        await _send(server, "PATCH", path, {"spec": {"taints": taints}})
     if item.get("status"):
-        path = path_of(kind, namespace, metadata["name"], "status")
-        await _send(server, "PATCH", path, {"status": item["status"]})
+        await _send(server, "PATCH", f"{path}/status", {"status": item["status"]})
 
 
 async def _send(

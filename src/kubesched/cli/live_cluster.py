@@ -32,7 +32,8 @@ from kubesched.client.requests import IgnoringObserver
 READER_ROLE: Final = "kubesched-reader"
 """The ClusterRole that allows to read everything that is read here."""
 _NOT_READ: Final = (Binding, CoreEvent, Event, Lease)
-_READ: Final = tuple(kind for kind in KINDS if kind.type not in _NOT_READ)
+READ_KINDS: Final = tuple(kind for kind in KINDS if kind.type not in _NOT_READ)
+"""The kinds that are read: those that decisions, their explanations or a drain depend on."""
 _NEEDED: Final = (Pod, Node)
 _REQUEST_SECONDS_MAX: Final = 60.0
 _PATIENCE_SECONDS: Final = 1.0
@@ -114,7 +115,7 @@ async def _read(settings: ConnectionSettings, name: str, lists: list[KindList]) 
     rest = connect(settings, qps=-1, timeout_seconds=_REQUEST_SECONDS_MAX, observer=received)
     try:
         async with _progress(name, received):
-            lists += await list_kinds(rest, _READ)
+            lists += await list_kinds(rest, READ_KINDS)
     finally:
         await rest.aclose()
 

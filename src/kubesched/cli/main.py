@@ -84,6 +84,9 @@ SUBCOMMANDS: Final = {
         "kubesched.cli.simulate:simulate",
         "Place all pending pods of a cluster, or simulate a scenario.",
     ),
+    "snapshot": Subcommand(
+        "kubesched.cli.snapshot:snapshot", "Record a cluster into one file, without secrets."
+    ),
     "compare": Subcommand(
         "kubesched.cli.compare:compare", "Simulate scenarios over time, and compare the reports."
     ),

@@ -51,13 +51,13 @@ class ImageLocality(ScorePlugin[None]):
 
 def _images_of(pod: PodInfo) -> Iterator[str]:
     for container in pod.containers:
-        yield _normalized(container.image)
+        yield normalized_image_name(container.image)
     for volume in pod.spec.volumes:
         if volume.image is not None:
-            yield _normalized(volume.image.reference)
+            yield normalized_image_name(volume.image.reference)
 
 
-def _normalized(name: str) -> str:
+def normalized_image_name(name: str) -> str:
     """Return the image name, with `:latest` if it has neither tag nor digest."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 

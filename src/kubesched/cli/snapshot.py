@@ -1,0 +1,79 @@
+"""`kubesched snapshot`: record a cluster into one file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kubesched.cli.cluster_options import ClusterSource, cluster_options
+from kubesched.cli.options import FILE_PATH
+
+_STDOUT: Final = "-"
+
+
+@click.command()
+@cluster_options
+@click.option(
+    "-o",
+    "--output",
+    type=FILE_PATH,
+    default="cluster.json.gz",
+    show_default=True,
+    metavar="FILE",
+    help="The file to write, compressed if its name ends in .gz; `-` is stdout.",
+)
+@click.option(
+    "--anonymize",
+    is_flag=True,
+    help="Rename everything that has a name, so that the decisions stay the same.",
+)
+def snapshot(source: ClusterSource, output: Path, anonymize: bool) -> None:
+    """Record a cluster into one file, which the other commands read.
+
+    The cluster is the live one of the current context, or of --context or --kubeconfig, or it is
+    put together from FILES. The ClusterRole kubesched-reader has the permissions to read it:
+    deploy/manifests/reader.yaml.
+
+    The file is a List of Kubernetes objects. It holds what decisions depend on, and which kinds it
+    holds completely. It never holds Secrets, ConfigMaps, environment variables, commands and
+    arguments of containers, parameters of drivers, messages, or annotations that scheduling does
+    not read. Names and labels are kept.
+
+    --anonymize renames objects, namespaces, label keys and values, images, disks and so on. Equal
+    names stay equal, and names sort as before, so each pod goes to the same node. Kept are amounts,
+    times, priorities, well-known label keys, integers, names of resources, drivers, device classes
+    and schedulers, and what describes devices. Where a KubeSchedulerConfiguration names labels,
+    rename them there too.
+
+    \b
+    Examples:
+      kubesched snapshot
+      kubesched snapshot --context production -o monday.json.gz
+      kubesched snapshot --anonymize -o - | kubesched simulate -
+      kubesched snapshot nodes.json pods.json --anonymize
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    from kubesched.cli.cluster_input import read_cluster
+    from kubesched.cli.errors import naming, write_warnings
+    from kubesched.cli.files import check_inputs, check_outputs, replacing
+    from kubesched.cli.snapshot_file import snapshot_parts, summary
+    from kubesched.config.feature_gates import FeatureGates
+
+    check_inputs(source.files)
+    is_file = str(output) != _STDOUT
+    check_outputs({"-o": output if is_file else None}, source.files)
+    found = read_cluster(source, FeatureGates())
+    write_warnings(found.warnings)
+    parts = snapshot_parts(found, anonymous=anonymize, compressed=output.suffix == ".gz")
+    if is_file:
+        with replacing(output, keeps_part=False) as write:
+            for part in parts:
+                write(part)
+    else:
+        with naming("stdout"):
+            for part in parts:
+                sys.stdout.buffer.write(part)
+            sys.stdout.buffer.flush()
+    click.echo(f"{output}: {summary(found)}", err=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.cli.live_cluster import READ_KINDS, READER_ROLE
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import LeaderElection
 from tests.deploy.permissions import rules_of
 from tests.deploy.sent_requests import WRITES, Wish, coroutine_methods, sent
-from tests.deploy.shipped import WAYS, configuration_of
+from tests.deploy.shipped import DEPLOY, WAYS, configuration_of, objects_of
 
 POD_GROUPS = "scheduling.k8s.io"
 """The group that kube-apiserver serves, and allows schedulers, behind a gate that is off."""
@@ -102,3 +103,17 @@ def test_locks(way: str, expected: str) -> None:
     lock = lock_of(way)
     assert expected == f"{lock.resource_namespace}/{lock.resource_name}"
     assert lock.leader_elect
+
+
+def test_readers_may_list_what_is_read_and_nothing_else() -> None:
+    """The ClusterRole that errors and documents name."""
+    (role,) = objects_of((DEPLOY / "rbac" / "reader.yaml").read_text(encoding="utf-8"))
+    assert ("ClusterRole", READER_ROLE) == (role["kind"], role["metadata"]["name"])
+    assert {"get,list"} == {",".join(rule["verbs"]) for rule in role["rules"]}
+    allowed = sorted(
+        (group, resource)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    )
+    assert sorted((kind.group, kind.plural) for kind in READ_KINDS) == allowed

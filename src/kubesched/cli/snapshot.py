@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Final
 
 import click
 
 from kubesched.cli.cluster_options import ClusterSource, cluster_options
 from kubesched.cli.options import FILE_PATH
-
-_STDOUT: Final = "-"
 
 
 @click.command()
@@ -35,7 +31,7 @@ def snapshot(source: ClusterSource, output: Path, anonymize: bool) -> None:
 
     The cluster is the live one of the current context, or of --context or --kubeconfig, or it is
     put together from FILES. The ClusterRole kubesched-reader has the permissions to read it:
-    deploy/manifests/reader.yaml.
+    deploy/rbac/reader.yaml.
 
     The file is a List of Kubernetes objects. It holds what decisions depend on, and which kinds it
     holds completely. It never holds Secrets, ConfigMaps, environment variables, commands and
@@ -56,24 +52,14 @@ def snapshot(source: ClusterSource, output: Path, anonymize: bool) -> None:
       kubesched snapshot nodes.json pods.json --anonymize
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
     from kubesched.cli.cluster_input import read_cluster
-    from kubesched.cli.errors import naming, write_warnings
-    from kubesched.cli.files import check_inputs, check_outputs, replacing
-    from kubesched.cli.snapshot_file import snapshot_parts, summary
+    from kubesched.cli.errors import write_warnings
+    from kubesched.cli.files import check_inputs, check_outputs
+    from kubesched.cli.snapshot_file import STDOUT, write_snapshot
     from kubesched.config.feature_gates import FeatureGates
 
     check_inputs(source.files)
-    is_file = str(output) != _STDOUT
+    is_file = str(output) != STDOUT
     check_outputs({"-o": output if is_file else None}, source.files)
     found = read_cluster(source, FeatureGates())
     write_warnings(found.warnings)
-    parts = snapshot_parts(found, anonymous=anonymize, compressed=output.suffix == ".gz")
-    if is_file:
-        with replacing(output, keeps_part=False) as write:
-            for part in parts:
-                write(part)
-    else:
-        with naming("stdout"):
-            for part in parts:
-                sys.stdout.buffer.write(part)
-            sys.stdout.buffer.flush()
-    click.echo(f"{output}: {summary(found)}", err=True)
+    click.echo(write_snapshot(found, output, anonymous=anonymize), err=True)

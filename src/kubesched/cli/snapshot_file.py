@@ -1,13 +1,15 @@
-"""The text of a snapshot: a List of objects, one per line, then an empty list of each known kind.
+"""The file of a snapshot: a List of objects, one per line, then an empty list of each known kind.
 
 An empty list, such as a PodList, declares that there are no other objects of its kind.
 """
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -15,11 +17,14 @@ import msgspec
 from kubesched.api.codec import encode_json
 from kubesched.api.core import Node, Pod
 from kubesched.cli.cluster_input import ClusterInput
+from kubesched.cli.errors import naming
+from kubesched.cli.files import replacing
 from kubesched.cli.live_cluster import READ_KINDS
 from kubesched.cli.snapshot_fields import AnonymousNames, FieldRules
 from kubesched.explain.sentences import count
 from kubesched.snapshot.objects import KubernetesObject
 
+STDOUT: Final = "-"
 _HEAD: Final = b'{"apiVersion":"v1","kind":"List","metadata":{},"items":[\n'
 _TAIL: Final = b"\n]}\n"
 _TYPES: Final = tuple(kind.type for kind in READ_KINDS)
@@ -27,20 +32,29 @@ _LEVEL: Final = 6
 _GZIP: Final = zlib.MAX_WBITS | 16
 
 
-def snapshot_parts(
-    cluster: ClusterInput, *, anonymous: bool = False, compressed: bool = False
-) -> Iterator[bytes]:
-    """Yield the content of a snapshot's file in parts.
+def write_snapshot(cluster: ClusterInput, output: Path, *, anonymous: bool = False) -> str:
+    """Write a snapshot, and return a line about it.
 
     Args:
         cluster: The cluster.
+        output: The file, compressed with gzip if its name ends in .gz; `-` is stdout.
         anonymous: Whether to rename everything that has a name.
-        compressed: Whether to compress with gzip.
+
+    Raises:
+        OSError: It cannot be written; an old file stays as it was.
     """
     objects = [item for item in cluster.objects if isinstance(item, _TYPES)]
     rules = FieldRules(AnonymousNames(objects) if anonymous else None)
-    text = _text(objects, cluster.complete, rules)
-    return _compressed(text) if compressed else text
+    parts = _text(objects, cluster.complete, rules)
+    if str(output) == STDOUT:
+        with naming("stdout"):
+            sys.stdout.buffer.writelines(parts)
+            sys.stdout.buffer.flush()
+    else:
+        with replacing(output, keeps_part=False) as write:
+            for part in _compressed(parts) if output.suffix == ".gz" else parts:
+                write(part)
+    return f"{output}: {_summary(cluster.source, objects)}"
 
 
 def _text(
@@ -66,9 +80,8 @@ def _compressed(parts: Iterator[bytes]) -> Iterator[bytes]:
     yield packing.flush()
 
 
-def summary(cluster: ClusterInput) -> str:
-    """Return what a cluster consists of."""
-    numbers = Counter(type(item) for item in cluster.objects)
+def _summary(source: str, objects: Iterable[KubernetesObject]) -> str:
+    numbers = Counter(map(type, objects))
     nodes, pods = numbers.pop(Node, 0), numbers.pop(Pod, 0)
-    others = f"{numbers.total()} objects of {count(len(numbers), 'other kind')}"
-    return f"{cluster.source}: {count(nodes, 'node')}, {count(pods, 'pod')}, {others}"
+    others = count(numbers.total(), "other object")
+    return f"{source}: {count(nodes, 'node')}, {count(pods, 'pod')}, {others}"

@@ -25,7 +25,7 @@ demo: .venv/.ready  ## Run a cluster here: placed, preempted, the leader killed 
 		--start-latency 200ms --stop-latency 200ms -- $(BIN)/python examples/live_demo.py
 
 tour: .venv/.ready  ## Place a saved cluster's pods, and explain one that does not fit
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/kubesched demo
 
 check: .venv/.ready lint types  ## Run linters, type checks and the tests of what differs from main, or all fast tests
 	$(BIN)/python -m $(PYTEST) $$($(BIN)/python -m tests.changed)

@@ -71,6 +71,7 @@ SUBCOMMANDS: Final = {
     "sandbox": Subcommand(
         "kubesched.cli.sandbox:sandbox", "Run a cluster on this machine, with fake nodes."
     ),
+    "demo": Subcommand("kubesched.cli.demo:demo", "Show what kubesched does, on a small cluster."),
     "why": Subcommand(
         "kubesched.cli.why:why", "Tell why a pod is pending, and what would make it fit."
     ),

@@ -172,18 +172,24 @@ def _ended(command: Callable[[], object]) -> int:
 
 _HELP: Final = f"""The Kubernetes scheduler 1.36 in Python: it schedules pods, and explains why.
 
-`run` schedules the pods of a cluster, and `sandbox` is a cluster to try it on. `explain` and
-`simulate` read the live cluster of the current context, or files such as a saved cluster; they
-change nothing. The other commands work on files and connect to nothing.
+`run` schedules the pods of a cluster, and `sandbox` is a cluster to try it on. The other commands
+only read: the live cluster of the current context, as kubectl finds it, or files such as those of
+`kubesched snapshot`.
 
 \b
 Examples:
-  kubesched run --kubeconfig ~/.kube/config --dry-run
+  kubesched demo
+  kubesched why web-1 -n shop
+  kubesched snapshot -o cluster.json.gz
+  kubesched simulate cluster.json.gz --pods batch.yaml
   kubesched sandbox --nodes 10
-  kubesched explain web-1 -n shop
+  kubesched run --kubeconfig ~/.kube/config --dry-run
+
+Without kubesched at hand, kubectl saves all that decisions depend on; use --complete with its
+output:
+
+\b
   {SAVE_COMMAND}
-  kubesched explain web-1 cluster.json --complete
-  kubesched simulate cluster.json --complete --pods batch.yaml
 
 Exit codes: 0 done; 1 what was to be checked does not hold, a scenario has no answer, or a plugin
 raised; 2 the input is wrong, or the output cannot be written (one line per error on stderr); 70 a

@@ -58,11 +58,13 @@ async def create(server: ApiServer, item: Json) -> None:
     if namespace:
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         await _send(server, "POST", "/api/v1/namespaces", space, may_exist=True)
-    kind = find_kind(item["apiVersion"], item["kind"])
+    version = item["apiVersion"]
+    kind = find_kind(version, item["kind"])
     if kind is None:
-        # Of the core group, such as a Secret.
-        place = f"/api/v1/namespaces/{namespace}/{item['kind'].lower()}s"
-        await _send(server, "POST", place, item)
+        # Such as a Secret, which kubesched does not read.
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        place = f"/namespaces/{namespace}" if namespace else ""
+        await _send(server, "POST", f"{root}{place}/{item['kind'].lower()}s", item)
         return
     await _send(server, "POST", path_of(kind, namespace), item)
     path = path_of(kind, namespace, metadata["name"])

@@ -75,8 +75,8 @@ def read_live(source: ClusterSource) -> LiveCluster:
     except ApiError as error:
         raise UserError(f"{place}: {_problem(error)}") from error
     refused = [found.kind for found in lists if found.is_forbidden]
-    if any(kind.type in _NEEDED for kind in refused):
-        raise UserError(f"{place}: {_forbidden(refused)}")
+    if needed := [kind for kind in refused if kind.type in _NEEDED]:
+        raise UserError(f"{place}: {_forbidden(needed)}")
     return LiveCluster(
         [item for found in lists for item in found.items],
         tuple(found.kind.type for found in lists if not found.is_forbidden),
@@ -128,7 +128,9 @@ def _problem(error: ApiError) -> str:
         return "the server refuses the credentials; log in again, or name another context"
     if error.code:
         return f"the server failed: {error}"
-    return f"{error}; check the context's cluster and user, and that the server runs"
+    # Without the request, which is not the user's: `GET "https://...": reason`.
+    reason = str(error).rpartition('": ')[2]
+    return f"{reason}; check the context's cluster and user"
 
 
 def _forbidden(kinds: list[Kind]) -> str:

@@ -68,7 +68,7 @@ _RENAMED: Final = _words(
     " volume_id volume_path storage_policy_name storage_policy_id volume_handle iqn monitors pool"
     " device share_id node_id persistent_volume_name finalizers key value values topology_key"
     " topology_keys match_label_keys mismatch_label_keys disrupted_pods labels match_labels"
-    " node_selector selector RBDVolumeSource.image"
+    " node_selector selector RBDVolumeSource.image ContainerPort.host_ip"
 )
 _IMAGES: Final = _words("image reference")
 _NODE_IMAGES: Final = _words("names")
@@ -77,7 +77,7 @@ _KEPT: Final = _words(
     "api_version kind api_group resource resource_version field_path creation_timestamp"
     " deletion_timestamp last_probe_time last_transition_time last_heartbeat_time time_added"
     " start_time allocation_timestamp last_phase_transition_time operator effect type status reason"
-    " phase protocol host_ip image_pull_policy pull_policy restart_policy resource_name"
+    " phase protocol image_pull_policy pull_policy restart_policy resource_name"
     " when_unsatisfiable node_affinity_policy node_taints_policy scheduler_name preemption_policy"
     " qos_class resize action medium fs_type caching_mode iscsi_interface driver driver_name"
     " provisioner attacher reclaim_policy persistent_volume_reclaim_policy volume_mode"
@@ -218,12 +218,14 @@ def _each(container: Any, change: Change) -> Change:
 
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _WELL_KNOWN: Final = re.compile(
-    r"(?:(?:[\w.-]+\.)?(?:kubernetes\.io|k8s\.io)|topology\.[\w.-]+)/[\w.-]+"
+    r"(?:(?:[\w.-]+\.)?(?:kubernetes\.io|k8s\.io)"
+    r"|topology\.(?:gke\.io|(?:\w+\.)?csi\.[\w.-]+))/[\w.-]+"
 )
 _KEPT_TEXTS: Final = frozenset(
     (
         *("", "true", "false", "yes", "linux", "windows", "amd64", "arm64"),
         *("metadata.name", "metadata.namespace", *SYSTEM_CLASSES),
+        *("0.0.0.0", "127.0.0.1", "::"),  # noqa: S104 - an address that ports may have
     )
 )
 _ZONES: Final = "__"

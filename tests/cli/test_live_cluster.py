@@ -23,6 +23,7 @@ from kubesched.cli.cluster_input import read_cluster
 from kubesched.cli.cluster_options import ClusterSource
 from kubesched.cli.errors import EXIT_INTERRUPTED
 from kubesched.cli.live_cluster import READ_KINDS
+from kubesched.client.cluster_lists import KindList
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
 from kubesched.config.feature_gates import FeatureGates
 from tests.client.certificates import Authority
@@ -58,6 +59,20 @@ def test_a_live_cluster_is_explained_as_its_dump_is(tmp_path: Path) -> None:
                 "explain", "-n", "shop", "web-1", "--context", "dev", KUBECONFIG=str(kubeconfig)
             ).stdout
         )
+
+
+def test_objects_are_not_formatted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A main task's result is formatted by asyncio, which takes seconds for a large cluster."""
+    formatted: list[object] = []
+
+    def record(found: object) -> str:
+        formatted.append(found)
+        return "KindList"
+
+    monkeypatch.setattr(KindList, "__repr__", record)
+    with live(tmp_path, _shop()) as kubeconfig:
+        assert read_cluster(ClusterSource(kubeconfig=kubeconfig), FeatureGates()).objects
+    assert [] == formatted
 
 
 def test_further_pods_are_placed_on_a_live_cluster(tmp_path: Path) -> None:

@@ -8,14 +8,11 @@ Upstream: none; the code that needs a clock or a connection makes it.
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import importlib
 import socket
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from importlib.util import find_spec
 from random import Random
 from typing import Final, Protocol
 
@@ -28,15 +25,6 @@ from kubesched.client.requests import RequestObserver, Rest
 from kubesched.client.rest import Permit
 from kubesched.config.types import ExtenderConfiguration
 from kubesched.scheduler.extender import ExtenderTransport
-
-
-def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return a new event loop: uvloop's if it is installed, else asyncio's."""
-    if find_spec("uvloop") is None:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = importlib.import_module("uvloop").new_event_loop()
-    return loop
-
 
 _COLLECTOR_THRESHOLDS: Final = (10_000, 10, 1000)
 """The second generation has at most 100,000 objects, so collecting it takes some 20 ms."""

@@ -16,7 +16,6 @@ import msgspec
 
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import dump
-from kubesched.app.environment import new_event_loop
 from kubesched.app.logs import LogOptions, Logs, parse_modules
 from kubesched.app.metrics.exposure import exposure_of
 from kubesched.app.options import (
@@ -35,6 +34,7 @@ from kubesched.cli.errors import UserError
 from kubesched.cli.loading import in_file, register_plugins, with_plugins
 from kubesched.cli.plugin_loading import load_entry_points
 from kubesched.client.connect import find_settings
+from kubesched.client.event_loop import new_event_loop
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError, forbidden
 from kubesched.config.load import encode_configuration

@@ -10,6 +10,10 @@ import jsonschema
 import pytest
 
 from kubesched.answers.documents import DOCUMENTS, schema_of, undescribed
+from kubesched.app.decision_page import DecisionQuery, decision_page
+from kubesched.app.http_exchange import HttpRequest
+from kubesched.explain.decision_records import DecisionRecords, QueuePart, QueueState
+from tests.app.test_decision_ring import played, preemption
 from tests.cli.cluster import node, pod, run, shop, write
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
@@ -30,12 +34,24 @@ def _printed(tmp_path: Path) -> dict[str, list[str]]:
     }
 
 
+def _document(kind: str, tmp_path: Path) -> Any:
+    """Return a document of each kind, as it is printed or served."""
+    if kind == "DecisionRecords":
+        ring = played(preemption)
+        queue = QueueState(part=QueuePart.GATED)
+        records = DecisionRecords(
+            leads=True, capacity=9, recorded=3, records=ring.newest(DecisionQuery()), queue=queue
+        )
+        return json.loads(decision_page(HttpRequest(path="/"), lambda _query: records).body)
+    result = run(*_printed(tmp_path)[kind], "-o", "json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
 @pytest.mark.parametrize("kind", DOCUMENTS)
 def test_what_is_printed_is_valid(kind: str, tmp_path: Path) -> None:
     """Under the schema of its kind, in which unknown fields are an error here."""
-    result = run(*_printed(tmp_path)[kind], "-o", "json")
-    assert result.exit_code == 0, result.stderr
-    document = json.loads(result.stdout)
+    document = _document(kind, tmp_path)
     schema = _strict(schema_of(kind))
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.Draft202012Validator(schema).validate(document)

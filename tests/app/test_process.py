@@ -186,6 +186,24 @@ def test_flags_and_status_are_shown(gates: dict[str, bool], expected: tuple[int,
         assert f"Paths  {listed}\n" in statusz.body.decode()
 
 
+@pytest.mark.parametrize(
+    ("records", "port", "status"),
+    [
+        pytest.param(10, 10259, 200, id="kept"),
+        pytest.param(0, 10259, 404, id="turned-off"),
+        pytest.param(10, 0, 404, id="no-port"),
+    ],
+)
+def test_decisions_are_served_if_they_are_kept(records: int, port: int, status: int) -> None:
+    """They are kept for the port alone."""
+    serving = ServingOptions(secure_port=port)
+    options = msgspec.structs.replace(options_with(decision_records=records), serving=serving)
+    settings = ConnectionSettings(server="http://127.0.0.1:1")
+    process = SchedulerProcess(options, configuration_of(options), in_tree_registry(), settings)
+    answer = process._endpoints().answer(HttpRequest(path="/debug/decisions"))
+    assert status == answer.status
+
+
 @pytest.mark.slow
 def test_pods_are_bound_or_told_why_not() -> None:
     """One pod gets its node, the other a condition; both get an event."""

@@ -1,4 +1,4 @@
-"""The documents that commands print with `-o json`, and their JSON Schemas.
+"""The documents that commands print with `-o json` or a port serves, and their JSON Schemas.
 
 The fields of a document are those of its class; the docstrings describe them. Within `v1` fields
 are added, never removed or renamed, so readers should ignore what they do not know.
@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.answers.why import WhyReport
+from kubesched.explain.decision_records import DecisionRecords
 from kubesched.explain.report import API_VERSION, PodExplanation
 from kubesched.simulator.comparison import TimelineComparison
 from kubesched.simulator.report import SimulationReport
@@ -29,6 +30,7 @@ DOCUMENTS: Final[Mapping[str, type[msgspec.Struct]]] = MappingProxyType(
             SimulationReport,
             TimelineReport,
             TimelineComparison,
+            DecisionRecords,
         )
     }
 )

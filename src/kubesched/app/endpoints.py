@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from kubesched.app.debugging import FLAGS, PROFILES, flags_page, profiling, set_flag
+from kubesched.app.decision_page import DECISIONS, DecisionQuery, decision_page
 from kubesched.app.health import Health
 from kubesched.app.http_exchange import (
     HttpRequest,
@@ -21,6 +22,7 @@ from kubesched.app.http_exchange import (
 from kubesched.app.metrics.pages import MetricsPage
 from kubesched.app.zpages import Build, configz, flagz, statusz
 from kubesched.config.types import Configuration
+from kubesched.explain.decision_records import DecisionRecords
 
 Answerer = Callable[[HttpRequest], HttpResponse]
 
@@ -93,6 +95,14 @@ class Endpoints:
         self._exact[PROFILES] = self._below[f"{PROFILES}/"] = profiling
         self._exact[FLAGS] = self._below[f"{FLAGS}/"] = flags_page
         self._exact[f"{FLAGS}/v"] = lambda request: set_flag(request, set_verbosity)
+
+    def add_decisions(self, read: Callable[[DecisionQuery], DecisionRecords]) -> None:
+        """Add /debug/decisions, which /statusz does not list, as it does not list /debug/flags.
+
+        Args:
+            read: Returns the records that a query asks for.
+        """
+        self._exact[DECISIONS] = lambda request: decision_page(request, read)
 
     def add_flagz(self, flags: Mapping[str, str]) -> None:
         """Add /flagz with flags by name."""

@@ -138,6 +138,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         exposure: Which metrics and label values are shown.
         dry_run: Whether to report decisions instead of executing them.
         seed: Of the random source that breaks ties; None draws one.
+        decision_records: How many decisions are kept for /debug/decisions; 0 keeps none.
     """
 
     config_file: Path | None = None
@@ -152,6 +153,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     exposure: Exposure = EVERYTHING
     dry_run: bool = False
     seed: int | None = None
+    decision_records: int = 10_000
 
 
 def configuration_of(options: Options) -> Configuration:

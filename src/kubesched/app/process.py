@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -28,6 +29,8 @@ from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError
 from kubesched.app.connections import Connections
 from kubesched.app.debugger import CacheDebugger, Observed
+from kubesched.app.decision_page import DecisionQuery
+from kubesched.app.decision_ring import DecisionRing
 from kubesched.app.dry_run import DryRunClient
 from kubesched.app.election import Election
 from kubesched.app.endpoints import Endpoints
@@ -37,6 +40,7 @@ from kubesched.app.logs import Logs
 from kubesched.app.metrics.pages import Pages
 from kubesched.app.metrics.pod_resources import PodResources
 from kubesched.app.options import Options
+from kubesched.app.queue_state import queue_state
 from kubesched.app.scheduler_informers import report_failures, scheduler_informers
 from kubesched.app.secure_port import SecurePort
 from kubesched.app.signals import handled_signals
@@ -44,6 +48,7 @@ from kubesched.app.zpages import build_of
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
 from kubesched.config.types import Configuration
+from kubesched.explain.decision_records import DecisionRecords
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.assembly import NO_WRITERS, assemble, queue_options
@@ -126,6 +131,9 @@ class SchedulerProcess:
             exposure=options.exposure,
         )
         self._port: SecurePort | None = None
+        self._ring: DecisionRing | None = None
+        if options.decision_records and options.serving.secure_port:
+            self._ring = DecisionRing(options.decision_records, environment.now_ns)
         self._debugger: CacheDebugger | None = None
         self.is_synced = False
         self.is_stopping = False
@@ -208,11 +216,26 @@ class SchedulerProcess:
         endpoints.add_resource_metrics(resources, self._leads)
         if self._configuration.enable_profiling and self._logs is not None:
             endpoints.add_debugging(self._logs.set_verbosity)
+        if self._ring is not None:
+            endpoints.add_decisions(partial(self._decisions, self._ring))
         if self._options.feature_gates.enabled("ComponentFlagz"):
             endpoints.add_flagz(self._flags)
         if self._options.feature_gates.enabled("ComponentStatusz"):
             endpoints.add_statusz(build_of(self._moment()), self._moment)
         return endpoints
+
+    def _decisions(self, ring: DecisionRing, query: DecisionQuery) -> DecisionRecords:
+        queue = None
+        if query.pod and self.scheduler is not None:
+            now_ns = self._environment.now_ns()
+            queue = queue_state(self.scheduler, query.namespace, query.pod, now_ns)
+        return DecisionRecords(
+            leads=self._leads(),
+            capacity=ring.capacity,
+            recorded=ring.recorded,
+            records=ring.newest(query),
+            queue=queue,
+        )
 
     def _moment(self) -> datetime:
         return datetime.fromtimestamp(self._environment.now_ns() / 1e9, UTC)
@@ -272,6 +295,7 @@ class SchedulerProcess:
             random=self._environment.new_random() if seed is None else Random(seed),  # noqa: S311 - ties
             options=options,
             connect=extenders.connect,
+            observers=() if self._ring is None else (self._ring,),
             instruments=self.metrics.scheduler,
             pods=pods,
             writers=writers,

@@ -396,6 +396,16 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     text="Prefixes of headers with extra fields of the user.",
 )
 @flag(
+    _SERVING,
+    "--decision-records",
+    type=IntRange(min=0),
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="Number of decisions to keep for /debug/decisions, which `kubesched why --scheduler` "
+    "reads; 0 keeps none.",
+)
+@flag(
     _METRICS,
     "--show-hidden-metrics-for-version",
     type=click.Choice(["", "1.35"]),

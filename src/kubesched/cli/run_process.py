@@ -102,6 +102,7 @@ def options_of(flags: dict[str, Any]) -> Options:
         ),
         dry_run=flags["dry_run"],
         seed=flags["seed"],
+        decision_records=flags["decision_records"],
     )
 
 

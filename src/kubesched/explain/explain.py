@@ -70,7 +70,7 @@ def explain_gate(profile: Profile, pod: PodInfo, held: Status, node_count: int) 
         nominated_node=pod.pod.status.nominated_node_name,
         node_count=node_count,
         held_by=answer_of(held),
-        retry_after=_retry_events(profile, [held.plugin]),
+        retry_after=retry_events(profile, [held.plugin]),
     )
 
 
@@ -262,7 +262,7 @@ def _with_rejection(
         report,
         message=decision.message,
         preemption=preemption,
-        retry_after=_retry_events(profile, sorted(diagnosis.unschedulable_plugins)),
+        retry_after=retry_events(profile, sorted(diagnosis.unschedulable_plugins)),
     )
 
 
@@ -273,7 +273,8 @@ def _post_filters(trace: Trace) -> tuple[PostFilterStep, ...]:
     )
 
 
-def _retry_events(profile: Profile, names: Iterable[str]) -> tuple[RetryEvents, ...]:
+def retry_events(profile: Profile, names: Iterable[str]) -> tuple[RetryEvents, ...]:
+    """Return the events that requeue a pod, for each of the plugins that rejected it."""
     return tuple(
         RetryEvents(name, event_names(profile.plugins[name].events_to_register()))
         for name in names

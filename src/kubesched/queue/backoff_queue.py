@@ -117,9 +117,12 @@ class BackoffQueue:
         firsts = [first for heap in (self._rejected, self._failed) if (first := heap.peek())]
         if not firsts:
             return None
+        return max(min(map(self.completion, firsts)), floor(now) + 1.0)
+
+    def completion(self, queued: QueuedPodInfo) -> float:
+        """Return the whole second at which `pop_completed` returns a pod that is backing off."""
         # Not earlier, because the second in which a backoff ends still counts as backoff.
-        end = max(min(map(self.expiration, firsts)), now)
-        return floor(end) + 1.0
+        return floor(self.expiration(queued)) + 1.0
 
     def pods(self) -> list[QueuedPodInfo]:
         """Return all pods in the order of each heap, rejected ones first."""

@@ -163,6 +163,18 @@ class SchedulingQueue:
         """Whether the pod was popped, and neither `done` nor put back since."""
         return uid in self._in_flight
 
+    def place_of(self, key: str) -> QueuePlace:
+        """Return where the pod of that `namespace/name` is; NOWHERE as `get_pod` returns None."""
+        if key in self._unschedulable:
+            return QueuePlace.UNSCHEDULABLE
+        if key in self._backoff:
+            return QueuePlace.BACKOFF
+        return QueuePlace.ACTIVE if key in self._active else QueuePlace.NOWHERE
+
+    def backoff_end(self, queued: QueuedPodInfo) -> float:
+        """Return the second at which `flush_backoff` moves a pod of backoffQ."""
+        return self._backoff.completion(queued)
+
     def pods(self, place: QueuePlace) -> list[QueuedPodInfo]:
         """Return the pods of one place; those of activeQ and backoffQ in the order of popping."""
         holders: dict[QueuePlace, KeyedHeap | BackoffQueue | UnschedulablePods | InFlight] = {
@@ -421,18 +433,15 @@ class SchedulingQueue:
         key, uid = queued.pod_info.key, queued.pod_info.uid
         if key in self:
             self.done(uid, now)
-            raise QueueError(f"Pod {key} is already present in the {self._place_of(key)} queue")
+            raise QueueError(
+                f"Pod {key} is already present in the {self.place_of(key).value} queue"
+            )
         note_failure(queued, now)
         self._rejections.add_all(queued)
         strategy = self._strategy_of_failed(queued)
         place = self._requeue(queued, QueuePlace.IN_FLIGHT, strategy, _FAILURE_LABEL, now)
         self._in_flight.done(uid)
         return self._wakes(place)
-
-    def _place_of(self, key: str) -> str:
-        if key in self._unschedulable:
-            return "unschedulable"
-        return "active" if key in self._active else "backoff"
 
     def _strategy_of_failed(self, queued: QueuedPodInfo) -> QueueingStrategy:
         if not queued.rejecting_plugins:

@@ -1,0 +1,196 @@
+"""DecisionRing keeps the last decisions of the loop, for /debug/decisions.
+
+A record costs the loop one small object: names and messages are those of the decision, and other
+texts are composed for a request. No pod, diagnosis or cycle state is kept.
+
+Differs:  victims of a pod group's preemption are not recorded: the group evicts them, not one of
+          its pods.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from kubesched.api.times import micro_time, moment_at
+from kubesched.app.decision_page import DecisionQuery
+from kubesched.explain.decision_records import DecisionRecord, EvictedPod, RecordedOutcome
+from kubesched.framework.preemption.report import PreemptionReport
+from kubesched.framework.status import Status
+from kubesched.scheduler.binding import Assumed
+from kubesched.scheduler.decision import Decision, FailedAttempt, Placed, Rejected
+from kubesched.scheduler.observer import Observer
+
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+class _Preemption(msgspec.Struct, frozen=True, gc=False):
+    """What PostFilter decided; each victim as namespace, name, uid and priority."""
+
+    node: str = ""
+    victims: tuple[tuple[str, str, str, int], ...] = ()
+    criterion: str = ""
+
+
+_NOTHING: Final = _Preemption()
+
+
+class _Kept(msgspec.Struct, frozen=True, gc=False):
+    """A record as the loop leaves it."""
+
+    now_ns: int
+    namespace: str
+    name: str
+    uid: str
+    profile: str
+    outcome: RecordedOutcome
+    node: str
+    evaluated: int
+    feasible: int
+    message: str = ""
+    plugins: frozenset[str] = _NONE
+    preemption: _Preemption = _NOTHING
+
+    def concerns(self, namespace: str, name: str) -> bool:
+        """Whether it is about a pod, or evicts it."""
+        if self.name == name and self.namespace == namespace:
+            return True
+        return any(victim[:2] == (namespace, name) for victim in self.preemption.victims)
+
+
+class DecisionRing(Observer):
+    """The last records, the oldest of which is dropped for a new one.
+
+    Attributes:
+        capacity: The number of records that are kept.
+        recorded: The number of records so far, kept or not.
+    """
+
+    def __init__(self, capacity: int, now_ns: Callable[[], int]) -> None:
+        """Start empty; `now_ns` returns the time of day in nanoseconds since the epoch."""
+        self.capacity = capacity
+        self.recorded = 0
+        self._now_ns = now_ns
+        self._records: deque[_Kept] = deque(maxlen=capacity)
+        # What `failed`, which always follows at once, needs from before.
+        self._preemption = _NOTHING
+        self._unbound = ""
+
+    def decided(self, decision: Decision, now: float) -> None:
+        """Record a placement; what else was decided is recorded when the attempt fails."""
+        if isinstance(decision, Placed):
+            pod = decision.pod
+            self._add(
+                _Kept(
+                    self._now_ns(),
+                    pod.namespace,
+                    pod.name,
+                    pod.uid,
+                    pod.scheduler_name,
+                    RecordedOutcome.PLACED,
+                    decision.node_name,
+                    decision.evaluated,
+                    decision.feasible,
+                )
+            )
+        elif isinstance(decision, Rejected):
+            self._preemption = _preemption_of(decision)
+
+    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
+        """Keep the node for the record of the failed attempt."""
+        self._unbound = assumed.node_name
+
+    def failed(self, attempt: FailedAttempt, now: float) -> None:
+        """Record an attempt without a binding."""
+        preemption, self._preemption = self._preemption, _NOTHING
+        node, self._unbound = self._unbound, ""
+        queued, pod = attempt.queued, attempt.queued.pod_info
+        evaluated = feasible = 0
+        if node:
+            outcome = RecordedOutcome.BINDING_FAILED
+        else:
+            is_rejected = attempt.status.is_rejected
+            outcome = RecordedOutcome.REJECTED if is_rejected else RecordedOutcome.FAILED
+            placed = self._records[-1] if self._records else None
+            if attempt.diagnosis is not None:
+                evaluated = len(attempt.diagnosis.node_to_status)
+            if placed is not None and _is_refused(placed, pod.uid):
+                # Reserve, Permit or the pod's group refused the node that was just chosen.
+                self._records.pop()
+                self.recorded -= 1
+                node, evaluated, feasible = placed.node, placed.evaluated, placed.feasible
+        self._add(
+            _Kept(
+                self._now_ns(),
+                pod.namespace,
+                pod.name,
+                pod.uid,
+                attempt.scheduler_name,
+                outcome,
+                node,
+                evaluated,
+                feasible,
+                attempt.message,
+                queued.rejecting_plugins,
+                preemption,
+            )
+        )
+
+    def _add(self, kept: _Kept) -> None:
+        self._records.append(kept)
+        self.recorded += 1
+
+    def newest(self, query: DecisionQuery) -> tuple[DecisionRecord, ...]:
+        """Return the records that a query asks for, the newest first."""
+        matching = (kept for kept in reversed(self._records) if _matches(kept, query))
+        return tuple(map(_record, islice(matching, query.limit)))
+
+
+def _matches(kept: _Kept, query: DecisionQuery) -> bool:
+    if query.pod and not kept.concerns(query.namespace, query.pod):
+        return False
+    return not query.node or query.node in (kept.node, kept.preemption.node)
+
+
+def _is_refused(placed: _Kept, uid: str) -> bool:
+    return placed.uid == uid and placed.outcome is RecordedOutcome.PLACED
+
+
+def _preemption_of(decision: Rejected) -> _Preemption:
+    node = decision.nominated_node_name
+    if not node:
+        return _NOTHING
+    assert decision.post_filter is not None, "it has nominated the node"
+    report = decision.post_filter.details
+    criterion = report.decided_by if isinstance(report, PreemptionReport) else None
+    return _Preemption(
+        node,
+        tuple((pod.namespace, pod.name, pod.uid, pod.priority) for pod in decision.victims),
+        criterion or "",
+    )
+
+
+def _record(kept: _Kept) -> DecisionRecord:
+    preemption = kept.preemption
+    return DecisionRecord(
+        time=micro_time(moment_at(kept.now_ns)),
+        pod=f"{kept.namespace}/{kept.name}",
+        uid=kept.uid,
+        profile=kept.profile,
+        outcome=kept.outcome,
+        node=kept.node,
+        evaluated_nodes=kept.evaluated,
+        feasible_nodes=kept.feasible,
+        message=kept.message,
+        rejecting_plugins=tuple(sorted(kept.plugins)),
+        nominated_node=preemption.node,
+        victims=tuple(
+            EvictedPod(f"{namespace}/{name}", uid, priority)
+            for namespace, name, uid, priority in preemption.victims
+        ),
+        criterion=str(preemption.criterion),
+    )

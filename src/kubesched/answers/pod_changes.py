@@ -36,7 +36,7 @@ _MAX_SKEW_TRIED: Final = 1 << 16
 _NODE_STATE_TAINTS: Final = "node.kubernetes.io/"
 
 
-class _Draft(NamedTuple):
+class Draft(NamedTuple):
     """A changed pod that is still to be tried."""
 
     change: SuggestedChange
@@ -45,14 +45,15 @@ class _Draft(NamedTuple):
 
 def pod_changes(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     """Yield the changes of one field of the pod after which it is placed."""
-    for draft in _drafts(trial):
+    for draft in drafts(trial):
         if node := trial.node_for(draft.pod):
             yield replace(draft.change, node=node)
     yield from _lower_requests(trial)
     yield from _raise_max_skews(trial)
 
 
-def _drafts(trial: ChangeTrial) -> Iterator[_Draft]:
+def drafts(trial: ChangeTrial) -> Iterator[Draft]:
+    """Yield changes of one field that may help, but for amounts, which are searched for."""
     yield from _without_gate(trial.pod)
     yield from _with_tolerations(trial)
     yield from _with_other_node_selector(trial)
@@ -71,9 +72,9 @@ def _draft(
     before: str = "",
     after: str = "",
     size: float = 0.0,
-) -> _Draft:
+) -> Draft:
     change = SuggestedChange(kind, f"pod {_key(pod)}", field, before, after, sentence, size=size)
-    return _Draft(change, replace(pod, spec=spec))
+    return Draft(change, replace(pod, spec=spec))
 
 
 def _key(pod: Pod) -> str:
@@ -83,18 +84,16 @@ def _key(pod: Pod) -> str:
 # Gates, tolerations.
 
 
-def _without_gate(pod: Pod) -> Iterator[_Draft]:
+def _without_gate(pod: Pod) -> Iterator[Draft]:
     gates = pod.spec.scheduling_gates
-    if len(gates) == 1:
-        name = gates[0].name
-        spec = replace(pod.spec, scheduling_gates=())
-        sentence = f"remove the scheduling gate {name}"
-        yield _draft(
-            pod, spec, ChangeKind.REMOVE_GATE, "spec.schedulingGates[0]", sentence, before=name
-        )
+    for at, gate in enumerate(gates):
+        spec = replace(pod.spec, scheduling_gates=(*gates[:at], *gates[at + 1 :]))
+        sentence = f"remove the scheduling gate {gate.name}"
+        field = f"spec.schedulingGates[{at}]"
+        yield _draft(pod, spec, ChangeKind.REMOVE_GATE, field, sentence, before=gate.name)
 
 
-def _with_tolerations(trial: ChangeTrial) -> Iterator[_Draft]:
+def _with_tolerations(trial: ChangeTrial) -> Iterator[Draft]:
     """Yield a toleration for each taint that some node has and the pod does not tolerate.
 
     Taints that show a node's state, such as not-ready, are left out: a pod that tolerates them
@@ -126,7 +125,7 @@ def _with_tolerations(trial: ChangeTrial) -> Iterator[_Draft]:
 # Selection of nodes.
 
 
-def _with_other_node_selector(trial: ChangeTrial) -> Iterator[_Draft]:
+def _with_other_node_selector(trial: ChangeTrial) -> Iterator[Draft]:
     pod = trial.pod
     selector = pod.spec.node_selector or {}
     for key, wanted in sorted(selector.items()):
@@ -144,7 +143,7 @@ def _with_other_node_selector(trial: ChangeTrial) -> Iterator[_Draft]:
 _NODE_AFFINITY: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def _with_other_node_affinity(trial: ChangeTrial) -> Iterator[_Draft]:
+def _with_other_node_affinity(trial: ChangeTrial) -> Iterator[Draft]:
     pod = trial.pod
     affinity = pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:
@@ -246,7 +245,7 @@ def _near_values_of(trial: ChangeTrial, requirement: NodeSelectorRequirement) ->
 # Other pods.
 
 
-def _with_fewer_pod_terms(pod: Pod) -> Iterator[_Draft]:
+def _with_fewer_pod_terms(pod: Pod) -> Iterator[Draft]:
     affinity = pod.spec.affinity
     if affinity is None:
         return
@@ -286,7 +285,7 @@ def _pod_term_text(term: PodAffinityTerm) -> str:
     return f"{', '.join(parts) or 'any pod'} by {term.topology_key}"
 
 
-def _with_softer_spread(pod: Pod) -> Iterator[_Draft]:
+def _with_softer_spread(pod: Pod) -> Iterator[Draft]:
     constraints = pod.spec.topology_spread_constraints
     for at, constraint in enumerate(constraints):
         if constraint.when_unsatisfiable != "DoNotSchedule":
@@ -369,7 +368,7 @@ def _containers(spec: PodSpec) -> Iterator[tuple[str, Container, Callable[[Conta
             yield f"spec.{name}[{at}]", container, put
 
 
-def _without_host_ports(pod: Pod) -> Iterator[_Draft]:
+def _without_host_ports(pod: Pod) -> Iterator[Draft]:
     for field, container, put in _containers(pod.spec):
         for at, port in enumerate(container.ports):
             if not port.host_port:
@@ -385,45 +384,77 @@ def _without_host_ports(pod: Pod) -> Iterator[_Draft]:
             )
 
 
-def _lower_requests(trial: ChangeTrial) -> Iterator[SuggestedChange]:
-    pod = trial.pod
+class ContainerRequest(NamedTuple):
+    """What a container requests of one resource.
+
+    Attributes:
+        field: The field's path.
+        container: The container's name.
+        resource: The resource's name.
+        amount: What is requested.
+        put: Returns the pod with another amount.
+    """
+
+    field: str
+    container: str
+    resource: str
+    amount: Quantity
+    put: Callable[[Quantity], Pod]
+
+    def lowered(self, pod: Pod, amount: Quantity) -> SuggestedChange:
+        """Return the change of the pod to a smaller amount."""
+        before, after = canonical(self.amount), canonical(amount)
+        return SuggestedChange(
+            ChangeKind.LOWER_REQUEST,
+            f"pod {_key(pod)}",
+            self.field,
+            before,
+            after,
+            f"lower the {self.resource} request of container {self.container} from {before} to "
+            f"{after}",
+            size=1 - milli_value(amount) / milli_value(self.amount),
+        )
+
+
+def requests_of(pod: Pod) -> Iterator[ContainerRequest]:
+    """Yield what the pod's containers request."""
     for field, container, put in _containers(pod.spec):
-        for resource, requested in sorted(container.resources.requests.items()):
+        for resource, amount in sorted(container.resources.requests.items()):
 
             def requesting(
-                amount: Quantity,
+                other: Quantity,
                 resource: str = resource,
                 container: Container = container,
                 put: Callable[[Container], PodSpec] = put,
             ) -> Pod:
                 resources = container.resources
-                requests = {**resources.requests, resource: amount}
-                other = replace(container, resources=replace(resources, requests=requests))
-                return replace(pod, spec=put(other))
+                requests = {**resources.requests, resource: other}
+                changed = replace(container, resources=replace(resources, requests=requests))
+                return replace(pod, spec=put(changed))
 
-            found = _most(trial, resource, requested, requesting)
-            if found is None:
-                continue
-            before, after = canonical(requested), canonical(found)
-            yield SuggestedChange(
-                ChangeKind.LOWER_REQUEST,
-                f"pod {_key(pod)}",
-                f"{field}.resources.requests.{resource}",
-                before,
-                after,
-                f"lower the {resource} request of container {container.name} from {before} to "
-                f"{after}",
-                trial.node_for(requesting(found)),
-                1 - milli_value(found) / milli_value(requested),
-            )
+            if milli_value(amount):
+                place = f"{field}.resources.requests.{resource}"
+                yield ContainerRequest(place, container.name, resource, amount, requesting)
 
 
-def _most(
-    trial: ChangeTrial, resource: str, requested: Quantity, requesting: Callable[[Quantity], Pod]
+def _lower_requests(trial: ChangeTrial) -> Iterator[SuggestedChange]:
+    for request in requests_of(trial.pod):
+        amount = most_that_fits(trial, request, request.amount)
+        if amount is not None:
+            node = trial.node_for(request.put(amount))
+            yield replace(request.lowered(trial.pod, amount), node=node)
+
+
+def most_that_fits(
+    trial: ChangeTrial, request: ContainerRequest, limit: Quantity
 ) -> Quantity | None:
-    """Return the largest request below the present one with which the pod fits, if any does."""
-    write, units = _in_units(resource, requested)
-    least_cut = _least(1, units, lambda cut: bool(trial.node_for(requesting(write(units - cut)))))
+    """Return the largest amount below a limit with which the pod fits, None if none does."""
+    write, units = _in_units(request.resource, limit)
+
+    def fits(cut: int) -> bool:
+        return bool(trial.node_for(request.put(write(units - cut))))
+
+    least_cut = _least(1, units, fits)
     return None if least_cut is None else write(units - least_cut)
 
 

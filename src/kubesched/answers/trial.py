@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from typing import Final
+
+import numpy as np
 
 from kubesched.api.core import Node, Pod
 from kubesched.framework.cycle_state import CycleState
@@ -16,6 +19,8 @@ from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster
 from kubesched.snapshot.pod_info import PodInfo
+
+_REJECTED_BEFORE: Final = 1_000
 
 
 class ChangeTrial:
@@ -45,8 +50,31 @@ class ChangeTrial:
         self.decisions += 1
         if not self.cluster.pre_enqueue(info).is_success:
             return ""
-        decision = self.cluster.schedule_one(info)
+        decision = self.cluster.schedule_one(info, preempts=False)
         return decision.node_name if isinstance(decision, Placed) else ""
+
+    def distance(self, pod: Pod) -> int:
+        """Return for how many reasons a pod is rejected on its best node; 0 if it fits.
+
+        A pod that is rejected before any node is looked at is farther than any other.
+        """
+        info, trace = PodInfo(pod), Trace(all_filters=True)
+        self.decisions += 1
+        if not self.cluster.pre_enqueue(info).is_success:
+            return _REJECTED_BEFORE + len(pod.spec.scheduling_gates)
+        decision = self.cluster.schedule_one(info, trace, preempts=False)
+        if isinstance(decision, Placed):
+            return 0
+        if not len(trace.tried_rows):
+            return _REJECTED_BEFORE
+        rejections = np.zeros(len(self.cluster.cache.nodes), np.intp)
+        for filtered in trace.filters:
+            answers = filtered.answers
+            reasons = [
+                0 if one.is_success else len(one.all_reasons) or 1 for one in answers.statuses
+            ]
+            rejections[filtered.rows] += np.array(reasons, np.intp)[answers.index]
+        return max(1, int(rejections[trace.tried_rows].min()))
 
     def node_for_on(self, node: Node) -> str:
         """Return the node that the pod goes to if a node is like this."""
@@ -85,7 +113,7 @@ class ChangeTrial:
         """What the filters computed for the pod beforehand; None if it was rejected by then."""
         trace = Trace()
         self.decisions += 1
-        self.cluster.schedule_one(PodInfo(self.pod), trace)
+        self.cluster.schedule_one(PodInfo(self.pod), trace, preempts=False)
         return trace.cycle if trace.tried_rows.size else None
 
     @contextmanager

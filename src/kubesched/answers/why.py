@@ -14,6 +14,7 @@ import msgspec
 
 from kubesched.answers.changes import ChangeKind, SuggestedChange, by_size
 from kubesched.answers.cluster_changes import cluster_changes
+from kubesched.answers.combination import changes_together
 from kubesched.answers.near_misses import near_misses
 from kubesched.answers.pod_changes import pod_changes
 from kubesched.answers.trial import ChangeTrial
@@ -23,6 +24,7 @@ from kubesched.explain.sentences import as_far_as_known, count, headline, names
 
 _FINISHED: Final = ("Succeeded", "Failed")
 _EXAMPLES_MAX: Final = 3
+_CAUSES_MAX: Final = 4
 
 
 class PodState(StrEnum):
@@ -96,6 +98,8 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         notes: Remarks that matter for reading the answer.
         changes: Changes of one thing each after which the pod is placed; each was tried. The
             smallest kind of change first, the best one of each kind before the second of any.
+        together: If there are none, changes of the pod that place it together; without any one of
+            them it does not fit.
         near_misses: Names, labels and values that the pod asks for and almost exist.
         causes: Why nodes reject the pod, those that reject it for the fewest reasons first.
         message: The message of the condition that the scheduler would write now, as kubectl shows
@@ -110,6 +114,7 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     sentence: str
     notes: tuple[str, ...] = ()
     changes: tuple[SuggestedChange, ...] = ()
+    together: tuple[SuggestedChange, ...] = ()
     near_misses: tuple[str, ...] = ()
     causes: tuple[Cause, ...] = ()
     message: str = ""
@@ -165,16 +170,19 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
     pod = trial.pod
     state = _state(pod, explanation)
     changes: tuple[SuggestedChange, ...] = ()
+    together: tuple[SuggestedChange, ...] = ()
     misses: tuple[str, ...] = ()
     if state in _NEEDS_CHANGES:
         found = [*pod_changes(trial), *cluster_changes(trial, explanation.nodes)]
         changes = _varied(found)
+        together = () if changes else changes_together(trial)
         misses = tuple(near_misses(pod, trial.cluster.cache.nodes))
     return WhyReport(
         pod=explanation.pod,
         state=state,
         sentence=_sentence(state, explanation),
         changes=changes,
+        together=together,
         near_misses=misses,
         causes=causes_of(explanation.nodes),
         notes=explanation.notes,
@@ -251,9 +259,10 @@ def _causes(explanation: PodExplanation) -> str:
         if verdict.rejections:
             first = verdict.rejections[0]
             found[cause_words(first.plugin, first.message)] += 1
-    return ", ".join(
-        f"{number} {one if number == 1 else many}" for (one, many), number in found.most_common()
-    )
+    shown = found.most_common(_CAUSES_MAX)
+    texts = [f"{number} {one if number == 1 else many}" for (one, many), number in shown]
+    left = found.total() - sum(number for _, number in shown)
+    return ", ".join([*texts, *([f"{left} for other reasons"] if left else [])])
 
 
 _CAUSE_WORDS: Final = {
@@ -275,6 +284,7 @@ def cause_words(plugin: str, message: str) -> tuple[str, str]:
     """Return why one node rejects a pod, in a few words, and why several do."""
     if plugin == "NodeResourcesFit":
         lacking = message.replace("Insufficient ", "").replace("Too many pods", "room for pods")
+        lacking = " and ".join(lacking.rsplit(", ", 1))
         return f"has too little {lacking}", f"have too little {lacking}"
     words = message or plugin
     return _CAUSE_WORDS.get(plugin, (f"rejects it ({words})", f"reject it ({words})"))

@@ -91,8 +91,13 @@ def write_why(writer: Writer, report: WhyReport, top: int) -> None:
 
 def _write_changes(writer: Writer, report: WhyReport, top: int) -> None:
     if not report.changes:
-        if report.needs_changes:
-            writer.line("No single change was found that makes it fit.")
+        if report.together:
+            writer.heading("No single change makes it fit; these together do")
+            for number, change in enumerate(report.together, 1):
+                writer.line(f"{number}. {change.sentence}", indent=_INDENT)
+            writer.line(f"then it goes to {report.together[0].node}", indent=3 * _INDENT, dim=True)
+        elif report.needs_changes:
+            writer.line("No change that makes it fit was found.")
         return
     writer.heading("Any one of these makes it fit, the smallest first")
     for number, change in enumerate(report.changes[:top], 1):

@@ -133,11 +133,21 @@ class Cluster:
                 return status
         return SUCCESS
 
-    def schedule_one(self, info: PodInfo, trace: Trace | None = None) -> Decision:
-        """Decide where the pod goes, without carrying it out."""
+    def schedule_one(
+        self, info: PodInfo, trace: Trace | None = None, *, preempts: bool = True
+    ) -> Decision:
+        """Decide where the pod goes, without carrying it out.
+
+        Args:
+            info: The pod.
+            trace: Records each answer.
+            preempts: Whether to run PostFilter if no node is feasible.
+        """
         profile = self.profile_of(info)
         assert profile is not None, f"{info} belongs to another scheduler"
-        return self._cycles[profile.scheduler_name].schedule_one(info, self.snapshot(), trace)
+        cycle = self._cycles[profile.scheduler_name]
+        cycle.restriction.skips_post_filters = not preempts
+        return cycle.schedule_one(info, self.snapshot(), trace)
 
     def check_plugins(self) -> None:
         """Raise the first PluginError, if there is one."""

@@ -1,0 +1,133 @@
+"""Changes of a pod that make it fit together, when none does alone.
+
+Each step takes the change after which the pod is rejected for the fewest reasons on its best node;
+among equals, the smallest kind of change. Amounts are searched for at the end.
+
+Invariants: the changes that are returned place the pod together; without any one of them it does
+            not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from kubesched.answers.changes import ChangeKind, SuggestedChange, by_size
+from kubesched.answers.pod_changes import (
+    Draft,
+    drafts,
+    most_that_fits,
+    requests_of,
+)
+from kubesched.answers.trial import ChangeTrial
+from kubesched.api.core import Pod
+from kubesched.api.quantity import Quantity
+
+_STEPS_MAX: Final = 5
+_NOTHING: Final = "0"
+
+
+def changes_together(trial: ChangeTrial) -> tuple[SuggestedChange, ...]:
+    """Return a few changes of the pod that place it together; none if they were not found."""
+    steps = _steps(trial)
+    if not steps:
+        return ()
+    kept = list(steps)
+    for step in steps[:-1]:
+        rest = [other for other in kept if other is not step]
+        if trial.node_for(_changed(trial, rest)):
+            kept = rest
+    return _with_amounts(trial, kept)
+
+
+def _steps(trial: ChangeTrial) -> list[SuggestedChange]:
+    steps: list[SuggestedChange] = []
+    pod, distance = trial.pod, trial.distance(trial.pod)
+    while distance and len(steps) < _STEPS_MAX:
+        found = [
+            (trial.distance(draft.pod), by_size(draft.change), draft)
+            for draft in _candidates(ChangeTrial(trial.cluster, pod))
+        ]
+        if not found:
+            return []
+        nearest, _, draft = min(found, key=lambda one: one[:2])
+        if nearest >= distance:
+            return []
+        steps.append(draft.change)
+        pod, distance = draft.pod, nearest
+    return [] if distance else steps
+
+
+def _candidates(trial: ChangeTrial) -> Iterator[Draft]:
+    yield from drafts(trial)
+    yield from _without_all_terms(trial.pod)
+    for request in requests_of(trial.pod):
+        yield Draft(request.lowered(trial.pod, _NOTHING), request.put(_NOTHING))
+
+
+def _without_all_terms(pod: Pod) -> Iterator[Draft]:
+    """Yield the pod without all required terms of a kind: one term less may change no reason."""
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return
+    for attribute, words, name in _POD_TERMS:
+        side = getattr(affinity, attribute)
+        terms = () if side is None else side.required_during_scheduling_ignored_during_execution
+        if len(terms) > 1:
+            other = replace(side, required_during_scheduling_ignored_during_execution=())
+            spec = replace(pod.spec, affinity=replace(affinity, **{attribute: other}))
+            change = SuggestedChange(
+                ChangeKind.DROP_CONSTRAINT,
+                f"pod {pod.metadata.namespace}/{pod.metadata.name}",
+                f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution",
+                f"{len(terms)} terms",
+                "",
+                f"drop all {len(terms)} required terms of {words}",
+                size=1.0,
+            )
+            yield Draft(change, replace(pod, spec=spec))
+
+
+_POD_TERMS: Final = (
+    ("pod_affinity", "pod affinity", "podAffinity"),
+    ("pod_anti_affinity", "pod anti-affinity", "podAntiAffinity"),
+)
+
+
+def _changed(
+    trial: ChangeTrial, steps: list[SuggestedChange], amounts: dict[str, Quantity] | None = None
+) -> Pod:
+    """Return the pod after changes, found again by their sentences: their fields may move."""
+    pod = trial.pod
+    for step in steps:
+        if step.kind is ChangeKind.LOWER_REQUEST:
+            amount = (amounts or {}).get(step.field, _NOTHING)
+            pod = next(one.put(amount) for one in requests_of(pod) if one.field == step.field)
+        else:
+            found = _candidates(ChangeTrial(trial.cluster, pod))
+            pod = next(draft.pod for draft in found if draft.change.sentence == step.sentence)
+    return pod
+
+
+def _with_amounts(trial: ChangeTrial, steps: list[SuggestedChange]) -> tuple[SuggestedChange, ...]:
+    """Replace requests of nothing by the largest ones that fit, one after another."""
+    found: list[SuggestedChange] = []
+    pod = _changed(trial, steps)
+    originals = {request.field: request for request in requests_of(trial.pod)}
+    for step in steps:
+        if step.kind is ChangeKind.LOWER_REQUEST:
+            original = originals[step.field]
+            # A request of nothing is none any more, so the container is found in the whole pod.
+            rest = [other for other in steps if other is not step]
+            there = _changed(trial, rest, {one.field: one.after for one in found})
+            request = next(one for one in requests_of(there) if one.field == step.field)
+            amount = most_that_fits(trial, request, original.amount)
+            assert amount is not None, "nothing was requested when it fitted"
+            pod = request.put(amount)
+            found.append(original.lowered(trial.pod, amount))
+        else:
+            found.append(step)
+    node = trial.node_for(pod)
+    return tuple(replace(step, node=node) for step in found)

@@ -1,0 +1,82 @@
+"""Changes that make a pod fit together: all of them are needed, and they suffice."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.answers.combination import changes_together
+from kubesched.answers.trial import ChangeTrial
+from kubesched.api.core import Node, Pod
+from kubesched.testing.builders import make_node, make_pod
+
+from .test_why import TAINT, cluster_of
+
+
+def together(pod: Pod, *nodes: Node) -> list[str]:
+    """Return the sentences of the changes that are found, and check where the pod goes then."""
+    found = changes_together(ChangeTrial(cluster_of([pod, *nodes]), pod))
+    assert {change.node for change in found} <= {nodes[-1].metadata.name}
+    return sorted(change.sentence for change in found)
+
+
+@pytest.mark.parametrize(
+    ("pod", "node", "expected"),
+    [
+        pytest.param(
+            make_pod(node_selector={"pool": "gpu"}),
+            make_node("n", taints=[TAINT]),
+            ["drop the node selector pool=gpu", "tolerate the taint dedicated=gpu:NoSchedule"],
+            id="selector and taint",
+        ),
+        pytest.param(
+            make_pod(requests={"cpu": "3", "memory": "3Gi"}),
+            make_node("n", allocatable={"cpu": "2", "memory": "1Gi", "pods": 5}),
+            [
+                "lower the cpu request of container container from 3 to 2",
+                "lower the memory request of container container from 3Gi to 1Gi",
+            ],
+            id="two resources",
+        ),
+        pytest.param(
+            make_pod(
+                scheduling_gates=["example.com/a", "example.com/b"], node_selector={"zone": "x"}
+            ),
+            make_node("n"),
+            [
+                "drop the node selector zone=x",
+                "remove the scheduling gate example.com/a",
+                "remove the scheduling gate example.com/b",
+            ],
+            id="gates and selector",
+        ),
+    ],
+)
+def test_what_is_needed_together(pod: Pod, node: Node, expected: list[str]) -> None:
+    """None of them can be left out."""
+    assert together(pod, node) == expected
+
+
+def test_the_nearest_node_decides() -> None:
+    """Changes are those for the node that lacks least."""
+    far = make_node("far", taints=[TAINT], allocatable={"cpu": "1", "memory": "1Gi", "pods": 5})
+    near = make_node("near", taints=[TAINT], allocatable={"cpu": "1", "memory": "9Gi", "pods": 5})
+    assert together(make_pod(requests={"cpu": "2", "memory": "2Gi"}), far, near) == [
+        "lower the cpu request of container container from 2 to 1",
+        "tolerate the taint dedicated=gpu:NoSchedule",
+    ]
+
+
+def test_all_terms_at_once() -> None:
+    """Where each of several terms rejects the pod, dropping one of them changes no reason."""
+    terms = [
+        {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone"} for app in "xy"
+    ]
+    pod = make_pod(pod_affinity={"requiredDuringSchedulingIgnoredDuringExecution": terms})
+    assert together(pod, make_node("n", labels={"zone": "a"})) == [
+        "drop all 2 required terms of pod affinity"
+    ]
+
+
+def test_nothing_is_found_where_the_pod_is_not_the_problem() -> None:
+    """A cordoned node stays cordoned whatever the pod asks for."""
+    assert together(make_pod(node_selector={"a": "b"}), make_node("n", unschedulable=True)) == []

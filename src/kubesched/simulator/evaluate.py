@@ -65,21 +65,33 @@ class Evaluator:
         name = scenario.get("name")
         if not isinstance(name, str):
             raise ScenarioError("scenario.name: a string is required")
+        if "pods" not in scenario:
+            answer, _ = _attempt(*self.prepare(scenario))
+            return {"name": name, **answer}
+        cluster = self._cluster(scenario)
+        pods = [
+            _decode_pod(item, f"pods[{at}]") for at, item in enumerate(_sequence(scenario, "pods"))
+        ]
+        return {"name": name, **_Sequence(cluster, bool(scenario.get("preempt"))).run(pods)}
+
+    def prepare(self, scenario: Mapping[str, Any]) -> tuple[Cluster, PodInfo]:
+        """Return the cluster of a scenario with one pod, and the pod, not yet tried.
+
+        Raises:
+            ScenarioError: if the scenario is malformed.
+            ConfigError: if its scheduler configuration is invalid.
+        """
+        cluster = self._cluster(scenario)
+        if "pod" not in scenario:
+            raise ScenarioError("scenario.pod: required (or scenario.pods for a sequence)")
+        return cluster, cluster.add_pending(_decode_pod(scenario["pod"], "pod"))
+
+    def _cluster(self, scenario: Mapping[str, Any]) -> Cluster:
         configuration = self._configuration(scenario.get("config"))
         cluster = Cluster(configuration, self._registry, self._gates, remembers=False)
         objects = _sequence(scenario, "objects")
         cluster.load(_decode(item, f"objects[{at}]") for at, item in enumerate(objects))
-        if "pods" in scenario:
-            pods = [
-                _decode_pod(item, f"pods[{at}]")
-                for at, item in enumerate(_sequence(scenario, "pods"))
-            ]
-            return {"name": name, **_Sequence(cluster, bool(scenario.get("preempt"))).run(pods)}
-        if "pod" not in scenario:
-            raise ScenarioError("scenario.pod: required (or scenario.pods for a sequence)")
-        info = cluster.add_pending(_decode_pod(scenario["pod"], "pod"))
-        answer, _ = _attempt(cluster, info)
-        return {"name": name, **answer}
+        return cluster
 
     def _configuration(self, raw: object) -> Configuration:
         if raw is None:

@@ -40,7 +40,6 @@ SHARED_NAMES: Final = {
     "Placement",
     "Registry",
     "Request",
-    "WaitingPods",
 }
 """Public classes of which there are two or more."""
 

@@ -182,6 +182,28 @@ def test_the_usual_confirmation_changes_no_row() -> None:
     assert info is cache.get_pod(assumed.uid)
 
 
+def test_labels_that_come_with_the_binding_are_counted() -> None:
+    """They change the row, but not what the pod occupies; the row is noted once more."""
+    cache = _cache("a")
+    pod = make_pod("p", requests=HUNDRED, labels={"app": "x"}, host_ports=[80])
+    assumed = cache.assume_pod(PodInfo(pod), "a")
+    cache.assume_pod(make_pod_info("q", requests=HUNDRED, labels={"app": "x"}), "a")
+    changes = len(cache.nodes.changes)
+    labels = {"app": "x", "topology.kubernetes.io/zone": "z"}
+    info = cache.add_pod(
+        make_pod("p", requests=HUNDRED, labels=labels, host_ports=[80], node_name="a")
+    )
+    assert changes + 1 == len(cache.nodes.changes)
+    assert ["q", "p"] == [each.name for each in cache.nodes.pods[0].values()]
+    assert not cache.is_assumed(assumed.uid)
+    assert [{"app": "x"}, labels] == [group.labels for group in cache.nodes.groups]
+    cache.check()
+    cache.remove_pod(info.uid)
+    assert [{"app": "x"}] == [group.labels for group in cache.nodes.groups]
+    assert [100] == cache.nodes.requested_of("cpu").tolist()
+    cache.check()
+
+
 def _reported(pod: Pod, cpu: str) -> Pod:
     """The pod with allocated resources in its status."""
     name = pod.spec.containers[0].name

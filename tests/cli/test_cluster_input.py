@@ -10,15 +10,12 @@ from kubesched.api.core import Node, Pod
 from kubesched.cli.cluster_input import ClusterInput, read_cluster
 from kubesched.cli.cluster_options import ClusterSource
 from kubesched.cli.errors import UserError
-from kubesched.config.feature_gates import FeatureGates
 
 from .cluster import node, pod, write
 
-GATES = FeatureGates()
-
 
 def _read(*files: Path) -> ClusterInput:
-    return read_cluster(ClusterSource(files), GATES)
+    return read_cluster(ClusterSource(files))
 
 
 def test_objects_in_order(tmp_path: Path) -> None:

@@ -113,8 +113,9 @@ def test_claims_of_manifests_are_told_apart(tmp_path: Path) -> None:
     assert result.stdout.startswith("2 of 2 pods placed"), result.stdout
     sharing = pod("three", resourceClaims=[{"name": "gpu", "resourceClaimName": "one"}])
     file = write(tmp_path, [node("alpha"), slices, class_, *claims, *pods, sharing])
-    warning = "only one of the pods that share a ResourceClaim is placed at a time: shop/one"
-    assert f"kubesched: warning: {warning}\n" in run("simulate", file).stderr
+    result = run("simulate", file)
+    assert result.stdout.startswith("3 of 3 pods placed"), result.stdout
+    assert "warning" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -148,15 +149,22 @@ def test_what_was_perhaps_meant_to_be_read(extra: Json, warning: str, tmp_path: 
         assert "Secret" not in result.stderr
 
 
-def test_pods_of_groups_are_told_where_they_are_placed(tmp_path: Path) -> None:
-    """With gangs on, a dump's pods of groups are held back, and a warning says why."""
-    grouped = pod("a", schedulingGroup={"podGroupName": "train"})
-    gates = "GenericWorkload=true,GangScheduling=true"
-    file = write(tmp_path, [node("alpha"), grouped])
-    result = run("simulate", file, "--feature-gates", gates)
-    expected = "held back, because pod groups are placed in scenarios only: 1 pod of pod groups"
-    assert f"kubesched: warning: {expected}\n" in result.stderr
-    assert expected not in run("simulate", file).stderr
+def test_a_gang_of_a_dump_is_placed_as_a_whole(tmp_path: Path) -> None:
+    """With the gates on, a gang gets its nodes together, or none of its pods gets one."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": "shop"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }
+    grouped = [pod(f"p{at}", schedulingGroup={"podGroupName": "train"}) for at in range(3)]
+    gates = ("--feature-gates", "GenericWorkload=true,GangScheduling=true")
+    alone = write(tmp_path, [node("alpha", "2"), group, *grouped, pod("single")])
+    assert run("simulate", alone, *gates).stdout.startswith("1 of 4 pods placed")
+    both = write(tmp_path, [node("alpha", "2"), node("beta", "2"), group, *grouped, pod("single")])
+    result = run("simulate", both, *gates)
+    assert result.stdout.startswith("4 of 4 pods placed"), result.stdout
+    assert "warning" not in result.stderr
 
 
 def test_files_of_further_pods_hold_some(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ class Deaf(FilterPlugin):
         raise RuntimeError("boom")
 
     def filter(self, state, pod, nodes):
-        if pod.priority:
+        if not pod.priority:
             return NodeToStatus.passing(len(nodes))
         return NodeToStatus.everywhere(len(nodes), unschedulable("no"))
 
@@ -175,7 +175,7 @@ def test_a_plugin_that_raises_ends_a_simulation(
     name: str, point: str, error: str, function: str, faulty: Path, tmp_path: Path
 ) -> None:
     """Plugin, extension point, pod, error and place are named; there is no report."""
-    pods = [pod("b"), pod("a", priority=1)] if name == "Deaf" else [pod("a")]
+    pods = [pod("b", priority=1), pod("a")] if name == "Deaf" else [pod("a")]
     cluster = write(tmp_path, [node("alpha"), node("beta"), *pods])
     result = run("simulate", cluster, "--plugin", f"{faulty}:{name}")
     assert (1, "") == (result.exit_code, result.stdout)

@@ -25,7 +25,6 @@ from kubesched.cli.errors import EXIT_INTERRUPTED
 from kubesched.cli.live_cluster import READ_KINDS
 from kubesched.client.cluster_lists import KindList
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
-from kubesched.config.feature_gates import FeatureGates
 from tests.client.certificates import Authority
 from tests.deploy.shipped import DEPLOY, objects_of
 
@@ -71,7 +70,7 @@ def test_objects_are_not_formatted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(KindList, "__repr__", record)
     with live(tmp_path, _shop()) as kubeconfig:
-        assert read_cluster(ClusterSource(kubeconfig=kubeconfig), FeatureGates()).objects
+        assert read_cluster(ClusterSource(kubeconfig=kubeconfig)).objects
     assert [] == formatted
 
 
@@ -88,7 +87,7 @@ def test_further_pods_are_placed_on_a_live_cluster(tmp_path: Path) -> None:
 def test_kinds_that_may_not_be_listed_are_not_known(tmp_path: Path) -> None:
     """One warning names them and the role; the others are complete."""
     with live(tmp_path, _shop(), user=_SCHEDULER) as kubeconfig:
-        found = read_cluster(ClusterSource(kubeconfig=kubeconfig), FeatureGates())
+        found = read_cluster(ClusterSource(kubeconfig=kubeconfig))
     (warning,) = found.warnings
     assert warning == (
         "not known: you may not list deployments.apps, daemonsets.apps, jobs.batch, cronjobs.batch,"
@@ -113,7 +112,7 @@ def test_the_role_that_is_shipped_is_enough(tmp_path: Path) -> None:
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role["metadata"]["name"]},
     }
     with live(tmp_path, [*_shop(), role, binding], user=_STRANGER) as kubeconfig:
-        found = read_cluster(ClusterSource(kubeconfig=kubeconfig), FeatureGates())
+        found = read_cluster(ClusterSource(kubeconfig=kubeconfig))
     assert [] == found.warnings
     assert {kind.type for kind in READ_KINDS} == set(found.complete)
     assert len(shop()) <= len(found.objects)
@@ -247,6 +246,6 @@ def test_in_a_pod_its_own_cluster_is_read(tmp_path: Path, monkeypatch: pytest.Mo
         )
         monkeypatch.setattr("kubesched.cli.live_cluster.in_cluster_settings", lambda _: own)
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
-        assert "this cluster" == read_cluster(ClusterSource(), FeatureGates()).source
+        assert "this cluster" == read_cluster(ClusterSource()).source
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-        assert "context dev" == read_cluster(ClusterSource(), FeatureGates()).source
+        assert "context dev" == read_cluster(ClusterSource()).source

@@ -390,14 +390,16 @@ def test_interrupted(tmp_path: Path) -> None:
     file = tmp_path / "slow.py"
     file.write_text(
         "import os, signal\n"
-        "from kubesched.framework.plugin import PreEnqueuePlugin\n"
+        "from kubesched.framework.plugin import ReservePlugin\n"
         "from kubesched.framework.status import SUCCESS\n"
-        "class Interrupts(PreEnqueuePlugin):\n"
+        "class Interrupts(ReservePlugin):\n"
         "    name = 'Interrupts'\n"
-        "    def pre_enqueue(self, pod, snapshot):\n"
-        "        if pod.name == 'p3':\n"
+        "    def reserve(self, cycle, pod, node_name):\n"
+        "        if pod.name == 'p2':\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "        return SUCCESS\n"
+        "    def unreserve(self, cycle, pod, node_name):\n"
+        "        pass\n"
     )
     cluster = write(tmp_path, [node("n", "20"), *(pod(f"p{at}") for at in range(6))])
     words = ["simulate", cluster, "--plugin", f"{file}:Interrupts"]

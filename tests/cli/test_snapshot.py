@@ -13,7 +13,6 @@ import yaml
 from kubesched.cli.cluster_input import read_cluster
 from kubesched.cli.cluster_options import ClusterSource
 from kubesched.cli.snapshot_fields import AnonymousNames
-from kubesched.config.feature_gates import FeatureGates
 
 from .cluster import run, shop, write
 from .live import live
@@ -60,7 +59,7 @@ def test_other_names_and_the_same_decisions(tmp_path: Path) -> None:
     # What decisions compare with is kept.
     assert '"topology.kubernetes.io/zone"' in content
     assert '"disk.example.com"' in content
-    source = read_cluster(ClusterSource((_SECRETS,), complete=True), FeatureGates())
+    source = read_cluster(ClusterSource((_SECRETS,), complete=True))
     back = renamed_back(json.dumps(_report(file)), AnonymousNames(source.objects))
     assert _report(_SECRETS, "--complete") == json.loads(back)
 

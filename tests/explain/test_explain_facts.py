@@ -16,7 +16,7 @@ from kubesched.explain.sentences import headline, pre_filter_sentences
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster
-from kubesched.simulator.simulation import Simulation
+from kubesched.simulator.simulation import simulate_cluster
 from kubesched.snapshot.pod_info import PodInfo
 
 Json = dict[str, Any]
@@ -303,13 +303,10 @@ def test_pod_that_waits_for_a_volume() -> None:
 def test_simulated_pod_that_waits_for_a_volume() -> None:
     """The placement says so, but not for a pod whose volume exists."""
     gates = FeatureGates()
-    cluster = Cluster(default_configuration(gates), in_tree_registry(), gates)
-    objects = [node("a-1"), *STORAGE, pod("new", "new"), pod("plain")]
-    cluster.load(cast("Any", decode_object(one)) for one in objects)
-    simulation = Simulation(cluster)
-    for _ in simulation.run():
-        pass
-    placed = {found.pod: found.waits_for for found in simulation.report().placements}
+    raw = [node("a-1"), *STORAGE, pod("new", "new"), pod("plain")]
+    objects = [cast("Any", decode_object(one)) for one in raw]
+    report = simulate_cluster(default_configuration(gates), in_tree_registry(), gates, objects)
+    placed = {found.pod: found.waits_for for found in report.placements}
     awaited = f"a volume of StorageClass fast for claim new, made by {EBS}"
     assert {"shop/new": (awaited,), "shop/plain": ()} == placed
 

@@ -70,7 +70,7 @@ class Outcomes(EvictionObserver):
     def __init__(self) -> None:
         self.seen: list[bool] = []
 
-    def preempted(self, started: float, *, is_success: bool) -> None:
+    def preempted(self, preemption: Preemption, started: float, *, is_success: bool) -> None:
         """Write it down."""
         self.seen.append(is_success)
 

@@ -1,51 +1,80 @@
-"""Clusters for simulations, and a simulation as a function."""
+"""A simulation of a cluster as a function."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import cast
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar, cast
 
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
+from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import PluginFactory
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator import virtual_loop
+from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
-from kubesched.simulator.simulation import Simulation
+from kubesched.simulator.simulation import Simulation, Watch
 from kubesched.snapshot.objects import KubernetesObject
+
+T = TypeVar("T")
 
 GATES = FeatureGates.parse("")
 
 
-def make_cluster(
-    objects: Iterable[object],
+def configured(gates: FeatureGates, *names: str) -> Configuration:
+    """Return the default configuration with further plugins."""
+    if not names:
+        return default_configuration(gates)
+    enabled = [{"name": name} for name in names]
+    raw: dict[str, object] = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+    }
+    return load_configuration(raw, gates)
+
+
+def rehearse(
+    steps: Callable[[Rehearsal], Awaitable[T]],
     *plugins: type[Plugin],
-    configuration: Configuration | None = None,
+    gates: str = "",
     seed: int = 0,
-) -> Cluster:
-    """Return a cluster with the default profile, or another."""
+) -> T:
+    """Carry out steps in an empty cluster; check its scheduler and return the steps' result."""
+    feature_gates = FeatureGates.parse(gates)
     registry = in_tree_registry()
     for plugin in plugins:
         registry.register(plugin.name, PluginFactory(plugin))
-    configuration = configuration or default_configuration(GATES)
-    cluster = Cluster(configuration, registry, GATES, seed=seed)
-    cluster.load(cast("Iterable[KubernetesObject]", objects))
-    return cluster
+    configuration = configured(feature_gates, *(plugin.name for plugin in plugins))
+
+    async def main() -> T:
+        rehearsal = Rehearsal(configuration, registry, feature_gates, seed=seed)
+        result = await steps(rehearsal)
+        scheduler = rehearsal.scheduler
+        scheduler.cache.check()
+        scheduler.queue.check()
+        return result
+
+    return virtual_loop.run(main())
 
 
-def simulate(cluster: Cluster, *, steps: int | None = None) -> SimulationReport:
-    """Run a simulation to its end, or so many steps, and check the cluster."""
-    simulation = Simulation(cluster)
-    partial = False
-    for step, _ in enumerate(simulation.run(), 1):
-        if step == steps:
-            partial = True
-            break
-    cluster.cache.check()
-    cluster.nominator.check()
-    return simulation.report(partial=partial)
+def simulate(
+    objects: Iterable[object],
+    *plugins: type[Plugin],
+    gates: str = "",
+    seed: int = 0,
+    watch: Watch | None = None,
+) -> SimulationReport:
+    """Run a simulation to its end, or until the watch returns False."""
+
+    async def steps(rehearsal: Rehearsal) -> SimulationReport:
+        loaded = cast("Iterable[KubernetesObject]", objects)
+        simulation = Simulation(rehearsal, loaded, seed, watch)
+        await rehearsal.settle()
+        return simulation.report()
+
+    return rehearse(steps, *plugins, gates=gates, seed=seed)
 
 
 def placed(report: SimulationReport) -> dict[str, str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar, cast
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -11,50 +10,12 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.api.decode import Source, decode_object
 from kubesched.api.errors import TooManyRequestsError
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration, load_configuration
-from kubesched.framework.plugin import Plugin
-from kubesched.framework.registry import PluginFactory
-from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator import virtual_loop
 from kubesched.simulator.eviction_api import evict
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
-T = TypeVar("T")
-
-
-def rehearse(
-    objects: Iterable[object],
-    steps: Callable[[Rehearsal], Awaitable[T]],
-    *plugins: type[Plugin],
-    gates: str = "",
-) -> T:
-    """Load a cluster, carry out the steps and return their result."""
-    feature_gates = FeatureGates.parse(gates)
-    registry = in_tree_registry()
-    configuration = default_configuration(feature_gates)
-    if plugins:
-        for plugin in plugins:
-            registry.register(plugin.name, PluginFactory(plugin))
-        enabled = [{"name": plugin.name} for plugin in plugins]
-        raw: dict[str, object] = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
-        }
-        configuration = load_configuration(raw, feature_gates)
-
-    async def main() -> T:
-        rehearsal = Rehearsal(configuration, registry, feature_gates)
-        rehearsal.load(cast("Iterable[KubernetesObject]", objects))
-        result = await steps(rehearsal)
-        rehearsal.scheduler.cache.check()
-        rehearsal.scheduler.queue.check()
-        return result
-
-    return virtual_loop.run(main())
+from .clusters import rehearse
 
 
 def placed(rehearsal: Rehearsal) -> dict[str, str]:
@@ -92,6 +53,8 @@ def test_settles_again_after_each_change() -> None:
 
     async def steps(rehearsal: Rehearsal) -> list[dict[str, str]]:
         server, found = rehearsal.server, []
+        pods = [running("old", "first", 3), make_pod("big", requests={"cpu": 4})]
+        rehearsal.load([node("first"), *pods])
         await rehearsal.settle()
         found.append(placed(rehearsal))
         assert ["default/big"] == [pod.pod for pod in rehearsal.unplaced().values()]
@@ -110,15 +73,14 @@ def test_settles_again_after_each_change() -> None:
         found.append(placed(rehearsal))
         return found
 
-    objects = [node("first"), running("old", "first", 3), make_pod("big", requests={"cpu": 4})]
     both = {"big": "second", "late": "first"}
     expected = [{}, {"big": "second"}, {"big": "second"}, both]
-    assert expected == rehearse([*objects], steps)
+    assert expected == rehearse(steps)
 
 
 def test_a_drained_pod_moves_unless_its_budget_forbids() -> None:
     """Evictions ask the disruption budgets; a replacement goes to another node."""
-    budget = decode_object(
+    found = decode_object(
         {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
@@ -128,8 +90,11 @@ def test_a_drained_pod_moves_unless_its_budget_forbids() -> None:
         },
         Source("test"),
     )
+    budget = cast("KubernetesObject", found)
 
     async def steps(rehearsal: Rehearsal) -> dict[str, str]:
+        pods = [running("free", "first", 1), running("kept", "first", 3)]
+        rehearsal.load([node("first"), node("second"), budget, *pods])
         await rehearsal.settle()
         free, kept = rehearsal.pods_on("first")
         with pytest.raises(TooManyRequestsError):
@@ -140,20 +105,19 @@ def test_a_drained_pod_moves_unless_its_budget_forbids() -> None:
         assert ["kept"] == [pod.metadata.name for pod in rehearsal.pods_on("first")]
         return placed(rehearsal)
 
-    pods = [running("free", "first", 1), running("kept", "first", 3)]
-    assert {"again": "second"} == rehearse([node("first"), node("second"), budget, *pods], steps)
+    assert {"again": "second"} == rehearse(steps)
 
 
 def test_pods_start_after_those_of_the_cluster() -> None:
     """Of equally important pods the one that started last is evicted: one that was placed here."""
 
     async def steps(rehearsal: Rehearsal) -> list[tuple[str, bool]]:
+        pods = [make_pod(name, requests={"cpu": 1}) for name in ("first", "last")]
+        rehearsal.load([node("n"), running("old", "n", 1), running("older", "n", 1), *pods])
         await rehearsal.settle()
         rehearsal.server.create(make_pod("boss", requests={"cpu": 1}, priority=9))
         await rehearsal.settle()
         assert {"boss", "first"} == set(placed(rehearsal))
         return [(each.pod, each.placed_here) for each in rehearsal.outcomes.evictions]
 
-    pods = [make_pod(name, requests={"cpu": 1}) for name in ("first", "last")]
-    objects = [node("n"), running("old", "n", 1), running("older", "n", 1), *pods]
-    assert [("default/last", True)] == rehearse(objects, steps)
+    assert [("default/last", True)] == rehearse(steps)

@@ -10,18 +10,20 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.decode import Source, decode_object
-from kubesched.config.load import load_configuration
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import PreEnqueuePlugin, ReservePlugin
-from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
+from kubesched.framework.plugin import PermitPlugin, PreEnqueuePlugin, ReservePlugin
+from kubesched.framework.status import SUCCESS, Code, Status, failure, unschedulable
+from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.decision import Placed
+from kubesched.simulator.rehearsal import Rehearsal
+from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import Simulation
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod
 
-from .clusters import GATES, make_cluster, placed, simulate
+from .clusters import placed, rehearse, simulate
 
 
 def node(name: str, cpu: int | str = 4, zone: str = "") -> Node:
@@ -52,14 +54,14 @@ def created(name: str, second: int) -> Pod:
 def test_priority_comes_first() -> None:
     """The pod of higher priority gets the only place, though it came later."""
     pods = (make_pod(name, requests={"cpu": 4}, priority=p) for name, p in (("a", 1), ("b", 2)))
-    report = simulate(make_cluster([node("n"), *pods]))
+    report = simulate([node("n"), *pods])
     assert {"b": "n"} == placed(report)
     assert ["default/a"] == [pod.pod for pod in report.unplaced]
 
 
 def test_creation_time_orders_pods_of_one_priority() -> None:
     """If all pods say when they were created, the oldest is first."""
-    report = simulate(make_cluster([node("n"), created("young", 9), created("old", 1)]))
+    report = simulate([node("n"), created("young", 9), created("old", 1)])
     assert {"old": "n"} == placed(report)
 
 
@@ -70,7 +72,7 @@ def test_file_order_if_a_creation_time_is_missing(time: str | None) -> None:
     """If one pod does not say it, all come in the order of the files."""
     metadata = {"creationTimestamp": time} if time else None
     odd = make_pod("odd", requests={"cpu": "100"}, metadata=metadata)
-    report = simulate(make_cluster([node("n"), created("young", 9), created("old", 1), odd]))
+    report = simulate([node("n"), created("young", 9), created("old", 1), odd])
     assert {"young": "n"} == placed(report)
 
 
@@ -79,7 +81,7 @@ def test_file_order_if_a_creation_time_is_missing(time: str | None) -> None:
 
 def test_gated_pods() -> None:
     """A pod with a scheduling gate is reported as gated, with the plugin and its words."""
-    report = simulate(make_cluster([node("n"), make_pod("a", scheduling_gates=["wait"])]))
+    report = simulate([node("n"), make_pod("a", scheduling_gates=["wait"])])
     (gated,) = report.gated
     assert ("default/a", "SchedulingGates") == (gated.pod, gated.plugin)
     assert "wait" in gated.message
@@ -94,7 +96,7 @@ def test_ignored_pods() -> None:
         make_pod("going", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
         make_pod("done", status={"phase": "Succeeded"}),
     ]
-    report = simulate(make_cluster(objects))
+    report = simulate(objects)
     expected = [("default/other", "mine"), ("default/going", "default-scheduler")]
     assert expected == [(pod.pod, pod.scheduler_name) for pod in report.ignored]
     assert 0 == report.summary.pods
@@ -102,7 +104,7 @@ def test_ignored_pods() -> None:
 
 def test_no_nodes() -> None:
     """Without nodes nothing fits, in upstream's words."""
-    report = simulate(make_cluster([make_pod("a")]))
+    report = simulate([make_pod("a")])
     (unplaced,) = report.unplaced
     assert "no nodes available to schedule pods" == unplaced.message
     assert not unplaced.error
@@ -110,7 +112,7 @@ def test_no_nodes() -> None:
 
 def test_nothing_to_do() -> None:
     """An empty cluster gives an empty report."""
-    summary = simulate(make_cluster([])).summary
+    summary = simulate([]).summary
     assert (0, 0, 0) == (summary.pods, summary.nodes, summary.attempts)
 
 
@@ -120,7 +122,7 @@ def test_nothing_to_do() -> None:
 def test_rejection_says_who_and_why() -> None:
     """A pod that does not fit has upstream's message, its reasons and the plugins."""
     objects = [node("n"), node("m", 2), make_pod("a", requests={"cpu": 8})]
-    (unplaced,) = simulate(make_cluster(objects)).unplaced
+    (unplaced,) = simulate(objects).unplaced
     assert unplaced.message.startswith("0/2 nodes are available: 2 Insufficient cpu. ")
     assert (("Insufficient cpu",), ("NodeResourcesFit",)) == (unplaced.reasons, unplaced.plugins)
 
@@ -130,7 +132,7 @@ def test_chain_in_the_wrong_order(length: int) -> None:
     """A pod is tried again when the one it wants to be with has come; a chain resolves itself."""
     chain = [wants(f"p{at}", f"p{at + 1}") for at in range(length)]
     last = make_pod(f"p{length}", labels={"app": f"p{length}"})
-    report = simulate(make_cluster([node("n"), node("m"), *chain, last]))
+    report = simulate([node("n"), node("m"), *chain, last])
     assert length + 1 == report.summary.placed
     assert 1 == len(set(placed(report).values()))
     # Each pod was woken by the one it waited for, and by nothing else.
@@ -141,7 +143,7 @@ def test_placement_does_not_wake_what_lacks_resources() -> None:
     """A pod that lacks cpu is not tried again because others were placed."""
     big = make_pod("big", requests={"cpu": 5}, priority=9, spec={"preemptionPolicy": "Never"})
     objects = [node("n"), big, *(make_pod(f"s{at}") for at in range(3))]
-    report = simulate(make_cluster(objects))
+    report = simulate(objects)
     assert 1 == report.unplaced[0].attempts
     assert 4 == report.summary.attempts
 
@@ -159,7 +161,7 @@ def test_preemption() -> None:
         metadata={"ownerReferences": [{**owner, "controller": True}]},
     )
     objects = [node("n"), victim, make_pod("boss", requests={"cpu": 4}, priority=10)]
-    report = simulate(make_cluster(objects))
+    report = simulate(objects)
     (placement,) = report.placements
     assert ("default/boss", "n", 2, True) == (
         placement.pod,
@@ -186,34 +188,25 @@ def test_eviction_wakes_what_lacks_resources() -> None:
         make_pod("small", requests={"cpu": 1}, priority=9, spec={"preemptionPolicy": "Never"}),
         make_pod("boss", requests={"cpu": 3}, priority=5),
     ]
-    report = simulate(make_cluster(objects))
+    report = simulate(objects)
     assert {"boss": "n", "small": "n"} == placed(report)
     assert [1, 2] == [report.summary.evicted, report.placements[-1].attempts]
 
 
 class LateGate(PreEnqueuePlugin):
-    """Holds pods of high priority back until some pod is on a node."""
+    """Holds pods of high priority back until some pod was on a node."""
 
     name = "LateGate"
+    is_late = False
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Look for pods."""
-        late = int(snapshot.nodes.pod_counts.sum()) > 0 or bool(snapshot.nominated)
-        return SUCCESS if late or pod.priority < 5 else unschedulable("too early")
+        self.is_late = self.is_late or int(snapshot.nodes.pod_counts.sum()) > 0
+        return SUCCESS if self.is_late or pod.priority < 5 else unschedulable("too early")
 
     def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
         """Wait for pods."""
         return (ClusterEventWithHint(ClusterEvent("Pod", Action.ADD)),)
-
-
-def configured(*names: str) -> dict[str, object]:
-    """Return a configuration with further plugins."""
-    enabled = [{"name": name} for name in names]
-    return {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
-    }
 
 
 def test_pod_placed_here_can_be_evicted_here() -> None:
@@ -223,8 +216,7 @@ def test_pod_placed_here_can_be_evicted_here() -> None:
         make_pod("boss", requests={"cpu": 4}, priority=10),
         make_pod("poor", requests={"cpu": 4}),
     ]
-    configuration = load_configuration(configured("LateGate"), GATES)
-    report = simulate(make_cluster(objects, LateGate, configuration=configuration))
+    report = simulate(objects, LateGate)
     assert {"boss": "n"} == placed(report)
     assert () == report.gated
     assert report.evictions[0].placed_here
@@ -255,9 +247,8 @@ class Refuses(ReservePlugin):
 def test_reserve_can_refuse() -> None:
     """A refusal undoes the placement; a failure is an error of that pod alone."""
     Refuses.undone.clear()
-    configuration = load_configuration(configured("Refuses"), GATES)
     pods = (make_pod(name, requests={"cpu": 1}) for name in ("refused", "broken", "fine"))
-    report = simulate(make_cluster([node("n"), *pods], Refuses, configuration=configuration))
+    report = simulate([node("n"), *pods], Refuses)
     assert {"fine": "n"} == placed(report)
     refused, broken = report.unplaced
     assert ("0/1 nodes are available: 1 not you.", ("Refuses",), False) == (
@@ -270,6 +261,75 @@ def test_reserve_can_refuse() -> None:
         broken.error,
     )
     assert {"refused", "broken"} == set(Refuses.undone)
+
+
+class Waits(PermitPlugin):
+    """Lets pods wait until one named `last` is placed; all wait for ten seconds at most."""
+
+    name = "Waits"
+
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Wait, or let all others pass."""
+        if pod.name != "last":
+            return Status(Code.WAIT, ("not yet",)), 10.0
+        for waiting in self.handle.waiting_pods:
+            waiting.allow(self.name)
+        return SUCCESS, 0.0
+
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        """Any pod that leaves may help."""
+        return (ClusterEventWithHint(ClusterEvent("Pod", Action.DELETE)),)
+
+
+def test_pods_wait_for_permission() -> None:
+    """Pods are placed when the last of them allows it; without it none is."""
+    early = [make_pod(name, requests={"cpu": 1}) for name in ("a", "b")]
+    last = make_pod("last", requests={"cpu": 1})
+    assert {"a", "b", "last"} == set(placed(simulate([node("n"), *early, last], Waits)))
+    report = simulate([node("n"), *early], Waits)
+    assert ({}, 0) == (placed(report), report.summary.not_tried)
+    timeout = "rejected due to timeout after waiting 10s at plugin Waits"
+    messages = {
+        "default/a": "waiting on permit of Waits on node n",
+        "default/b": f"0/1 nodes are available: 1 {timeout}.",
+    }
+    assert {"Waits"} == {plugin for pod in report.unplaced for plugin in pod.plugins}
+    assert {pod.message for pod in report.unplaced} <= set(messages.values())
+
+
+def test_room_held_by_a_waiting_pod_is_free_again() -> None:
+    """A pod that waits in vain gives its node to the next one."""
+    pods = [make_pod(name, requests={"cpu": 4}) for name in ("held", "last")]
+    report = simulate([node("n"), *pods], Waits)
+    assert {"last": "n"} == placed(report)
+    assert ["Insufficient cpu"] == [reason for pod in report.unplaced for reason in pod.reasons]
+
+
+class Stumbles(ReservePlugin):
+    """Fails once for the pod `odd`, and always for `broken`."""
+
+    name = "Stumbles"
+    is_late = False
+
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Fail."""
+        if pod.name == "broken":
+            return failure("oh")
+        return SUCCESS if pod.name != "odd" or self.is_late else failure("too early")
+
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Let it pass the next time."""
+        self.is_late = self.is_late or pod.name == "odd"
+
+
+def test_errors_are_tried_again_after_a_change() -> None:
+    """After backoff, if anything was bound meanwhile; a pod that fails for ever ends nothing."""
+    pods = [make_pod(name, requests={"cpu": 1}) for name in ("odd", "broken", "fine")]
+    report = simulate([node("n"), *pods], Stumbles)
+    assert {"fine": "n", "odd": "n"} == placed(report)
+    (broken,) = report.unplaced
+    assert ("default/broken", True) == (broken.pod, broken.error)
+    assert broken.attempts <= 3
 
 
 # Utilisation.
@@ -289,7 +349,7 @@ def test_utilisation() -> None:
             node_selector={"kubernetes.io/hostname": "b"},
         ),
     ]
-    report = simulate(make_cluster(objects))
+    report = simulate(objects)
     assert ["a", "b", "c"] == [found.node for found in report.nodes]
     assert [("", 1, 0), ("z1", 1, 1), ("z2", 1, 0)] == [
         (zone.zone, zone.nodes, zone.placed) for zone in report.zones
@@ -317,7 +377,7 @@ def test_utilisation() -> None:
 def test_absurd_amounts_add_up() -> None:
     """Sums over nodes may be beyond int64."""
     objects = [make_node(f"n{at}", allocatable={"memory": 2**63 - 1}) for at in range(3)]
-    total = simulate(make_cluster(objects)).summary.resources[1]
+    total = simulate(objects).summary.resources[1]
     assert 3 * (2**63 - 1) == total.allocatable
 
 
@@ -327,18 +387,21 @@ def test_absurd_amounts_add_up() -> None:
 def test_interruption_reports_what_was_decided() -> None:
     """Stopped in between, the report says what was decided and how many are left."""
     objects = [node("n"), *(make_pod(f"p{at}", requests={"cpu": 1}) for at in range(6))]
-    report = simulate(make_cluster(objects), steps=2)
+    report = simulate(objects, watch=lambda tried, _total: tried < 2)
     assert report.partial
     assert (2, 4) == (report.summary.placed, report.summary.not_tried)
 
 
 def test_progress_counts_each_pod_once() -> None:
-    """`tried` ends at `total`, however often pods are tried again."""
-    objects = [node("n"), wants("a", "b"), make_pod("b", labels={"app": "b"})]
-    simulation = Simulation(make_cluster([*objects, make_pod("g", scheduling_gates=["x"])]))
-    for _ in simulation.run():
-        pass
-    assert (3, 3) == (simulation.tried, simulation.total)
+    """The number of tried pods ends at the total, however often pods are tried again."""
+    seen: list[tuple[int, int]] = []
+
+    def watch(tried: int, total: int) -> bool:
+        seen.append((tried, total))
+        return True
+
+    simulate([node("n"), wants("a", "b"), make_pod("b", labels={"app": "b"})], watch=watch)
+    assert [(1, 2), (2, 2), (2, 2)] == seen
 
 
 @st.composite
@@ -376,8 +439,24 @@ def clusters(draw: st.DrawFn) -> list[Node | Pod]:
 @given(objects=clusters(), seed=st.integers(0, 3))
 def test_any_cluster(objects: list[Node | Pod], seed: int) -> None:
     """Every pod ends in one place, the numbers agree, and no pod that fits is left waiting."""
-    cluster = make_cluster(objects, seed=seed)
-    report = simulate(cluster)
+
+    async def steps(rehearsal: Rehearsal) -> SimulationReport:
+        simulation = Simulation(rehearsal, objects, seed)
+        await rehearsal.settle()
+        report, scheduler = simulation.report(), rehearsal.scheduler
+        nodes = scheduler.cache.nodes
+        fits = nodes.requested_of("cpu") <= nodes.allocatable_of("cpu")
+        overfull = {item.spec.node_name for item in objects if isinstance(item, Pod)}
+        assert all(fits[row] or nodes.names[row] in overfull for row in range(len(nodes)))
+        after = sum(found.resources[0].requested_after for found in report.nodes)
+        assert int(np.sum(nodes.requested_of("cpu"))) == after
+        for queued in scheduler.queue.pods(QueuePlace.UNSCHEDULABLE):
+            info = queued.pod_info
+            decision = await scheduler.decide(info, scheduler.profiles[info.scheduler_name])
+            assert not isinstance(decision, Placed)
+        return report
+
+    report = rehearse(steps, seed=seed)
     pending = [
         f"{item.metadata.namespace}/{item.metadata.name}"
         for item in objects
@@ -388,15 +467,7 @@ def test_any_cluster(objects: list[Node | Pod], seed: int) -> None:
     ends += [found.pod for found in report.unplaced] + displaced
     assert sorted(pending) == sorted(ends)
     assert 0 == report.summary.not_tried
-    nodes = cluster.cache.nodes
-    fits = nodes.requested_of("cpu") <= nodes.allocatable_of("cpu")
-    overfull = {item.spec.node_name for item in objects if isinstance(item, Pod)}
-    assert all(fits[row] or nodes.names[row] in overfull for row in range(len(nodes)))
-    after = sum(found.resources[0].requested_after for found in report.nodes)
-    assert int(np.sum(nodes.requested_of("cpu"))) == after
-    for info in list(cluster.pending.values()):
-        assert not isinstance(cluster.schedule_one(info), Placed)
-    again = simulate(make_cluster(objects, seed=seed))
+    again = simulate(objects, seed=seed)
     assert msgspec.json.encode(report) == msgspec.json.encode(again)
 
 
@@ -441,7 +512,7 @@ def test_devices_are_given_once() -> None:
         for at in range(3)
     ]
     objects = [decode_object(item, Source("test")) for item in raw]
-    report = simulate(make_cluster([node("n"), *objects, *pods]))
+    report = simulate([node("n"), *objects, *pods])
     assert {"p0": "n", "p1": "n"} == placed(report)
     assert ("DynamicResources",) == report.unplaced[0].plugins
 
@@ -467,7 +538,7 @@ def test_volumes_are_given_once() -> None:
     for at in range(3):
         request = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
         spec = {**request, "resources": {"requests": {"storage": "1Gi"}}}
-        metadata = {"name": f"c{at}", "namespace": "default", "uid": f"c{at}"}
+        metadata = {"name": f"c{at}", "namespace": "default"}
         kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
         raw.append({**kind, "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
     pods = [
@@ -477,6 +548,6 @@ def test_volumes_are_given_once() -> None:
         for at in range(3)
     ]
     objects = [decode_object(item, Source("test")) for item in raw]
-    report = simulate(make_cluster([node("n"), *objects, *pods]))
+    report = simulate([node("n"), *objects, *pods])
     assert {"p0": "n", "p1": "n"} == placed(report)
     assert ("VolumeBinding",) == report.unplaced[0].plugins

@@ -170,6 +170,10 @@ class Cache:
                 # The usual confirmation changes nothing in the table.
                 self._confirm(info)
                 return info
+            if _holds_the_same(known, info):
+                # The API server adds the topology labels of the node when it binds the pod.
+                self._relabel(known, info)
+                return info
             self._displace(known)
         elif self.pod_groups is not None:
             self.pod_groups.add(info)
@@ -232,6 +236,15 @@ class Cache:
         del self._assumed[info.uid]
         self._replace(info)
 
+    def _relabel(self, known: PodInfo, info: PodInfo) -> None:
+        self._assumed.pop(info.uid, None)
+        self._pods[info.uid] = info
+        row = self.nodes.row_of.get(info.node_name)
+        if row is None:
+            self._waiting_for_node[info.node_name][info.uid] = info
+        else:
+            self.nodes.relabel_pod(known, info, row)
+
     def _replace(self, info: PodInfo, *, as_newest: bool = False) -> None:
         self._pods[info.uid] = info
         row = self.nodes.row_of.get(info.node_name)
@@ -268,4 +281,16 @@ def _is_same_on_table(known: PodInfo, info: PodInfo) -> bool:
         and before.labels == after.labels
         and before.held == after.held
         and before.held_non_zero == after.held_non_zero
+    )
+
+
+def _holds_the_same(known: PodInfo, info: PodInfo) -> bool:
+    """Whether two versions of a pod occupy the same on the same node."""
+    before, after = known.template, info.template
+    return (
+        known.node_name == info.node_name
+        and before.held == after.held
+        and before.held_non_zero == after.held_non_zero
+        and before.host_ports == after.host_ports
+        and before.claim_names == after.claim_names
     )

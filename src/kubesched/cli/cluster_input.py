@@ -23,7 +23,6 @@ from kubesched.cli.live_cluster import read_live
 from kubesched.cli.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.cli.unknown_fields import unknown_fields
 from kubesched.cli.workloads import check_workloads, collecting
-from kubesched.config.feature_gates import FeatureGates
 from kubesched.simulator.openb import is_openb, read_openb
 from kubesched.snapshot.objects import KubernetesObject
 
@@ -51,7 +50,6 @@ class ClusterInput(NamedTuple):
 
 def read_cluster(
     source: ClusterSource,
-    gates: FeatureGates,
     pod_files: Sequence[Path] = (),
     scheduler_name: str | None = None,
 ) -> ClusterInput:
@@ -59,7 +57,6 @@ def read_cluster(
 
     Args:
         source: The cluster.
-        gates: The feature gates.
         pod_files: Further pods, and other objects that they need.
         scheduler_name: For all pods to place; None for each pod's own.
 
@@ -88,7 +85,7 @@ def read_cluster(
         given: Sequence[KubernetesObject] = live.objects
     else:
         given = distinct_objects(chain(cluster, further))
-    objects, warnings, complete = completed(given, skipped, gates)
+    objects, warnings, complete = completed(given, skipped)
     if live is not None:
         complete, warnings = live.complete, [*live.warnings, *warnings]
     elif source.complete or any(is_openb(head_of(file)) for file in files):

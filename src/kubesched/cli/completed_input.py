@@ -15,7 +15,6 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.scheme import KINDS, find_kind
-from kubesched.config.feature_gates import FeatureGates
 from kubesched.explain.sentences import count, names
 from kubesched.simulator.defaults import (
     PriorityClasses,
@@ -51,15 +50,12 @@ class CompletedInput(NamedTuple):
     listed: tuple[type, ...] = ()
 
 
-def completed(
-    objects: Iterable[KubernetesObject], skipped: Counter[str], gates: FeatureGates
-) -> CompletedInput:
+def completed(objects: Iterable[KubernetesObject], skipped: Counter[str]) -> CompletedInput:
     """Fill in the API server's defaults.
 
     Args:
         objects: As read.
         skipped: The numbers of skipped objects, by `apiVersion/Kind`.
-        gates: The feature gates.
     """
     given = list(objects)
     classes = PriorityClasses(item for item in given if isinstance(item, PriorityClass))
@@ -68,8 +64,6 @@ def completed(
         *_not_read(found, skipped),
         *_on_unknown_nodes(found),
         *_unknown_classes(classes),
-        *_groups(found, gates),
-        *_shared_claims(found),
     ]
     return CompletedInput(found, warnings, tuple(_listed(skipped)))
 
@@ -130,35 +124,3 @@ def _unknown_classes(classes: PriorityClasses) -> Iterator[str]:
     if classes.unknown:
         listed = names(sorted(classes.unknown))
         yield f"priority 0 is used for pods of PriorityClasses not in the input: {listed}"
-
-
-def _shared_claims(objects: Sequence[KubernetesObject]) -> Iterator[str]:
-    """Nothing is written without an API server: a claim stays unallocated for its other pods."""
-    free = {
-        (item.metadata.namespace, item.metadata.name)
-        for item in objects
-        if isinstance(item, ResourceClaim) and item.status.allocation is None
-    }
-    users = Counter(
-        (item.metadata.namespace, claim.resource_claim_name)
-        for item in objects
-        if isinstance(item, Pod) and not item.spec.node_name
-        for claim in item.spec.resource_claims
-        if claim.resource_claim_name
-    )
-    shared = [f"{namespace}/{name}" for (namespace, name), pods in users.items() if pods > 1]
-    found = sorted(name for name in shared if tuple(name.split("/")) in free)
-    if found:
-        yield f"only one of the pods that share a ResourceClaim is placed at a time: {names(found)}"
-
-
-def _groups(objects: Sequence[KubernetesObject], gates: FeatureGates) -> Iterator[str]:
-    if not gates.enabled("GangScheduling"):
-        return
-    waiting = sum(
-        isinstance(item, Pod) and not item.spec.node_name and item.spec.scheduling_group is not None
-        for item in objects
-    )
-    if waiting:
-        pods = count(waiting, "pod")
-        yield f"held back, because pod groups are placed in scenarios only: {pods} of pod groups"

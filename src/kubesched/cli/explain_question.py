@@ -56,7 +56,7 @@ def ask(
         PluginError: A plugin raised.
     """
     scheduler = load_scheduler(options)
-    objects, warnings, complete, _, context = read_cluster(source, scheduler.feature_gates)
+    objects, warnings, complete, _, context = read_cluster(source)
     write_warnings(warnings)
     pods = [item for item in objects if isinstance(item, Pod)]
     found, chosen = find_pod(pod_name, pods, namespace or context, only=bool(namespace))

@@ -124,6 +124,18 @@ def load_scheduler(
     return SchedulerSetup(configuration, registry, gates)
 
 
+def check_plugins(scheduler: SchedulerSetup, config: Path | None) -> None:
+    """Build the plugins once, so that their errors come before those of the input.
+
+    Raises:
+        UserError: A plugin cannot be built; one line per error, with the configuration's file.
+    """
+    try:
+        build_profiles(*scheduler, Random(0))  # noqa: S311 - nothing is drawn
+    except ConfigError as error:
+        raise in_file(error, config) from error
+
+
 def new_cluster(
     scheduler: SchedulerSetup, options: SchedulerOptions, *, remembers: bool = True
 ) -> Cluster:

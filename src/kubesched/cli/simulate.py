@@ -89,7 +89,9 @@ def simulate(
     Pods without a node are scheduled one after another in the order of the scheduler's queue. A pod
     of higher priority may evict others, which disappear at once and are not created again. A pod
     that fits nowhere is retried after events that may help according to the plugins that rejected
-    it. Binding and backoff take no time. The same files and seed give the same result.
+    it. The scheduler is that of `kubesched run`, and binding takes no time; a pod that waits on
+    Permit in vain is rejected at the plugin's timeout. The same files and seed give the same
+    result.
 
     Only Pods are placed. Deployments and other workloads are not expanded: without their pods among
     the files they are an error.
@@ -190,18 +192,15 @@ def _place(
     output: OutputFormat,
 ) -> int:
     from kubesched.cli.cluster_input import read_cluster
-    from kubesched.cli.loading import load_scheduler, new_cluster
+    from kubesched.cli.loading import check_plugins, load_scheduler
     from kubesched.cli.simulate_run import run_simulation, write_timing
     from kubesched.cli.simulate_text import write_report
 
     scheduler = load_scheduler(options)
-    cluster = new_cluster(scheduler, options)
-    found = read_cluster(source, scheduler.feature_gates, pod_files, options.profile)
+    check_plugins(scheduler, options.config)
+    found = read_cluster(source, pod_files, options.profile)
     write_warnings(found.warnings)
-    cluster.load(found.objects)
-    cluster.declare_complete(found.complete)
-    found.objects.clear()
-    report, seconds = run_simulation(cluster, options.seed)
+    report, seconds = run_simulation(scheduler, found.objects, found.complete, options.seed)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -6,18 +6,19 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import Final
+from typing import Final, Self
 
 import click
 
 from kubesched.cli.errors import naming
+from kubesched.cli.loading import SchedulerSetup
 from kubesched.cli.output import Progress, progress
-from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.report import SimulationReport
-from kubesched.simulator.simulation import Simulation
+from kubesched.simulator.simulation import simulate_cluster
+from kubesched.snapshot.objects import KubernetesObject
 
 
 class Interruption:
@@ -51,19 +52,21 @@ def catching_interrupt() -> Iterator[Interruption]:
 _PATIENCE_SECONDS: Final = 1.0
 
 
-def run_simulation(cluster: Cluster, seed: int) -> tuple[SimulationReport, float]:
+def run_simulation(
+    scheduler: SchedulerSetup,
+    objects: Sequence[KubernetesObject],
+    complete: Iterable[type],
+    seed: int,
+) -> tuple[SimulationReport, float]:
     """Run a simulation to its end or Ctrl-C; return the report and the seconds it took."""
     began = time.perf_counter()
-    simulation = Simulation(cluster, seed=seed)
-    bar = _LateProgress(simulation)
-    with catching_interrupt() as interruption, bar:
-        partial = False
-        for _ in simulation.run():
-            if interruption.requested:
-                partial = True
-                break
-            bar.update()
-        report = simulation.report(partial=partial)
+    with catching_interrupt() as interruption, _LateProgress() as bar:
+
+        def watch(tried: int, total: int) -> bool:
+            bar.update(tried, total)
+            return not interruption.requested
+
+        report = simulate_cluster(*scheduler, objects, seed=seed, complete=complete, watch=watch)
     return report, time.perf_counter() - began
 
 
@@ -80,28 +83,28 @@ def write_timing(report: SimulationReport, seconds: float) -> None:
 class _LateProgress:
     """A progress bar that appears after a second, on a terminal only."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
+    def __init__(self) -> None:
         self._stack = ExitStack()
         self._bar: Progress | None = None
         self._shown = 0
         self._is_watched = sys.stderr.isatty()
         self._begins = time.perf_counter() + _PATIENCE_SECONDS
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self._stack.__enter__()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def update(self) -> None:
+    def update(self, tried: int, total: int) -> None:
         """Show the number of pods tried."""
         if not self._is_watched:
             return
         if self._bar is None:
             if time.perf_counter() < self._begins:
                 return
-            self._bar = self._stack.enter_context(progress("Placing pods", self._simulation.total))
-        if self._simulation.tried > self._shown:
-            self._bar.advance(self._simulation.tried - self._shown)
-            self._shown = self._simulation.tried
+            self._bar = self._stack.enter_context(progress("Placing pods", total))
+        if tried > self._shown:
+            self._bar.advance(tried - self._shown)
+            self._shown = tried

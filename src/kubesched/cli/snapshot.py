@@ -55,11 +55,10 @@ def snapshot(source: ClusterSource, output: Path, anonymize: bool) -> None:
     from kubesched.cli.errors import write_warnings
     from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.cli.snapshot_file import STDOUT, write_snapshot
-    from kubesched.config.feature_gates import FeatureGates
 
     check_inputs(source.files)
     is_file = str(output) != STDOUT
     check_outputs({"-o": output if is_file else None}, source.files)
-    found = read_cluster(source, FeatureGates())
+    found = read_cluster(source)
     write_warnings(found.warnings)
     click.echo(write_snapshot(found, output, anonymous=anonymize), err=True)

@@ -43,7 +43,7 @@ def ask_why(
         PluginError: A plugin raised.
     """
     scheduler = load_scheduler(options)
-    given = read_cluster(source, scheduler.feature_gates)
+    given = read_cluster(source)
     write_warnings(given.warnings)
     pods = [item for item in given.objects if isinstance(item, Pod)]
     found, notes = find_pod(pod_name, pods, namespace or given.namespace, only=bool(namespace))

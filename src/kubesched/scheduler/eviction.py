@@ -76,7 +76,7 @@ class EvictionObserver:
     def evicted(self, victim: PodInfo, preemption: Preemption) -> None:
         """A victim was deleted; one that was not bound yet only loses its node."""
 
-    def preempted(self, started: float, *, is_success: bool) -> None:
+    def preempted(self, preemption: Preemption, started: float, *, is_success: bool) -> None:
         """A preemption in the background, begun at `started`, has ended."""
 
 
@@ -182,7 +182,7 @@ class Evictions:
             are_told = False
         finally:
             self._end(uid)
-        self.observer.preempted(started, is_success=are_told)
+        self.observer.preempted(preemption, started, is_success=are_told)
         if not are_told:
             # The event that would have requeued it may never come.
             self._activate(preemption.preemptor.pods)

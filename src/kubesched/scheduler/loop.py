@@ -63,9 +63,6 @@ Arguments = TypeVarTuple("Arguments")
 PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
 
 _NOTE_BYTES_MAX: Final = 1024
-_PODS_PER_SLICE: Final = 16
-"""Number of pods after which the loop yields to other tasks."""
-
 _NONE: Final[frozenset[str]] = frozenset()
 _ASSIGNED_POD_DELETE: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 
@@ -85,7 +82,10 @@ class Scheduler:
         placer: Assumes pods and undoes it.
         pods: The pods as last observed; the event handlers keep it current.
         observers: Receive decisions, bindings and failures.
+        pods_per_slice: Number of pods after which the loop yields to other tasks.
     """
+
+    pods_per_slice: int = 16
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Scheduler:
                     continue
                 await self.schedule_one(queued)
                 popped += 1
-                if popped % _PODS_PER_SLICE == 0:
+                if popped % self.pods_per_slice == 0:
                     await asyncio.sleep(0)
         finally:
             self._flushing.stop()

@@ -2,8 +2,7 @@
 
 Upstream: pkg/scheduler/eventhandlers.go (which objects count as what, v1.36)
 Reads:    any Kubernetes objects
-Differs:  pod groups have no members here, so GangScheduling, if enabled, holds their pods back;
-          only the running scheduler places groups.
+Differs:  pod groups have no members here, so GangScheduling, if enabled, holds their pods back.
 """
 
 from __future__ import annotations

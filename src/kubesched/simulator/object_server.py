@@ -52,10 +52,11 @@ def key_of(item: KubernetesObject) -> Key:
 
 
 def _stamp(item: KubernetesObject, version: int) -> KubernetesObject:
-    return _with_metadata(item, replace(item.metadata, resource_version=str(version)))
+    return with_metadata(item, replace(item.metadata, resource_version=str(version)))
 
 
-def _with_metadata(item: T, metadata: ObjectMeta) -> T:
+def with_metadata(item: T, metadata: ObjectMeta) -> T:
+    """Return the object with other metadata."""
     # Every kind is a struct with metadata; the protocol cannot say both.
     return cast("T", replace(cast("KubeStruct", item), metadata=metadata))
 
@@ -99,7 +100,7 @@ class ObjectServer:
             creation_timestamp=timestamp(self._now()),
             generation=0 if isinstance(item, _WITHOUT_GENERATION) else 1,
         )
-        completed: KubernetesObject = _with_metadata(item, metadata)
+        completed: KubernetesObject = with_metadata(item, metadata)
         if isinstance(completed, Pod):
             completed = complete_pod(completed, self._priority_classes(), self._now())
         elif isinstance(completed, Node):

@@ -118,6 +118,10 @@ class Outcomes(Observer, EvictionObserver):
             )
         )
 
+    def preempted(self, preemption: Preemption, started: float, *, is_success: bool) -> None:
+        """Try the preemptor again, without backoff: its victims are gone."""
+        self._scheduler.activate(preemption.preemptor.pods)
+
     def _deleted(self, pod: Pod) -> None:
         uid = uid_of(pod)
         self.unplaced.pop(uid, None)

@@ -45,6 +45,7 @@ from kubesched.simulator.faults import NO_FAULTS
 from kubesched.simulator.instant_server import InstantServer
 from kubesched.simulator.instant_writers import InstantClaimWriter, InstantVolumeWriter
 from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.object_server import with_metadata
 from kubesched.simulator.outcomes import Outcomes
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.report import Gated, Unplaced
@@ -53,7 +54,7 @@ from kubesched.simulator.timestamps import seconds_of
 from kubesched.snapshot.objects import KubernetesObject
 
 _STEP_SECONDS: Final = 1.0
-"""The clock moves only when nothing else can happen; this is how far, at most."""
+_TICK_SECONDS: Final = 1e-6
 _NEVER_SECONDS: Final = 1e9
 _ATTEMPTS_MAX: Final = 100
 """With in-tree plugins far fewer are needed."""
@@ -102,6 +103,8 @@ class Rehearsal:
             writers=Writers(InstantClaimWriter(self.server), InstantVolumeWriter(self.server)),
             report_plugin_error=self._end_on_plugin_error,
         )
+        # Each pod is bound, and its victims are gone, before the next one is tried.
+        self.scheduler.pods_per_slice = 1
         self.outcomes = Outcomes(self.scheduler, self.server)
         self.server.connect(self._handlers)
         self._plugin_error: PluginError | None = None
@@ -123,7 +126,7 @@ class Rehearsal:
             elif isinstance(item, Node):
                 nodes.append(item)
             else:
-                others.append(item)
+                others.append(_identified(item))
         arriving = [*others, *nodes, *there, *_by_creation(pending)]
         self.server.restore(arriving, _latest_start_seconds(there))
         for item in arriving:
@@ -148,17 +151,18 @@ class Rehearsal:
             self._running = asyncio.ensure_future(self.scheduler.run())
         while True:
             await asyncio.wait([self._running], timeout=_STEP_SECONDS)
-            if self._running.done():
-                self._running.result()
-                # The last pods are still being bound.
-                await asyncio.sleep(_STEP_SECONDS)
+            # Whatever this moment has begun ends before the clock moves on.
+            await asyncio.sleep(_TICK_SECONDS)
             if self._plugin_error is not None:
                 raise self._plugin_error
-            if self._running.done() or not self._may_change():
+            if self._running.done():
+                self._running.result()
+                return
+            if not self._may_change():
                 return
 
     def _may_change(self) -> bool:
-        """Whether time alone may change something, now that nothing else is left to do."""
+        """Whether something may change with time, now that nothing is left to do at once."""
         scheduler = self.scheduler
         waiting = [each.pod.uid for each in scheduler.waiting_pods]
         if scheduler.bindings > len(waiting) or len(scheduler.evictions):
@@ -211,6 +215,14 @@ class Rehearsal:
             attempts = self.outcomes.attempts[pod.uid]
             found[pod.uid] = Unplaced(pod.key, message, (reason,), tuple(plugins), attempts)
         return found
+
+
+def _identified(item: KubernetesObject) -> KubernetesObject:
+    """Return an object with a uid, which those of manifests lack: volumes refer to claims by it."""
+    metadata = item.metadata
+    if metadata.uid:
+        return item
+    return with_metadata(item, replace(metadata, uid=f"{metadata.namespace}/{metadata.name}"))
 
 
 def _by_creation(pods: list[Pod]) -> list[Pod]:

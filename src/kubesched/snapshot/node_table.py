@@ -421,6 +421,13 @@ class NodeColumns(NodeTable):
         pods[info.uid] = info
         self.row_versions[row] += 1
 
+    def relabel_pod(self, before: PodInfo, info: PodInfo, row: int) -> None:
+        """Replace a pod of a row by a version that occupies the same, and list it last."""
+        self.groups.remove(before, row)
+        self.replace_pod(info, row, as_newest=True)
+        self.groups.add(info, row)
+        self._note_change(row)
+
     def remove_pod(self, info: PodInfo, row: int) -> None:
         """Remove a pod from a row."""
         del self.pods[row][info.uid]

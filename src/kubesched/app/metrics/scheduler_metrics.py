@@ -34,7 +34,7 @@ from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt
 from kubesched.scheduler.eventhandlers import EventHandlers, HandlingObserver
 from kubesched.scheduler.eviction import PLUGIN as PREEMPTING_PLUGIN
-from kubesched.scheduler.eviction import EvictionObserver
+from kubesched.scheduler.eviction import EvictionObserver, Preemption
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.phase_timer import FILTER, PLACEMENT_SCORE, PRE_ENQUEUE, SCORE
@@ -219,7 +219,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         """Count victims."""
         self._victims.observe(victims)
 
-    def preempted(self, started: float, *, is_success: bool) -> None:
+    def preempted(self, preemption: Preemption, started: float, *, is_success: bool) -> None:
         """Count a preemption in the background."""
         labels = ("success" if is_success else "error",)
         self._preemptions.add(labels)

@@ -7,25 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.apiserver.owned_values import (
-    Layout,
     compare,
     field_set,
-    layout_of,
     merge,
     remove,
     type_errors,
 )
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.schema import type_of_object
+from kubesched.apiserver.schema import ObjectType, type_of_object
 
 NAMES = st.sampled_from(("a", "b", "c"))
 TEXTS = st.sampled_from(("1", "2"))
 
 
-def _layout(api_version: str = "v1", kind: str = "Pod") -> Layout:
+def _type(api_version: str = "v1", kind: str = "Pod") -> ObjectType:
     found = type_of_object(api_version, kind)
     assert found is not None
-    return layout_of(found)
+    return found
 
 
 def _pod(**spec: Any) -> Plain:
@@ -52,7 +50,7 @@ PODS = st.fixed_dictionaries(
 @given(old=PODS, new=PODS)
 def test_what_compares_as_changed_is_what_differs(old: Plain, new: Plain) -> None:
     """Objects without differences are equal but for what is empty; both ways mirror each other."""
-    there, back = compare(old, new, _layout()), compare(new, old, _layout())
+    there, back = compare(old, new, _type()), compare(new, old, _type())
     assert there.added == back.removed
     assert there.removed == back.added
     assert there.modified == back.modified
@@ -65,12 +63,12 @@ def test_what_compares_as_changed_is_what_differs(old: Plain, new: Plain) -> Non
 def test_merging(live: Plain, applied: Plain) -> None:
     """What is applied is there afterwards, nothing else is lost, and twice is as good as once."""
     before = deep_copy((live, applied))
-    merged = merge(live, applied, _layout())
+    merged = merge(live, applied, _type())
     assert before == (live, applied)
-    assert merged == merge(merged, applied, _layout())
-    changes = compare(live, merged, _layout())
+    assert merged == merge(merged, applied, _type())
+    changes = compare(live, merged, _type())
     assert not changes.removed
-    assert field_set(applied, _layout()) <= field_set(merged, _layout())
+    assert field_set(applied, _type()) <= field_set(merged, _type())
     names = [one["name"] for one in applied["spec"].get("containers", ())]
     order = [one["name"] for one in merged["spec"].get("containers", ()) if one["name"] in names]
     assert names == order
@@ -79,19 +77,19 @@ def test_merging(live: Plain, applied: Plain) -> None:
 @given(live=PODS)
 def test_applying_onto_nothing_gives_what_is_applied(live: Plain) -> None:
     """An empty object takes everything."""
-    assert live == merge({}, live, _layout())
+    assert live == merge({}, live, _type())
 
 
 @given(pod=PODS, other=PODS)
 def test_removing(pod: Plain, other: Plain) -> None:
     """What is removed is gone, and nothing else."""
-    mine, others = field_set(pod, _layout()), field_set(other, _layout())
-    left = field_set(remove(pod, others, _layout()), _layout())
+    mine, others = field_set(pod, _type()), field_set(other, _type())
+    left = field_set(remove(pod, others, _type()), _type())
     gone = {path for path in mine if any(path[: len(one)] == one for one in others)}
     # What loses its content is empty, and its emptiness a field.
     emptied = {path[:length] for path in gone for length in range(1, len(path))}
     assert mine - gone == left - (emptied - mine)
-    assert pod == remove(pod, frozenset(), _layout())
+    assert pod == remove(pod, frozenset(), _type())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +107,7 @@ def test_removing(pod: Plain, other: Plain) -> None:
 def test_order_of_merged_lists(live: str, applied: str, expected: str) -> None:
     """Both orders are kept as far as they agree; where they do not, the applied one is."""
     one, other = (_pod(containers=[{"name": name} for name in names]) for names in (live, applied))
-    merged = merge(one, other, _layout())["spec"]["containers"]
+    merged = merge(one, other, _type())["spec"]["containers"]
     assert expected == "".join(container["name"] for container in merged)
 
 
@@ -137,7 +135,7 @@ def test_fields_of_lists_maps_and_structs() -> None:
         ("f:spec", "f:tolerations"),
         ("f:spec", "f:affinity", "f:nodeAffinity"),
     }
-    assert expected == field_set(pod, _layout())
+    assert expected == field_set(pod, _type())
 
 
 def test_duplicates_are_owned_together() -> None:
@@ -145,9 +143,9 @@ def test_duplicates_are_owned_together() -> None:
     single = _pod(containers=[{"name": "a", "image": "1"}])
     double = _pod(containers=[{"name": "a", "image": "1"}, {"name": "a", "image": "2"}])
     element = ("f:spec", "f:containers", 'k:{"name":"a"}')
-    assert element in field_set(double, _layout())
-    assert (*element, "f:image") not in field_set(double, _layout())
-    changes = compare(single, double, _layout())
+    assert element in field_set(double, _type())
+    assert (*element, "f:image") not in field_set(double, _type())
+    changes = compare(single, double, _type())
     assert element in changes.added
     assert (*element, "f:image") in changes.removed
 
@@ -195,4 +193,4 @@ def test_duplicates_are_owned_together() -> None:
 )
 def test_type_errors(value: Plain, expected: str) -> None:
     """What cannot be applied is told with its path."""
-    assert [expected] == list(type_errors(value, _layout()))
+    assert [expected] == list(type_errors(value, _type()))

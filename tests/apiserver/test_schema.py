@@ -193,8 +193,7 @@ def test_every_type_that_is_named_is_there() -> None:
 
 
 def _lacks_keys(field: Field) -> bool:
-    merging = field.merging
-    keys = {*merging.list_keys, merging.merge_key} - {""}
+    keys = {*getattr(field.type, "keys", ()), field.merge_key} - {"", None}
     element = getattr(field.type, "element", None)
     return bool(keys) and not (isinstance(element, ObjectType) and keys <= element.fields.keys())
 
@@ -223,18 +222,20 @@ def test_merge_keys(
     owner: str, field: str, merge_key: str | None, list_keys: tuple[str, ...]
 ) -> None:
     """Lists merge by the keys that the API says."""
-    merging = _type(owner).fields[field].merging
-    assert merge_key == (merging.merge_key if merging.is_merged else None)
-    assert list_keys == merging.list_keys
+    found = _type(owner).fields[field]
+    assert isinstance(found.type, ListType)
+    assert (merge_key, list_keys) == (found.merge_key, found.type.keys)
 
 
 def test_what_is_owned_as_a_whole() -> None:
-    """Types and fields say so, and fields have the last word."""
-    assert _type("ObjectReference").is_atomic
-    assert not _type("PodSpec").is_atomic
-    assert True is _type("PodSpec").fields["nodeSelector"].merging.is_atomic
-    assert False is _type("PersistentVolumeSpec").fields["claimRef"].merging.is_atomic
-    assert None is _type("PodSpec").fields["affinity"].merging.is_atomic
+    """Types of objects say so, and fields that hold maps."""
+    fields = _type("PodSpec").fields
+    assert _type("ObjectReference").is_whole({})
+    assert not _type("PodSpec").is_whole({})
+    assert fields["nodeSelector"].type.is_whole({})
+    assert not _type("ObjectMeta", "meta").fields["labels"].type.is_whole({})
+    assert not _type("PersistentVolumeSpec").fields["claimRef"].type.is_whole({})
+    assert not fields["affinity"].type.is_whole({})
 
 
 def test_kinds_are_found_as_objects_name_them() -> None:

@@ -21,9 +21,10 @@ from kubesched.apiserver.field_sets import (
     to_fields_v1,
     without_below,
 )
-from kubesched.apiserver.owned_values import Comparison, Layout, compare, layout_of
+from kubesched.apiserver.owned_values import Comparison, compare
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.schema import ObjectType
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
@@ -250,13 +251,12 @@ def track(
         subresource: What is written through; "" for the object itself.
         now: As objects have times.
     """
-    layout = layout_of(resource.type)
     managers = _claimed(old, new, subresource)
     if old is not None and not managers:
         return without_managed_fields(new)
     owner = owner_of(resource, manager, operation, subresource)
     ignored = ignored_fields(resource, subresource)
-    changed = _update(layout, old, new, managers, owner, ignored, now)
+    changed = _update(resource.type, old, new, managers, owner, ignored, now)
     return with_managers(new, changed)
 
 
@@ -270,14 +270,14 @@ def _claimed(old: Plain | None, new: Plain, subresource: str) -> Managers:
     return decode(new) or decode(old)
 
 
-def adopt(resource: Resource, layout: Layout, current: Plain, now: str) -> Managers:
+def adopt(resource: Resource, current: Plain, now: str) -> Managers:
     """Return managers for an object that has none: its fields were there before."""
     owner = owner_of(resource, _BEFORE_FIRST_APPLY, UPDATE)
-    return _update(layout, None, current, {}, owner, ignored_fields(resource, ""), now)
+    return _update(resource.type, None, current, {}, owner, ignored_fields(resource, ""), now)
 
 
 def _update(
-    layout: Layout,
+    object_type: ObjectType,
     old: Plain | None,
     new: Plain,
     managers: Managers,
@@ -285,8 +285,8 @@ def _update(
     ignored: FieldSet,
     now: str,
 ) -> Managers:
-    before = layout.type.zero() if old is None else without_managed_fields(old)
-    changes = _heeded(compare(before, without_managed_fields(new), layout), ignored)
+    before = object_type.zero() if old is None else without_managed_fields(old)
+    changes = _heeded(compare(before, without_managed_fields(new), object_type), ignored)
     changed = disown(managers, changes)
     mine = stripped(changes.changed)
     if mine:

@@ -18,8 +18,7 @@ from kubesched.apiserver.resources import GroupVersion, Resource, Resources
 from kubesched.apiserver.schema import ListType, MapType, ObjectType
 from kubesched.apiserver.values import (
     Field,
-    Simple,
-    Special,
+    Scalar,
     ValueType,
 )
 
@@ -213,7 +212,7 @@ def _value(value_type: ValueType) -> Plain:
         return {"type": "object", "additionalProperties": _value(value_type.element)}
     if isinstance(value_type, ObjectType):
         return {"allOf": [{"$ref": f"#/components/schemas/{_schema_name(value_type)}"}]}
-    if isinstance(value_type, Simple | Special):
+    if isinstance(value_type, Scalar):
         return dict(_SIMPLE.get(value_type.form, {"type": "object"}))
     return {"type": "object"}
 

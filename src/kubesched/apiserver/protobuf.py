@@ -30,11 +30,11 @@ from kubesched.apiserver.schema import (
 )
 from kubesched.apiserver.values import (
     Field,
-    Simple,
-    Special,
+    Scalar,
     ValueType,
 )
 
+_NUMBERS: Final = ("bool", "int32", "int64")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The zero of Go's times, which stands for none.
 _NO_SECONDS: Final = -62135596800
@@ -130,34 +130,28 @@ def _read_field(field: Field, value: int | bytes, read: Plain) -> None:
 
 
 def _nothing(value_type: ValueType) -> int | bytes:
-    is_number = isinstance(value_type, Simple) and value_type.form not in ("string", "float64")
+    is_number = isinstance(value_type, Scalar) and value_type.form in _NUMBERS
     return 0 if is_number else b""
 
 
 def _value(value_type: ValueType, value: int | bytes) -> Any:
-    if isinstance(value_type, Simple):
-        return _simple(value_type.form, value)
+    if isinstance(value_type, Scalar) and value_type.form in _NUMBERS:
+        number = _signed(_int(value))
+        return bool(number) if value_type.form == "bool" else number
     text = _bytes(value)
-    if isinstance(value_type, Special):
-        return _special(value_type.form, text)
+    if isinstance(value_type, Scalar):
+        return _scalar(value_type.form, text)
     if isinstance(value_type, ObjectType):
         return _read(_message_of(value_type), text)
     # A list in a map is a message of its own, with the entries in its first field.
     return [_text(entry) for number, entry, _ in fields_of(text) if number == 1]
 
 
-def _simple(form: str, value: int | bytes) -> Any:
-    if form == "string":
-        return _text(value)
+def _scalar(form: str, text: bytes) -> Any:
     if form == "float64":
-        return struct.unpack("<d", _bytes(value) or bytes(8))[0]
-    number = value if isinstance(value, int) else 0
-    return bool(number) if form == "bool" else _signed(number)
-
-
-def _special(form: str, text: bytes) -> Any:
-    if form == "bytes":
-        return base64.b64encode(text).decode()
+        return struct.unpack("<d", text or bytes(8))[0]
+    if form in ("bytes", "string"):
+        return (text if form == "string" else base64.b64encode(text)).decode()
     parts = _numbered(text)
     if form == "quantity":
         return _text(parts.get(1, b"0"))

@@ -19,8 +19,7 @@ is left out. Behind a colon stands what patches need to know:
 
     map(a,b)    server-side apply tells the entries of the list apart by these keys
     set         server-side apply owns each entry of the list
-    atomic      server-side apply owns the map or object as a whole
-    granular    it does not, although the type says so
+    atomic      server-side apply owns the map as a whole
     merge(a)    strategic merge patches merge the list by this key; `merge` alone: as a set
     replace     strategic merge patches replace the object
     dropped     what is sent is read and forgotten: the field is old, or of a feature that is off
@@ -45,17 +44,13 @@ import msgspec
 
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.values import (
-    NO_MERGING,
     ROUNDED_QUANTITY,
-    SIMPLE,
-    SPECIAL,
+    SCALARS,
     Field,
-    Merging,
     Place,
     Reading,
     Rule,
     SchemaError,
-    Simple,
     ValueType,
 )
 
@@ -65,20 +60,24 @@ _FIELD: Final = re.compile(
 )
 _OBJECT: Final = ("  kind string ?", "  apiVersion string ?", "  1 metadata meta_v1/ObjectMeta")
 _CALL: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
-_NOTES: Final = frozenset(("map", "set", "atomic", "granular", "merge", "replace", "dropped"))
+_NOTES: Final = frozenset(("map", "set", "atomic", "merge", "replace", "dropped"))
 
 
-class ListType:
-    """A list; an empty one is None."""
+class ListType(ValueType):
+    """A list; an empty one is None.
 
-    is_struct = False
+    Attributes:
+        element: The type of its entries.
+        keys: What tells entries apart for server-side apply; () if nothing.
+        is_set: Whether server-side apply owns each entry.
+    """
 
-    def __init__(self, element: ValueType) -> None:
+    def __init__(
+        self, element: ValueType, keys: tuple[str, ...] = (), *, is_set: bool = False
+    ) -> None:
         self.element = element
-
-    def zero(self) -> Any:
-        """Return None: no list."""
-        return None
+        self.keys = keys
+        self.is_set = is_set
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the list of what its entries are; null stands for an empty entry."""
@@ -96,18 +95,23 @@ class ListType:
         ones, others = one or (), other or ()
         return len(ones) == len(others) and all(map(self.element.is_equal, ones, others))
 
+    def is_whole(self, *values: Any) -> bool:
+        """Whether its entries have no owners of their own."""
+        del values
+        return not (self.keys or self.is_set)
 
-class MapType:
-    """A map from text; an empty one is None."""
 
-    is_struct = False
+class MapType(ValueType):
+    """A map from text; an empty one is None.
 
-    def __init__(self, element: ValueType) -> None:
+    Attributes:
+        element: The type of its values.
+        is_atomic: Whether server-side apply owns it as a whole.
+    """
+
+    def __init__(self, element: ValueType, *, is_atomic: bool = False) -> None:
         self.element = element
-
-    def zero(self) -> Any:
-        """Return None: no map."""
-        return None
+        self.is_atomic = is_atomic
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the map of what its values are, by key; null stands for an empty value."""
@@ -129,8 +133,18 @@ class MapType:
             self.element.is_equal(value, others[key]) for key, value in ones.items()
         )
 
+    def child(self, name: str) -> ValueType | None:
+        """Return the type of its values."""
+        del name
+        return self.element
 
-class ObjectType:
+    def is_whole(self, *values: Any) -> bool:
+        """Whether its values have no owners of their own."""
+        del values
+        return self.is_atomic
+
+
+class ObjectType(ValueType):
     """A type of objects.
 
     Attributes:
@@ -196,24 +210,35 @@ class ObjectType:
             for name, field in self.fields.items()
         )
 
+    def child(self, name: str) -> ValueType | None:
+        """Return the type of a field, None if it is not known."""
+        field = self.fields.get(name)
+        return None if field is None else field.type
 
-class Untyped:
+    def is_whole(self, *values: Any) -> bool:
+        """Whether its fields have no owners of their own."""
+        del values
+        return self.is_atomic
+
+
+class Untyped(ValueType):
     """A value of which nothing is known, as in custom resources; it is kept as it is sent."""
 
     is_struct = True
-
-    def zero(self) -> Any:
-        """Return None: nothing."""
-        return None
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the value itself."""
         del place, reading
         return value
 
-    def is_equal(self, one: Any, other: Any) -> bool:
-        """Whether both are the same."""
-        return bool(one == other)
+    def child(self, name: str) -> ValueType | None:
+        """Return the type of a field, of which nothing is known either."""
+        del name
+        return self
+
+    def is_whole(self, *values: Any) -> bool:
+        """Whether it is no object, whose fields would have owners."""
+        return not all(isinstance(value, dict) for value in values)
 
 
 class CustomType(ObjectType):
@@ -355,10 +380,8 @@ def _type(text: str, file: str) -> ValueType:
         return ListType(_type(text[2:], file))
     if text.startswith("map[string]"):
         return MapType(_type(text.removeprefix("map[string]"), file))
-    if text in SIMPLE:
-        return Simple(text)
-    if text in SPECIAL:
-        return SPECIAL[text]
+    if text in SCALARS:
+        return SCALARS[text]
     other, _, name = text.rpartition("/")
     return _named(other or file, name)
 
@@ -369,33 +392,33 @@ def _field(line: str, file: str, owner: str) -> Field:
     flag, default, rules = match["flag"], match["default"], match["rules"]
     is_pointer, value_type = bool(match["pointer"]), _type(match["type"], file)
     is_bare_struct = value_type.is_struct and not is_pointer
+    notes: dict[str, str] = dict(_CALL.findall(match["notes"] or ""))
+    assert notes.keys() <= _NOTES, line
     return Field(
         name=match["name"],
         owner=owner,
-        type=value_type,
+        type=_divided(value_type, notes),
         is_pointer=is_pointer,
         is_left_out=bool(flag) and not is_pointer and not value_type.is_struct,
         is_always_written=not flag or (is_bare_struct and flag == "?"),
         default=None if default is None else msgspec.json.decode(default),
         tag=tuple(map(int, match["tag"].split("."))) if match["tag"] else (),
-        merging=_merging(match["notes"]) if match["notes"] else NO_MERGING,
-        is_dropped="dropped" in (match["notes"] or ""),
+        merge_key=notes.get("merge"),
+        is_replaced="replace" in notes,
         rules=tuple(_rule(*call) for call in _CALL.findall(rules)) if rules else (),
+        is_dropped="dropped" in notes,
     )
+
+
+def _divided(value_type: ValueType, notes: Mapping[str, str]) -> ValueType:
+    """Return the type of a field whose notes say what of its value has owners of its own."""
+    if isinstance(value_type, ListType):
+        keys = tuple(notes["map"].split(",")) if "map" in notes else ()
+        return ListType(value_type.element, keys, is_set="set" in notes)
+    if isinstance(value_type, MapType):
+        return MapType(value_type.element, is_atomic="atomic" in notes)
+    return value_type
 
 
 def _rule(name: str, arguments: str) -> Rule:
     return Rule(name, tuple(arguments.split(",")) if arguments else ())
-
-
-def _merging(text: str) -> Merging:
-    notes: dict[str, str] = dict(_CALL.findall(text))
-    assert notes.keys() <= _NOTES, text
-    return Merging(
-        list_keys=tuple(notes["map"].split(",")) if "map" in notes else (),
-        is_set="set" in notes,
-        is_atomic="atomic" in notes if notes.keys() & {"atomic", "granular"} else None,
-        is_merged="merge" in notes,
-        merge_key=notes.get("merge", ""),
-        is_replaced="replace" in notes,
-    )

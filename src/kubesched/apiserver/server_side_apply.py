@@ -38,10 +38,8 @@ from kubesched.apiserver.managed_fields import (
 )
 from kubesched.apiserver.owned_values import (
     Comparison,
-    Layout,
     compare,
     field_set,
-    layout_of,
     merge,
     remove,
     type_errors,
@@ -49,6 +47,7 @@ from kubesched.apiserver.owned_values import (
 )
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.status import StatusError, bad_request, internal
 
 __all__ = ["apply"]
@@ -91,10 +90,10 @@ def apply(
     Raises:
         ApiError: It cannot be applied.
     """
-    layout = _checked_layout(resource, applied)
+    object_type = _checked_type(resource, applied)
     live = without_managed_fields(current or {})
     applying = _Applying(
-        layout,
+        object_type,
         live,
         applied,
         owner_of(resource, manager, APPLY, subresource),
@@ -103,7 +102,7 @@ def apply(
     )
     managers = decode(current)
     if current is not None and not managers:
-        managers = adopt(resource, layout, current, now)
+        managers = adopt(resource, current, now)
     try:
         merged, managers = applying.apply(managers, force)
     except _Conflicts as found:
@@ -114,7 +113,7 @@ def apply(
     return changed if current is None else keep_times(current, changed)
 
 
-def _checked_layout(resource: Resource, applied: Plain) -> Layout:
+def _checked_type(resource: Resource, applied: Plain) -> ObjectType:
     version, kind = str(applied.get("apiVersion", "")), str(applied.get("kind", ""))
     if (version, kind) != (resource.api_version, resource.kind):
         raise bad_request(f"invalid object type: {_kind_text(version, kind)}")
@@ -122,14 +121,14 @@ def _checked_layout(resource: Resource, applied: Plain) -> Layout:
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    layout = layout_of(resource.type)
-    found = list(type_errors(applied, layout))
+    object_type = resource.type
+    found = list(type_errors(applied, object_type))
     if found:
         text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
         namespace, name = (_text(metadata.get(part)) for part in ("namespace", "name"))
         shown = f"{namespace}/{name}; {_kind_text(version, kind)}"
         raise internal(f"failed to create typed patch object ({shown}): {text}")
-    return layout
+    return object_type
 
 
 def _text(value: Any) -> str:
@@ -145,7 +144,7 @@ class _Applying(msgspec.Struct, frozen=True):
     """One manager's wish.
 
     Attributes:
-        layout: Of the object.
+        type: Of the object.
         live: The object as it is, empty if there is none.
         applied: What is wished.
         owner: Who wishes.
@@ -153,7 +152,7 @@ class _Applying(msgspec.Struct, frozen=True):
         now: As objects have times.
     """
 
-    layout: Layout
+    type: ObjectType
     live: Plain
     applied: Plain
     owner: Owner
@@ -167,11 +166,11 @@ class _Applying(msgspec.Struct, frozen=True):
             _Conflicts: Others own fields that would change.
         """
         last = managers.get(self.owner)
-        fields = without_below(field_set(self.applied, self.layout), self.ignored)
+        fields = without_below(field_set(self.applied, self.type), self.ignored)
         time = last.time if last else None
         mine = Ownership(fields, str(self.applied["apiVersion"]), time)
         managers = {**managers, self.owner: mine}
-        merged = merge(self.live, self.applied, self.layout)
+        merged = merge(self.live, self.applied, self.type)
         if last is not None and last.fields:
             merged = self._pruned(merged, managers, last.fields)
         changes = self._changes(merged)
@@ -180,7 +179,7 @@ class _Applying(msgspec.Struct, frozen=True):
         return merged, self._renewed(managers, is_changed=merged != self.live)
 
     def _changes(self, merged: Plain) -> Comparison:
-        changes = compare(self.live, merged, self.layout)
+        changes = compare(self.live, merged, self.type)
         return Comparison(
             added=without_below(changes.added, self.ignored),
             modified=without_below(changes.modified, self.ignored),
@@ -208,16 +207,16 @@ class _Applying(msgspec.Struct, frozen=True):
 
     def _pruned(self, merged: Plain, managers: Managers, last: FieldSet) -> Plain:
         """Remove what was applied last time, is not now, and nobody else owns."""
-        layout = self.layout
+        object_type = self.type
         everybodys: FieldSet = frozenset().union(*(one.fields for one in managers.values()))
-        all_fields = with_named(field_set(merged, layout), layout)
-        owned = with_named(everybodys, layout)
-        mine = with_named(last, layout)
-        left = with_named(field_set(remove(merged, mine, layout), layout), layout)
-        pruned = remove(merged, all_fields - (left | owned), layout)
+        all_fields = with_named(field_set(merged, object_type), object_type)
+        owned = with_named(everybodys, object_type)
+        mine = with_named(last, object_type)
+        left = with_named(field_set(remove(merged, mine, object_type), object_type), object_type)
+        pruned = remove(merged, all_fields - (left | owned), object_type)
         # Nothing goes that was not applied last time, even if it went along with something.
-        kept = with_named(field_set(pruned, layout), layout)
-        return dict(remove(merged, (all_fields - kept) & mine, layout))
+        kept = with_named(field_set(pruned, object_type), object_type)
+        return dict(remove(merged, (all_fields - kept) & mine, object_type))
 
 
 def _settled(
@@ -244,14 +243,14 @@ def _client_side_applied(applying: _Applying) -> FieldSet | None:
         last = json.loads(annotations.get(_LAST_APPLIED) or "")
     except ValueError:
         return None
-    layout = applying.layout
+    object_type = applying.type
     is_same_version = isinstance(last, dict) and (
         last.get("apiVersion") == applying.applied["apiVersion"]
     )
-    if not is_same_version or any(type_errors(last, layout)):
+    if not is_same_version or any(type_errors(last, object_type)):
         return None
-    changes = compare(last, applying.live, layout)
-    return field_set(last, layout) - changes.changed - changes.removed
+    changes = compare(last, applying.live, object_type)
+    return field_set(last, object_type) - changes.changed - changes.removed
 
 
 def _with_last_applied(merged: Plain, applied: Plain) -> Plain:

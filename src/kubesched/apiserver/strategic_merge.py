@@ -20,7 +20,7 @@ from typing import Any, Final
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.schema import ObjectType, object_in
 from kubesched.apiserver.status import StatusError, bad_request, internal, rejected_patch
-from kubesched.apiserver.values import NO_MERGING, Field, Merging
+from kubesched.apiserver.values import Field
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN_KEYS: Final = "$retainKeys"
@@ -62,10 +62,6 @@ def _field(object_type: ObjectType | None, name: str) -> Field | None:
             f'for the json field "{name}"'
         )
     return field
-
-
-def _merging(field: Field | None) -> Merging:
-    return field.merging if field else NO_MERGING
 
 
 def _below(field: Field | None) -> ObjectType | None:
@@ -143,12 +139,12 @@ def _merge_field(original: Plain, name: str, value: Any, object_type: ObjectType
         _put(original, name, _without_nulls(value))
         return
     field = _field(object_type, name)
-    merging = _merging(field)
+    key = field.merge_key if field else None
     if isinstance(value, dict):
-        is_replaced = merging.is_replaced
+        is_replaced = field is not None and field.is_replaced
         original[name] = value if is_replaced else _merge_map(current, value, _below(field))
-    elif merging.is_merged:
-        original[name] = _merge_list(current, value, _below(field), merging.merge_key)
+    elif key is not None:
+        original[name] = _merge_list(current, value, _below(field), key)
     else:
         original[name] = value
 
@@ -296,15 +292,15 @@ def _merge_ordered(
     name = _list_name(directive, _SET_ORDER)
     current, wanted = _list(original.get(name, [])), _list(patch.get(name, []))
     field = _field(object_type, name)
-    merging = _merging(field)
-    key = merging.merge_key
+    is_merged = field is not None and field.merge_key is not None
+    key = (field.merge_key or "") if field else ""
     _check_order(wanted, order, key)
     if name not in original and name not in patch:
         return
     merged = current
     if name not in original:
         merged, _ = _without_directives(wanted)
-    elif name in patch and merging.is_merged:
+    elif name in patch and is_merged:
         merged = _merge_list(list(current), wanted, _below(field), key)
     elif name in patch:
         merged = wanted

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -35,29 +36,6 @@ class Rule(NamedTuple):
     arguments: tuple[str, ...] = ()
 
 
-class Merging(msgspec.Struct, frozen=True):
-    """How patches treat a field.
-
-    Attributes:
-        list_keys: What tells entries of the list apart for server-side apply; () if nothing.
-        is_set: Whether server-side apply owns each entry of the list.
-        is_atomic: Whether server-side apply owns the whole value; None if the value's type says.
-        is_merged: Whether strategic merge patches merge the list.
-        merge_key: What tells entries of a merged list apart; "" for lists of scalars.
-        is_replaced: Whether strategic merge patches replace the object.
-    """
-
-    list_keys: tuple[str, ...] = ()
-    is_set: bool = False
-    is_atomic: bool | None = None
-    is_merged: bool = False
-    merge_key: str = ""
-    is_replaced: bool = False
-
-
-NO_MERGING: Final = Merging()
-
-
 class Field(msgspec.Struct, frozen=True):
     """One field of an object.
 
@@ -71,7 +49,9 @@ class Field(msgspec.Struct, frozen=True):
         default: What fills it in where it is absent or, if it has to be there, empty; None if
             nothing does. It also stands for an absent key of a list entry.
         tag: The numbers that lead to it in protobuf; () for fields that never come in this form.
-        merging: How patches treat it.
+        merge_key: What tells entries of the list apart for strategic merge patches; "" for lists of
+            scalars, None for what such patches replace.
+        is_replaced: Whether strategic merge patches replace the object.
         rules: What is checked, in order.
         is_dropped: Whether it is read and forgotten.
     """
@@ -84,7 +64,8 @@ class Field(msgspec.Struct, frozen=True):
     is_always_written: bool
     default: Any = None
     tag: tuple[int, ...] = ()
-    merging: Merging = NO_MERGING
+    merge_key: str | None = None
+    is_replaced: bool = False
     rules: tuple[Rule, ...] = ()
     is_dropped: bool = False
 
@@ -154,16 +135,20 @@ def _misfit(value: Any, wanted: str, place: Place | None) -> str:
     return f"json: cannot unmarshal {word} into {where} of type {wanted}"
 
 
-class ValueType(Protocol):
-    """What values of one type look like."""
+class ValueType(ABC):
+    """What values of one type look like.
 
-    @property
-    def is_struct(self) -> bool:
-        """Whether Go holds it in a struct, which is never empty."""
+    Attributes:
+        is_struct: Whether Go holds it in a struct, which is never empty.
+    """
+
+    is_struct = False
 
     def zero(self) -> Any:
-        """Return what is written for a value that nobody gave."""
+        """Return what is written for a value that nobody gave; None for nothing."""
+        return None
 
+    @abstractmethod
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return a value as the server writes it; None if there is none.
 
@@ -173,56 +158,25 @@ class ValueType(Protocol):
 
     def is_equal(self, one: Any, other: Any) -> bool:
         """Whether two values, as the server writes them, mean the same."""
-
-
-class Simple:
-    """Text, a boolean or a number: a value that either fits or does not.
-
-    Attributes:
-        form: `string`, `bool`, `int32`, `int64` or `float64`.
-    """
-
-    is_struct = False
-
-    def __init__(self, form: str) -> None:
-        self.form = form
-        self._fits, self._zero = SIMPLE[form]
-
-    def zero(self) -> Any:
-        """Return "", False or 0."""
-        return self._zero
-
-    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
-        """Return the value itself."""
-        if self._fits(value):
-            return value
-        reading.note_misfit(value, self.form, place)
-        return self._zero
-
-    def is_equal(self, one: Any, other: Any) -> bool:
-        """Whether both are the same."""
         return bool(one == other)
 
+    def child(self, name: str) -> ValueType | None:
+        """Return the type of a field or of a map's entry, None if there is no such field."""
+        del name
+        return None
 
-def _is_int(value: Any, bits: int) -> bool:
-    """Whether a value is an integer of so many bits; True and 1.0 are none."""
-    return type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
-
-
-SIMPLE: Final[dict[str, tuple[Callable[[Any], bool], object]]] = {
-    "string": (lambda value: isinstance(value, str), ""),
-    "bool": (lambda value: isinstance(value, bool), False),
-    "int32": (lambda value: _is_int(value, 32), 0),
-    "int64": (lambda value: _is_int(value, 64), 0),
-    "float64": (lambda value: type(value) in (int, float), 0),
-}
+    def is_whole(self, *values: Any) -> bool:
+        """Whether one manager owns all of such values, for server-side apply."""
+        del values
+        return True
 
 
-class Special:
-    """A value that is read in its own way: bytes, quantities, times, numbers or text, anything.
+class Scalar(ValueType):
+    """What is neither a list, a map nor an object of known fields.
 
     Attributes:
-        form: `bytes`, `quantity`, `time`, `microTime`, `intOrString` or `any`.
+        form: `string`, `bool`, `int32`, `int64`, `float64`, `bytes`, `quantity`, `time`,
+            `microTime`, `intOrString` or `any`.
     """
 
     def __init__(
@@ -230,19 +184,26 @@ class Special:
         form: str,
         read: Callable[[Any, Place | None], Any],
         zero: object = None,
+        *,
+        is_struct: bool = True,
     ) -> None:
+        """Take how values are read, and what Go writes for none."""
         self.form = form
-        self.is_struct = form != "bytes"
+        self.is_struct = is_struct
         self._read = read
         self._zero = zero
 
     def zero(self) -> Any:
-        """Return what Go writes for none: null, or 0."""
+        """Return what Go writes for none: null, 0, False or ""."""
         return self._zero
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the canonical value."""
-        return self._read(value, place)
+        try:
+            return self._read(value, place)
+        except _MisfitError:
+            reading.note_misfit(value, self.form, place)
+            return self._zero
 
     def is_equal(self, one: Any, other: Any) -> bool:
         """Whether both are the same; quantities by amount."""
@@ -251,11 +212,25 @@ class Special:
         return parse_quantity(one).compare(parse_quantity(other)) == 0
 
 
-Scalar: TypeAlias = Simple | Special
-"""What is neither a list, a map nor an object of known fields."""
+# Values that hold no others. Those of the wrong kind are noted, others are refused at once.
 
 
-# Values that are read in their own way.
+class _MisfitError(Exception):
+    """A value is of the wrong kind."""
+
+
+def _is_int(value: Any, bits: int) -> bool:
+    """Whether a value is an integer of so many bits; True and 1.0 are none."""
+    return type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+
+
+def _simple(form: str, fits: Callable[[Any], bool], zero: object) -> Scalar:
+    def read(value: Any, _place: Place | None) -> Any:
+        if not fits(value):
+            raise _MisfitError
+        return value
+
+    return Scalar(form, read, zero, is_struct=False)
 
 
 def _read_bytes(value: Any, place: Place | None) -> str:
@@ -310,13 +285,19 @@ def _read_anything(value: Any, _place: Place | None) -> Any:
     return value
 
 
-ROUNDED_QUANTITY: Final = Special("quantity", _read_rounded_quantity, "0")
-SPECIAL: Final[dict[str, ValueType]] = {
-    "bytes": Special("bytes", _read_bytes),
-    "Quantity": Special("quantity", _read_quantity, "0"),
-    "Time": Special("time", _time_reader(canonical_time)),
-    "MicroTime": Special("microTime", _time_reader(canonical_micro_time)),
-    "IntOrString": Special("intOrString", _read_int_or_string, 0),
-    "RawExtension": Special("any", _read_anything),
-    "FieldsV1": Special("any", _read_anything),
+ROUNDED_QUANTITY: Final = Scalar("quantity", _read_rounded_quantity, "0")
+SCALARS: Final[Mapping[str, Scalar]] = {
+    "string": _simple("string", lambda value: isinstance(value, str), ""),
+    "bool": _simple("bool", lambda value: isinstance(value, bool), False),
+    "int32": _simple("int32", lambda value: _is_int(value, 32), 0),
+    "int64": _simple("int64", lambda value: _is_int(value, 64), 0),
+    "float64": _simple("float64", lambda value: type(value) in (int, float), 0),
+    "bytes": Scalar("bytes", _read_bytes, is_struct=False),
+    "Quantity": Scalar("quantity", _read_quantity, "0"),
+    "Time": Scalar("time", _time_reader(canonical_time)),
+    "MicroTime": Scalar("microTime", _time_reader(canonical_micro_time)),
+    "IntOrString": Scalar("intOrString", _read_int_or_string, 0),
+    "RawExtension": Scalar("any", _read_anything),
+    "FieldsV1": Scalar("any", _read_anything),
 }
+"""By the names that the tables call them."""

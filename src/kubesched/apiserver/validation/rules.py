@@ -25,6 +25,7 @@ Differs:  errors come in the order of the tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.apiserver.field_errors import FieldErrors
@@ -174,7 +175,7 @@ class Rules:
             below = None if inner is None else self._plan(inner)
             is_empty = below is not None and not below
             checks = tuple(
-                _field_check(field, rule) for rule in field.rules if rule.name in _CHECKS
+                _field_check(field, rule) for rule in field.rules if rule.name != "immutable"
             )
             if checks or (below is not None and not is_empty):
                 plan.fields.append(_Below(field.name, checks, None if is_empty else below))
@@ -206,41 +207,75 @@ def check_changes(
 
 def _field_check(field: Field, rule: Rule) -> _FieldCheck:
     """Return the check of one rule; of lists, most rules look at the entries."""
-    if rule.name == "required" and isinstance(field.type, ObjectType):
+    name, arguments = rule
+    if name == "required" and isinstance(field.type, ObjectType):
         return _given
-    check = _CHECKS[rule.name](*rule.arguments)
-    if field.is_left_out and rule.name in _OF_NUMBERS:
-        return _unless_zero(check)
-    if not (isinstance(field.type, ListType) and rule.name in _OF_ENTRIES):
-        return check
+    if name in _WHOLE and not (name == "filled" and arguments):
+        return partial(_WHOLE[name], *arguments)
+    details = _DETAILS[name](*arguments)
+    # A number that is left out where it is 0 stands for nothing, and so does an empty text.
+    skips_nothing = name == "is" or (field.is_left_out and name in _OF_NUMBERS)
+    is_list = isinstance(field.type, ListType)
 
-    def check_entries(values: Any, path: str, errors: FieldErrors) -> None:
-        for index, value in enumerate(values or ()):
-            # Upstream names the list alone where a word is not supported.
-            check(value, path if rule.name == "in" else f"{path}[{index}]", errors)
+    def check(value: Any, path: str, errors: FieldErrors) -> None:
+        if value is None or (skips_nothing and not value):
+            return
+        for one, at in _entries(value, path) if is_list else ((value, path),):
+            if one or not skips_nothing:
+                errors.each(at, one, details(one))
 
-    return check_entries
-
-
-def _unless_zero(check: _FieldCheck) -> _FieldCheck:
-    """Return a check of a number that stands for nothing if it is 0."""
-
-    def check_number(value: Any, path: str, errors: FieldErrors) -> None:
-        if value:
-            for one, where in (
-                [(value, path)] if not isinstance(value, list) else _entries(value, path)
-            ):
-                check(one, where, errors)
-
-    return check_number
+    return check
 
 
 def _entries(values: Sequence[Any], path: str) -> list[tuple[Any, str]]:
     return [(value, f"{path}[{index}]") for index, value in enumerate(values)]
 
 
+# Rules that name what they break.
+
 _OF_NUMBERS: Final = frozenset(("above", "between", "min", "positive"))
-_OF_ENTRIES: Final = frozenset(("above", "between", "filled", "in", "is", "min", "positive"))
+_Details: TypeAlias = Callable[[Any], Sequence[str]]
+
+
+def _number(is_sound: Callable[[Any], bool], detail: str) -> _Details:
+    return lambda value: () if is_sound(value) else (detail,)
+
+
+def _port(value: int | str) -> Sequence[str]:
+    return port_name(value) if isinstance(value, str) else valid_port(value)
+
+
+def _number_or_percent(most: str = "") -> _Details:
+    def details(value: int | str) -> Sequence[str]:
+        if not isinstance(value, str):
+            return () if value >= 0 else (NOT_NEGATIVE,)
+        is_above = most and not percent(value) and int(value[:-1]) > int(most)
+        return (f"must not be greater than {most}%",) if is_above else percent(value)
+
+    return details
+
+
+_DETAILS: Final[Mapping[str, Callable[..., _Details]]] = {
+    "above": lambda least: _number(
+        lambda value: value > int(least), f"must be greater than {least}"
+    ),
+    "between": lambda least, most: _number(
+        lambda value: int(least) <= value <= int(most), between(int(least), int(most))
+    ),
+    "filled": FORMS.__getitem__,
+    "is": FORMS.__getitem__,
+    "min": lambda least: _number(
+        lambda value: value >= int(least), f"must be greater than or equal to {least}"
+    ),
+    "mode": lambda: _number(lambda value: 0 <= value <= 0o777, _MODE_RULE),
+    "number_or_percent": _number_or_percent,
+    "port": lambda: _port,
+    "positive": lambda: _number(lambda value: value > 0, POSITIVE),
+}
+"""What a value, or each entry of a list, breaks; by the arguments of the rule."""
+
+
+# Rules that add errors of other kinds.
 
 
 def _given(value: Any, path: str, errors: FieldErrors) -> None:
@@ -248,144 +283,51 @@ def _given(value: Any, path: str, errors: FieldErrors) -> None:
         errors.required(path)
 
 
-def _required() -> _FieldCheck:
-    def check(value: Any, path: str, errors: FieldErrors) -> None:
-        if not value:
-            errors.required(path)
-
-    return check
+def _required(value: Any, path: str, errors: FieldErrors) -> None:
+    if not value:
+        errors.required(path)
 
 
-def _filled(form: str = "") -> _FieldCheck:
-    def check(value: Any, path: str, errors: FieldErrors) -> None:
-        if value is None:
-            return
-        if form:
-            errors.each(path, value, FORMS[form](value))
-        elif not value:
-            errors.required(path)
-
-    return check
+def _filled(value: Any, path: str, errors: FieldErrors) -> None:
+    if value is not None:
+        _required(value, path, errors)
 
 
-def _is(form: str) -> _FieldCheck:
-    rule = FORMS[form]
-
-    def check(value: Any, path: str, errors: FieldErrors) -> None:
-        if value:
-            errors.each(path, value, rule(value))
-
-    return check
+def _in(*arguments: Any) -> None:
+    *words, value, path, errors = arguments
+    # Upstream names the list alone where a word is not supported.
+    for one in value or () if isinstance(value, list) else (value,):
+        if one is not None and one not in words:
+            errors.not_supported(path, one, words)
 
 
-def _keys(form: str) -> _FieldCheck:
-    rule = FORMS[form]
-
-    def check(value: Any, path: str, errors: FieldErrors) -> None:
-        for key in value or ():
-            errors.each(f"{path}[{key}]", key, rule(key))
-
-    return check
+def _keys(form: str, value: Any, path: str, errors: FieldErrors) -> None:
+    for key in value or ():
+        errors.each(f"{path}[{key}]", key, FORMS[form](key))
 
 
-def _labels() -> _FieldCheck:
-    return check_labels
+def _max_bytes(most: str, value: Any, path: str, errors: FieldErrors) -> None:
+    if value and len(value.encode()) > int(most):
+        errors.too_long(path, int(most))
 
 
-def _in(*words: str) -> _FieldCheck:
-    def check(value: Any, path: str, errors: FieldErrors) -> None:
-        if value is not None and value not in words:
-            errors.not_supported(path, value, words)
-
-    return check
-
-
-def _number(is_sound: Callable[[Any], bool], detail: str) -> _FieldCheck:
-    def check(value: Any, path: str, errors: FieldErrors) -> None:
-        if value is not None and not is_sound(value):
-            errors.invalid(path, value, detail)
-
-    return check
+def _unique(name: str, *arguments: Any) -> None:
+    *shown, values, path, errors = arguments
+    seen: list[Any] = []
+    for index, value in enumerate(values or ()):
+        key, at = value.get(name), f"{path}[{index}]"
+        if key and key in seen:
+            errors.duplicate(at if shown else f"{at}.{name}", key)
+        seen.append(key)
 
 
-def _min(least: str) -> _FieldCheck:
-    return _number(lambda value: value >= int(least), f"must be greater than or equal to {least}")
-
-
-def _above(bound: str) -> _FieldCheck:
-    return _number(lambda value: value > int(bound), f"must be greater than {bound}")
-
-
-def _positive() -> _FieldCheck:
-    return _number(lambda value: value > 0, POSITIVE)
-
-
-def _between(least: str, most: str) -> _FieldCheck:
-    low, high = int(least), int(most)
-    return _number(lambda value: low <= value <= high, between(low, high))
-
-
-def _mode() -> _FieldCheck:
-    return _number(lambda value: 0 <= value <= 0o777, _MODE_RULE)
-
-
-def _max_bytes(most: str) -> _FieldCheck:
-    def check(value: Any, path: str, errors: FieldErrors) -> None:
-        if value and len(value.encode()) > int(most):
-            errors.too_long(path, int(most))
-
-    return check
-
-
-def _port() -> _FieldCheck:
-    def check(value: Any, path: str, errors: FieldErrors) -> None:
-        if value is not None:
-            rules = port_name(value) if isinstance(value, str) else valid_port(value)
-            errors.each(path, value, rules)
-
-    return check
-
-
-def _number_or_percent(most: str = "") -> _FieldCheck:
-    def check(value: Any, path: str, errors: FieldErrors) -> None:
-        if isinstance(value, str):
-            details = percent(value)
-            errors.each(path, value, details)
-            if most and not details and int(value[:-1]) > int(most):
-                errors.invalid(path, value, f"must not be greater than {most}%")
-        elif value is not None and value < 0:
-            errors.invalid(path, value, NOT_NEGATIVE)
-
-    return check
-
-
-def _unique(name: str, shown: str = "") -> _FieldCheck:
-    def check(values: Any, path: str, errors: FieldErrors) -> None:
-        seen: list[Any] = []
-        for index, value in enumerate(values or ()):
-            key = value.get(name)
-            if key and key in seen:
-                at = f"{path}[{index}]"
-                errors.duplicate(at if shown else f"{at}.{name}", key)
-            seen.append(key)
-
-    return check
-
-
-_CHECKS: Final[Mapping[str, Callable[..., _FieldCheck]]] = {
-    "above": _above,
-    "between": _between,
+_WHOLE: Final[Mapping[str, Callable[..., None]]] = {
     "filled": _filled,
     "in": _in,
-    "is": _is,
     "keys": _keys,
-    "labels": _labels,
+    "labels": check_labels,
     "max_bytes": _max_bytes,
-    "min": _min,
-    "mode": _mode,
-    "number_or_percent": _number_or_percent,
-    "port": _port,
-    "positive": _positive,
     "required": _required,
     "unique": _unique,
 }
+"""By the arguments of the rule, and then the value, its path and the errors."""

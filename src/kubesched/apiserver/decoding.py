@@ -10,9 +10,10 @@ Differs:  kinds without numbers in the tables are refused in protobuf form, as c
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -25,9 +26,9 @@ from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.protobuf import NoMessageError
 from kubesched.apiserver.request import JSON, Request
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
-from kubesched.apiserver.schema import ListType, MapType, ObjectType
+from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
-from kubesched.apiserver.values import Place, SchemaError, ValueType
+from kubesched.apiserver.values import Place, Repeating, SchemaError
 
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
@@ -151,7 +152,7 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
     if operation.validation != "Ignore" and (unknown or is_longer(operation, sent)):
         # Fields that stand twice are seen in texts only.
         is_text = operation.request.content_type != PROTOBUF
-        found = field_problems(object_type, value, operation.request.body if is_text else b"{}")
+        found = field_problems(object_type, value, operation.request.body if is_text else None)
         if found and operation.validation == "Strict":
             raise unfit(resource, f"strict decoding error: {', '.join(found)}")
         operation.warnings.extend(found)
@@ -205,16 +206,6 @@ def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resourc
 # Fields that are unknown, and fields that stand twice.
 
 
-class _Members(NamedTuple):
-    """An object's members as they stand in the text, repeated ones too."""
-
-    pairs: list[tuple[str, Any]]
-
-
-class _RepeatedError(Exception):
-    pass
-
-
 def is_longer(operation: Operation, sent: object) -> bool:
     """Whether a body holds more than what was read of it, as where a field stands twice.
 
@@ -235,99 +226,52 @@ def patch_problems(
         is_merged: Whether the patch is a strategic merge, whose unknown fields come in order of
             their texts and not of the object's fields.
     """
-    members = _with_repeated(patch)
-    found = [] if members is None else list(_repeated_anywhere(members, None))
-    operations = json.loads(patch)
+    operations = json.loads(patch, object_pairs_hook=_members)
+    found = list(_repeated(operations, None))
     if isinstance(operations, list):
         unknown = (
-            _unknown(f"[{index}].{name}")
+            f'unknown field "[{index}].{name}"'
             for index, operation in enumerate(operations)
             if isinstance(operation, dict)
             for name in operation
             if name not in _PATCH_FIELDS
         )
         found = [f"json patch {text}" for text in (*found, *unknown)]
-    unknown_fields = field_problems(object_type, obj if is_merged else _in_order(obj), b"{}")
+    unknown_fields = schema.problems_of(object_type, obj if is_merged else _in_order(obj))
     return list(dict.fromkeys([*found, *(sorted(unknown_fields) if is_merged else unknown_fields)]))
 
 
-def field_problems(object_type: ObjectType, obj: Plain, text: bytes) -> list[str]:
-    """Return the unknown and repeated fields of a body, in the order of the body."""
-    try:
-        members = _with_repeated(text)
-    except ValueError:
-        members = None
-    if members is not None:
-        return list(dict.fromkeys(_of_object(object_type, members, None)))
-    try:
-        return [_unknown(path) for path in schema.decoded(object_type, obj)[1]]
-    except SchemaError:
-        # What does not fit its type is reported otherwise.
-        return []
+def field_problems(object_type: ObjectType, obj: Plain, text: bytes | None) -> list[str]:
+    """Return the unknown and repeated fields of a body.
 
-
-def _unknown(path: str) -> str:
-    return f'unknown field "{path}"'
-
-
-def _with_repeated(text: bytes) -> Any:
-    """Return a JSON text with all members of its objects, None if none stands twice.
-
-    Raises:
-        ValueError: It is no JSON.
+    Args:
+        object_type: Of the body.
+        obj: What it says.
+        text: The body; None for one in which fields that stand twice are not looked for.
     """
-    try:
-        json.loads(text, object_pairs_hook=_refuse_repeated)
-    except _RepeatedError:
-        return json.loads(text, object_pairs_hook=_Members)
-    return None
+    with contextlib.suppress(ValueError):
+        # Other texts than JSON are taken as they were read.
+        obj = obj if text is None else json.loads(text, object_pairs_hook=_members)
+    return schema.problems_of(object_type, obj)
 
 
-def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
-    if len(pairs) > 1 and len({name for name, _ in pairs}) < len(pairs):
-        raise _RepeatedError
+def _members(pairs: list[tuple[str, Any]]) -> Plain:
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    repeating = Repeating(members)
+    names = [name for name, _ in pairs]
+    repeating.repeated = tuple(name for name in members if names.count(name) > 1)
+    return repeating
 
 
-def _of_value(value_type: ValueType | None, value: Any, place: Place) -> Iterator[str]:
-    if isinstance(value_type, ListType) and isinstance(value, list):
-        for index, one in enumerate(value):
-            yield from _of_value(value_type.element, one, Place(place, index))
-    elif isinstance(value, _Members) and isinstance(value_type, ObjectType | MapType):
-        yield from _of_object(value_type, value, place)
-
-
-def _of_object(
-    value_type: ObjectType | MapType, members: _Members, place: Place | None
-) -> Iterator[str]:
-    seen = set()
-    for name, value in members.pairs:
-        inner = Place(place, name)
-        if isinstance(value_type, MapType):
-            below: ValueType = value_type.element
-        else:
-            field = value_type.fields.get(name)
-            if field is None:
-                yield _unknown(str(inner))
-                continue
-            below = field.type
-        if name in seen:
-            yield f'duplicate field "{inner}"'
-        seen.add(name)
-        yield from _of_value(below, value, inner)
-
-
-def _repeated_anywhere(value: Any, place: Place | None) -> Iterator[str]:
-    if isinstance(value, _Members):
-        seen = set()
-        for name, one in value.pairs:
-            inner = Place(place, name)
-            if name in seen:
-                yield f'duplicate field "{inner}"'
-            seen.add(name)
-            yield from _repeated_anywhere(one, inner)
-    elif isinstance(value, list):
-        for index, one in enumerate(value):
-            yield from _repeated_anywhere(one, Place(place, index))
+def _repeated(value: Any, place: Place | None) -> Iterator[str]:
+    """Yield what stands twice in a value, whatever it is."""
+    if isinstance(value, Repeating):
+        yield from (f'duplicate field "{Place(place, name)}"' for name in value.repeated)
+    if isinstance(value, dict | list):
+        for step, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _repeated(one, Place(place, step))
 
 
 def _in_order(value: Any) -> Any:

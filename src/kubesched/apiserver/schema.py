@@ -118,6 +118,7 @@ class MapType(ValueType):
         if not isinstance(value, dict):
             reading.note_misfit(value, "object", place)
             return None
+        reading.note_repeated(value, place, value)
         element = self.element
         return {
             key: element.zero()
@@ -186,6 +187,7 @@ class ObjectType(ValueType):
         if not isinstance(value, dict):
             reading.note_misfit(value, "object", place)
             return self.zero()
+        reading.note_repeated(value, place, self.fields)
         read: Plain = {}
         for name, one in value.items():
             field = self.fields.get(name)
@@ -289,6 +291,19 @@ def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
     if reading.misfit:
         raise SchemaError(reading.misfit)
     return read, reading.unknown
+
+
+def problems_of(object_type: ObjectType, value: Any) -> list[str]:
+    """Return the fields of a body that are not known, and those that stand twice, as messages do.
+
+    There are none of a body that does not fit its type.
+    """
+    reading = Reading()
+    try:
+        object_type.read(value, None, reading)
+    except SchemaError:
+        return []
+    return [] if reading.misfit else reading.problems
 
 
 def unknown_field_paths(group: str, version: str, kind: str, obj: Plain) -> list[str]:

@@ -190,7 +190,7 @@ def _merge_list(
     if not original and not patch:
         return original
     if _element_kind(original, patch) is not dict:
-        merged = _once([*original, *patch])
+        merged = list(dict.fromkeys([*original, *patch]))
     else:
         if not key:
             raise internal("cannot merge lists without merge key")
@@ -210,26 +210,6 @@ def _element_kind(*lists: list[Any]) -> type:
     if len(kinds) > 1:
         raise internal("list element types are not identical")
     return next(iter(kinds))
-
-
-def _once(entries: list[Any]) -> list[Any]:
-    """Return the entries once each.
-
-    What is found again is overwritten by the last entry, so the order is not kept, as upstream;
-    `_in_order` sets it afterwards.
-    """
-    left = list(entries)
-    at = 0
-    while at < len(left) - 1:
-        other = at + 1
-        while other < len(left):
-            if left[at] == left[other]:
-                left[other] = left[-1]
-                left.pop()
-            else:
-                other += 1
-        at += 1
-    return left
 
 
 def _key_of(entry: Any, key: str) -> Any:
@@ -355,20 +335,14 @@ def _in_order(
         live_order: The order of the object.
         key: The merge key.
     """
-    wanted = _sorted(wanted, wanted_order, key)
-    others = _sorted(others, live_order, key)
+    wanted = sorted(wanted, key=lambda entry: _position(entry, wanted_order, key))
+    others = sorted(others, key=lambda entry: _position(entry, live_order, key))
     merged: list[Any] = []
     while wanted and others:
         mine = _position(others[0], live_order, key)
         theirs = _position(wanted[0], live_order, key)
         merged.append((others if 0 <= mine < theirs else wanted).pop(0))
     return [*merged, *wanted, *others]
-
-
-def _sorted(entries: list[Any], order: list[Any], key: str) -> list[Any]:
-    for entry in (*entries, *order):
-        _key_of(entry, key)
-    return sorted(entries, key=lambda entry: _position(entry, order, key))
 
 
 def _position(entry: Any, order: list[Any], key: str) -> int:

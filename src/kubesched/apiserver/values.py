@@ -10,12 +10,13 @@ from __future__ import annotations
 import base64
 import binascii
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from kubesched.api.quantity import Amount, QuantityError, canonical, parse_quantity
+from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.times import TimeError, canonical_micro_time, canonical_time
 
 _MILLI: Final = -3
@@ -94,6 +95,16 @@ class Place(NamedTuple):
         return "".join(reversed(parts)).removeprefix(".")
 
 
+class Repeating(dict[str, Any]):
+    """An object of a text in which some names stand twice; it has the last value of each.
+
+    Attributes:
+        repeated: The names.
+    """
+
+    repeated: tuple[str, ...] = ()
+
+
 class Reading(msgspec.Struct):
     """What was found while a body was read.
 
@@ -102,10 +113,12 @@ class Reading(msgspec.Struct):
 
     Attributes:
         unknown: Paths of fields that the types do not have, in the order of the body.
+        problems: The same fields and those that stand twice, as messages name them.
         misfit: The first value of the wrong kind, in upstream's words; "" if there is none.
     """
 
     unknown: list[str] = []
+    problems: list[str] = []
     misfit: str = ""
 
     def note_misfit(self, value: Any, wanted: str, place: Place | None) -> None:
@@ -117,6 +130,13 @@ class Reading(msgspec.Struct):
         path = str(Place(place, name))
         if path not in self.unknown:
             self.unknown.append(path)
+            self.problems.append(f'unknown field "{path}"')
+
+    def note_repeated(self, value: Plain, place: Place | None, known: Container[str]) -> None:
+        """Remember those of the known names that stand twice in an object."""
+        if isinstance(value, Repeating):
+            names = (name for name in value.repeated if name in known)
+            self.problems += [f'duplicate field "{Place(place, name)}"' for name in names]
 
 
 def _misfit(value: Any, wanted: str, place: Place | None) -> str:

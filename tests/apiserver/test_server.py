@@ -428,8 +428,8 @@ OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u"}
 def test_refused_requests_have_their_warnings() -> None:
     """What was found odd before a request was refused is sent with the refusal."""
     body = {"metadata": {"name": "c"}, "dataa": {}}
-    spec = {"containers": [{"name": "c", "image": "i"}]}
-    odd = {**POD, "spec": {**spec, "nodeSelector": {"beta.kubernetes.io/os": "linux"}}}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"memory": "100m"}}}
+    odd = {**POD, "spec": {"containers": [container]}}
     answers = _answers(
         ("POST", MAPS, body, {}),
         ("POST", MAPS, body, {}),
@@ -438,16 +438,16 @@ def test_refused_requests_have_their_warnings() -> None:
         ("POST", PODS, odd, {}),
     )
     unknown = 'unknown field "dataa"'
-    old = (
-        "spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "
-        '"kubernetes.io/os" instead'
+    fraction = (
+        'spec.containers[0].resources.requests[memory]: fractional byte value "100m" is invalid, '
+        "must be an integer"
     )
     assert [
         (201, (unknown,)),
         (409, (unknown,)),
         (422, (unknown,)),
-        (201, (old,)),
-        (409, (old,)),
+        (201, (fraction,)),
+        (409, (fraction,)),
     ] == [(answer.status, answer.warnings) for answer in answers]
 
 

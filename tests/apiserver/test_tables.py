@@ -9,8 +9,7 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
 from kubesched.apiserver.stored_object import from_core
 from kubesched.apiserver.tables import columns_of, table_of
-from kubesched.apiserver.tables.cells import CELLS
-from kubesched.apiserver.tables.durations import human_duration
+from kubesched.apiserver.tables.cells import CELLS, human_duration
 
 from .recorded import read
 

@@ -16,8 +16,6 @@ from kubesched.apiserver.warnings import sendable, warnings_of_new, warnings_of_
 NULL = "a null labelSelector results in matching no pod"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
-ZONE_MESSAGE = 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead'
 
 
 def found(kind: str, api_version: str = "v1") -> Resource:
@@ -38,42 +36,13 @@ def about_pod(spec: dict[str, Any], name: str = "p", **metadata: Any) -> list[st
     [
         pytest.param({}, [], id="nothing"),
         pytest.param(
-            {"nodeSelector": {OLD_ZONE: "z"}},
-            [f"spec.nodeSelector[{OLD_ZONE}]: {ZONE_MESSAGE}"],
-            id="old-label",
-        ),
-        pytest.param(
-            {
-                "affinity": {
-                    "nodeAffinity": {
-                        REQUIRED: {
-                            "nodeSelectorTerms": [{"matchExpressions": [{"key": OLD_ZONE}]}]
-                        },
-                        PREFERRED: [{"preference": {"matchExpressions": [{"key": OLD_ZONE}]}}],
-                    }
-                }
-            },
-            [
-                (
-                    f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"
-                    f".key: {OLD_ZONE} is {ZONE_MESSAGE}"
-                ),
-                (
-                    f"spec.affinity.nodeAffinity.{PREFERRED}[0].preference.matchExpressions[0].key: "
-                    f"{OLD_ZONE} is {ZONE_MESSAGE}"
-                ),
-            ],
-            id="node-affinity",
-        ),
-        pytest.param(
             {
                 "topologySpreadConstraints": [
-                    {"topologyKey": OLD_ZONE, "labelSelector": {}},
+                    {"topologyKey": "rack", "labelSelector": {}},
                     {"topologyKey": "zone"},
                 ]
             },
             [
-                f"spec.topologySpreadConstraints[0].topologyKey: {OLD_ZONE} is {ZONE_MESSAGE}",
                 f"spec.topologySpreadConstraints[1].labelSelector: {NULL}",
             ],
             id="spread",
@@ -106,36 +75,6 @@ def about_pod(spec: dict[str, Any], name: str = "p", **metadata: Any) -> list[st
                 )
             ],
             id="fractions",
-        ),
-        pytest.param(
-            {
-                "containers": [
-                    {
-                        "env": [
-                            {"name": "A", "value": "1"},
-                            {"name": "A", "value": "$(A)2"},
-                            {"name": "A", "value": "3"},
-                        ]
-                    }
-                ]
-            },
-            [
-                (
-                    'spec.containers[0].env[2]: hides previous definition of "A", which may be dropped '
-                    "when using apply"
-                )
-            ],
-            id="environment",
-        ),
-        pytest.param(
-            {"terminationGracePeriodSeconds": -1},
-            [
-                (
-                    "spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid "
-                    "and will be treated as 1"
-                )
-            ],
-            id="grace",
         ),
     ],
 )

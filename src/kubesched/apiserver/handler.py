@@ -14,12 +14,9 @@ import msgspec
 
 from kubesched.apiserver import defaults
 from kubesched.apiserver.authorization import Reviewer
-from kubesched.apiserver.binding import bind
 from kubesched.apiserver.decoding import decoded, read_object, typed
 from kubesched.apiserver.deletion import delete, delete_options
-from kubesched.apiserver.eviction import evict
-from kubesched.apiserver.list_options import exact_version, list_options
-from kubesched.apiserver.listing import ObjectList, list_objects
+from kubesched.apiserver.listing import ObjectList, exact_version, list_objects, list_options
 from kubesched.apiserver.operation import Operation, operation_of, without_repeated_owners
 from kubesched.apiserver.patching import Patch, check_name, check_type, same_object
 from kubesched.apiserver.plain import Plain
@@ -27,13 +24,6 @@ from kubesched.apiserver.presentation import Presentation, negotiate
 from kubesched.apiserver.registry import Registry, check_namespace
 from kubesched.apiserver.request import Request, Response, Target, json_response
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.scale import (
-    check_scale,
-    managed_scale_of,
-    scale_of,
-    scaled,
-    with_managers_of_scale,
-)
 from kubesched.apiserver.status import (
     StatusError,
     details_of,
@@ -42,6 +32,15 @@ from kubesched.apiserver.status import (
     not_served,
     success,
     unreachable,
+)
+from kubesched.apiserver.subresources import (
+    bind,
+    check_scale,
+    evict,
+    managed_scale_of,
+    scale_of,
+    scaled,
+    with_managers_of_scale,
 )
 from kubesched.apiserver.watching import WatchStream, start_of
 

@@ -17,7 +17,7 @@ import msgspec
 
 from kubesched.apiserver import admission, managed_fields, strategy, validation
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind, invalid_status
-from kubesched.apiserver.list_options import is_version, version_of_object
+from kubesched.apiserver.listing import is_version, version_of_object
 from kubesched.apiserver.operation import Operation, without_repeated_owners
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource, Resources

@@ -2,8 +2,8 @@
 
 Upstream: pkg/api/{pod,node}/warnings.go, staging/src/k8s.io/apiserver/pkg/endpoints/filters
           (warning.go), staging/src/k8s.io/apimachinery/pkg/util/net/http.go (v1.36)
-Differs:  only what decides where a pod goes, what it asks for and which of its settings hold is
-          looked at, in pods and their templates. Too many warnings are cut to the room for all.
+Differs:  only selectors that match nothing, amounts and names are looked at, in pods and their
+          templates. Too many warnings are cut to the room for all.
 """
 
 from __future__ import annotations
@@ -30,20 +30,6 @@ _NAMES_PODS: Final = ("CronJob", "Deployment", "Job", "ReplicaSet", "Replication
 _NO_SELECTOR: Final = "a null labelSelector results in matching no pod"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-_OLD_LABELS: Final = {
-    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
-    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
-    "failure-domain.beta.kubernetes.io/region": (
-        'deprecated since v1.17; use "topology.kubernetes.io/region" instead'
-    ),
-    "failure-domain.beta.kubernetes.io/zone": (
-        'deprecated since v1.17; use "topology.kubernetes.io/zone" instead'
-    ),
-    "beta.kubernetes.io/instance-type": (
-        'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead'
-    ),
-    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
-}
 _TOTAL_MAX: Final = 4 * 1024
 _TEXT_MAX: Final = 256
 
@@ -82,46 +68,18 @@ def _of_template(resource: Resource, obj: Plain) -> Iterator[str]:
 
 
 def _of_spec(spec: Plain, at: str) -> Iterator[str]:
-    for key in spec.get("nodeSelector") or ():
-        if key in _OLD_LABELS:
-            yield f"{at}.nodeSelector[{key}]: {_OLD_LABELS[key]}"
-    affinity = spec.get("affinity") or {}
-    yield from _of_node_affinity(affinity.get("nodeAffinity") or {}, f"{at}.affinity.nodeAffinity")
     for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
-        where, key = f"{at}.topologySpreadConstraints[{index}]", constraint.get("topologyKey", "")
-        if key in _OLD_LABELS:
-            yield f"{where}.topologyKey: {key} is {_OLD_LABELS[key]}"
         if constraint.get("labelSelector") is None:
-            yield f"{where}.labelSelector: {_NO_SELECTOR}"
+            yield f"{at}.topologySpreadConstraints[{index}].labelSelector: {_NO_SELECTOR}"
     yield from _of_amounts(spec.get("overhead") or {}, f"{at}.overhead")
     for kind in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
-            yield from _of_container(container, f"{at}.{kind}[{index}]")
-    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
-        yield (
-            f"{at}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and "
-            "will be treated as 1"
-        )
+            for name in ("limits", "requests"):
+                amounts = (container.get("resources") or {}).get(name) or {}
+                yield from _of_amounts(amounts, f"{at}.{kind}[{index}].resources.{name}")
+    affinity = spec.get("affinity") or {}
     for name in ("podAffinity", "podAntiAffinity"):
         yield from _of_pod_affinity(affinity.get(name) or {}, f"{at}.affinity.{name}")
-
-
-def _of_node_affinity(affinity: Plain, at: str) -> Iterator[str]:
-    required = get(affinity, _REQUIRED, "nodeSelectorTerms") or ()
-    preferred = affinity.get(_PREFERRED) or ()
-    terms = [
-        *((f"{_REQUIRED}.nodeSelectorTerms[{at_}]", term) for at_, term in enumerate(required)),
-        *(
-            (f"{_PREFERRED}[{at_}].preference", one.get("preference") or {})
-            for at_, one in enumerate(preferred)
-        ),
-    ]
-    for where, term in terms:
-        for index, expression in enumerate(term.get("matchExpressions") or ()):
-            key = expression["key"]
-            if key in _OLD_LABELS:
-                field = f"{at}.{where}.matchExpressions[{index}].key"
-                yield f"{field}: {key} is {_OLD_LABELS[key]}"
 
 
 def _of_pod_affinity(affinity: Plain, at: str) -> Iterator[str]:
@@ -131,23 +89,6 @@ def _of_pod_affinity(affinity: Plain, at: str) -> Iterator[str]:
     for index, term in enumerate(affinity.get(_PREFERRED) or ()):
         if get(term, "podAffinityTerm", "labelSelector") is None:
             yield f"{at}.{_PREFERRED}[{index}].podAffinityTerm.labelSelector: {_NO_SELECTOR}"
-
-
-def _of_container(container: Plain, at: str) -> Iterator[str]:
-    for name in ("limits", "requests"):
-        amounts = (container.get("resources") or {}).get(name) or {}
-        yield from _of_amounts(amounts, f"{at}.resources.{name}")
-    seen: list[str] = []
-    for index, one in enumerate(container.get("env") or ()):
-        name, value = one["name"], one.get("value", "")
-        earlier = f"$({name})"
-        is_kept = "valueFrom" not in one and value != earlier and earlier in value
-        if name in seen and not is_kept:
-            yield (
-                f'{at}.env[{index}]: hides previous definition of "{name}", which may be dropped '
-                "when using apply"
-            )
-        seen.append(name)
 
 
 def _of_amounts(amounts: Plain, at: str) -> Iterator[str]:

@@ -23,8 +23,15 @@ from kubesched.api.selectors import SelectorError, compile_label_selector
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.stored_object import EVENTS_GROUP, to_core
-from kubesched.apiserver.tables.cells import CELLS, NONE, join, modes_text, pod_row_conditions
-from kubesched.apiserver.tables.durations import UNKNOWN, since
+from kubesched.apiserver.tables.cells import (
+    CELLS,
+    NONE,
+    UNKNOWN,
+    join,
+    modes_text,
+    pod_row_conditions,
+    since,
+)
 
 __all__ = ["columns_of", "table_of"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubesched.apiserver.resources import RESOURCES
-from kubesched.apiserver.scale import scale_of, scaled
 from kubesched.apiserver.status import StatusError
+from kubesched.apiserver.subresources import scale_of, scaled
 
 METADATA = {"name": "w", "namespace": "default", "uid": "u", "resourceVersion": "7"}
 

@@ -1,0 +1,359 @@
+"""Subresources that are objects of their own: the binding and the eviction of a pod, and scales.
+
+A pod gets its node once. It is evicted if its disruption budget allows that. The scale of a
+workload is its number of replicas.
+
+Upstream: pkg/registry/{apps,core}/*/storage (BindingREST, EvictionREST, ScaleREST),
+          plugin/pkg/admission/podtopologylabels, pkg/apis/core/validation (ValidatePodBinding),
+          pkg/apis/autoscaling/validation (v1.36)
+Rejects:  bindings of pods that are bound, gated, or being deleted, without a look at the node;
+          evictions that a budget does not allow, or that more than one budget covers; negative
+          numbers of replicas.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.api.core import Pod
+from kubesched.api.policy import PodDisruptionBudget
+from kubesched.apiserver.admission import topology_labels
+from kubesched.apiserver.deletion import (
+    DeleteOptions,
+    check_preconditions,
+    delete,
+    options_of,
+)
+from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
+from kubesched.apiserver.managed_fields import Managers, Ownership, decode, with_managers
+from kubesched.apiserver.operation import Operation
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.registry import Registry, precondition_failed
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.status import StatusError, bad_request, conflict_of, internal
+from kubesched.apiserver.stored_object import key_of
+from kubesched.cluster.eviction import (
+    BrokenBudgetError,
+    Granted,
+    NotAllowedError,
+    SeveralBudgetsError,
+    grant,
+    plain_status,
+)
+from kubesched.cluster.store import Key
+
+_TARGET_KINDS: Final = ("", "Node")
+
+
+def bind(registry: Registry, operation: Operation, binding: Plain) -> None:
+    """Give a pod the node of a binding.
+
+    Args:
+        registry: Where the pod is.
+        operation: The request.
+        binding: As it was sent.
+
+    Raises:
+        StatusError: The binding makes no sense, or the pod cannot be bound.
+    """
+    metadata = binding.get("metadata", {})
+    name = operation.name or metadata.get("name", "")
+    _check(binding, name)
+    pods = registry.resources.find_kind("v1", "Pod")
+    assert pods is not None, "pods are always served"
+    found = registry.get(pods, operation.namespace, name)
+    before = found.plain["metadata"]
+    for what, field in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
+        wanted = metadata.get(field)
+        if wanted and wanted != before[field]:
+            raise precondition_failed(pods, operation.namespace, name, what, wanted, before[field])
+    _check_pod(found.plain)
+    if operation.is_dry_run:
+        return
+    labels = _topology_labels(registry, binding)
+    registry.write(
+        key_of(pods, operation.namespace, name),
+        _bound(found.plain, binding, labels, registry.clock.timestamp()),
+    )
+
+
+def _check(binding: Plain, name: str) -> None:
+    if binding.get("metadata", {}).get("name", "") != name:
+        raise bad_request("name in URL does not match name in Binding object")
+    target = binding.get("target", {})
+    errors = []
+    kind = target.get("kind", "")
+    if kind not in _TARGET_KINDS:
+        errors.append(
+            f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"'
+        )
+    if not target.get("name"):
+        errors.append("target.name: Required value")
+    if errors:
+        raise internal(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+
+
+def _check_pod(pod: Plain) -> None:
+    metadata, spec = pod["metadata"], pod["spec"]
+    name = metadata["name"]
+    if metadata.get("deletionTimestamp"):
+        raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise _refused(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise _refused(name, f"pod {name} has non-empty .spec.schedulingGates")
+
+
+def _refused(name: str, why: str) -> StatusError:
+    return conflict_of("", "pods/binding", name, why)
+
+
+def _topology_labels(registry: Registry, binding: Plain) -> Plain:
+    """Return the labels of a binding, and those that say where its node stands."""
+    labels = dict(binding.get("metadata", {}).get("labels") or {})
+    target = binding["target"]
+    # A target without a kind means a node everywhere but here.
+    if target.get("kind") == "Node":
+        labels |= topology_labels(target["name"], registry.lookup)
+    return labels
+
+
+def _bound(pod: Plain, binding: Plain, labels: Plain, now: str) -> Plain:
+    metadata = dict(pod["metadata"])
+    annotations = binding.get("metadata", {}).get("annotations")
+    if annotations:
+        metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
+    if labels:
+        metadata["labels"] = {**metadata.get("labels", {}), **labels}
+    condition = {"type": "PodScheduled", "status": "True"}
+    status = with_condition(pod.get("status", {}), condition, now)
+    status.pop("nominatedNodeName", None)
+    spec = {**pod["spec"], "nodeName": binding["target"]["name"]}
+    return {**pod, "metadata": metadata, "spec": spec, "status": status}
+
+
+def with_condition(status: Plain, condition: Plain, now: str) -> Plain:
+    """Return a pod's status with a condition set; its time stays if its status does."""
+    conditions = list(status.get("conditions", []))
+    whole = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
+    for position, one in enumerate(conditions):
+        if one["type"] == condition["type"]:
+            if one["status"] == condition["status"]:
+                whole["lastTransitionTime"] = one.get("lastTransitionTime")
+            conditions[position] = whole
+            break
+    else:
+        conditions.append(whole)
+    return {**status, "conditions": conditions}
+
+
+_REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
+_SEVERAL: Final = (
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+    "support."
+)
+_BUDGETS: Final = "poddisruptionbudgets.policy"
+_EVICTED: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+
+
+def evict(registry: Registry, operation: Operation, eviction: Plain) -> None:
+    """Delete a pod if its budget allows it.
+
+    Args:
+        registry: Where pods and budgets are.
+        operation: The request, which names the pod.
+        eviction: As it was sent.
+
+    Raises:
+        StatusError: The budget does not allow it, or there is no such pod.
+    """
+    if eviction.get("metadata", {}).get("name", "") != operation.name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    options = options_of(eviction.get("deleteOptions") or {})
+    if operation.is_dry_run and not options.dry_run:
+        options = msgspec.structs.replace(options, dry_run=("All",))
+    pod = registry.get(operation.resource, operation.namespace, operation.name)
+    granted = _grant(registry, pod.typed(Pod))
+    if granted.only_unchanged and not options.precondition("resourceVersion"):
+        options = _only_for(pod.plain, options)
+    if not options.dry_run:
+        if granted.budget is not None:
+            _pay(registry, granted.budget)
+        options = _announced(registry, operation, options)
+    delete(registry, msgspec.structs.replace(operation, subresource=""), options)
+
+
+def _grant(registry: Registry, pod: Pod) -> Granted:
+    stored = registry.store.list(_BUDGETS, pod.metadata.namespace).items
+    budgets = (one.typed(PodDisruptionBudget) for one in stored)
+    try:
+        return grant(pod, budgets, registry.clock.timestamp())
+    except SeveralBudgetsError:
+        raise internal(_SEVERAL) from None
+    except NotAllowedError as error:
+        raise _too_many(str(error), error.retry_seconds) from None
+    except BrokenBudgetError as error:
+        raise _forbidden(error.budget_name, str(error)) from None
+
+
+def _pay(registry: Registry, budget: PodDisruptionBudget) -> None:
+    """Write a budget's status, which has one disruption less."""
+    key = Key(_BUDGETS, budget.metadata.namespace, budget.metadata.name)
+    found = registry.store.find(key)
+    assert found is not None, "just listed"
+    registry.write(key, {**found.plain, "status": plain_status(budget.status)})
+
+
+def _announced(registry: Registry, operation: Operation, options: DeleteOptions) -> DeleteOptions:
+    """Write into the pod's status why it is deleted; return options for the pod as it is then."""
+    pods = operation.resource
+    found = registry.get(pods, operation.namespace, operation.name).plain
+    check_preconditions(pods, found["metadata"], options)
+    status = with_condition(found.get("status", {}), _EVICTED, registry.clock.timestamp())
+    if status == found.get("status"):
+        return options
+    key = key_of(pods, operation.namespace, operation.name)
+    written = registry.write(key, {**found, "status": status})
+    is_guarded = options.precondition("resourceVersion")
+    return _only_for(written.plain, options) if is_guarded else options
+
+
+def _only_for(pod: Plain, options: DeleteOptions) -> DeleteOptions:
+    preconditions = {
+        **(options.preconditions or {}),
+        "resourceVersion": pod["metadata"]["resourceVersion"],
+    }
+    return msgspec.structs.replace(options, preconditions=preconditions)
+
+
+def _too_many(message: str, retry_seconds: int = 0) -> StatusError:
+    details: Plain = {"causes": [{"reason": "DisruptionBudget", "message": message}]}
+    if retry_seconds:
+        details["retryAfterSeconds"] = retry_seconds
+    return StatusError(429, "TooManyRequests", _REFUSED, details)
+
+
+def _forbidden(name: str, why: str) -> StatusError:
+    message = f'poddisruptionbudget.policy "{name}" is forbidden: {why}'
+    details = {"name": name, "group": "policy", "kind": "poddisruptionbudget"}
+    return StatusError(403, "Forbidden", message, details)
+
+
+_GROUP: Final = "autoscaling"
+_API_VERSION: Final = f"{_GROUP}/v1"
+# The path is the same in scales and in all that can be scaled.
+_REPLICAS: Final = frozenset({("f:spec", "f:replicas")})
+_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_OPERATORS: Final = {"In": "in", "NotIn": "notin"}
+
+
+def scale_of(resource: Resource, workload: Plain) -> Plain:
+    """Return the scale of a workload."""
+    metadata = workload["metadata"]
+    spec, status = workload.get("spec", {}), workload.get("status", {})
+    replicas = spec.get("replicas")
+    shown: Plain = {"replicas": status.get("replicas", 0)}
+    selector = _selector_text(resource, spec.get("selector"))
+    if selector:
+        shown["selector"] = selector
+    return {
+        "kind": "Scale",
+        "apiVersion": _API_VERSION,
+        "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": shown,
+    }
+
+
+def managed_scale_of(resource: Resource, workload: Plain) -> Plain:
+    """Return the scale of a workload with the managers of its number of replicas."""
+    managers: Managers = {
+        owner._replace(api_version=owner.api_version and _API_VERSION): Ownership(
+            _REPLICAS, _API_VERSION, ownership.time
+        )
+        for owner, ownership in decode(workload).items()
+        if ownership.fields >= _REPLICAS
+    }
+    return with_managers(scale_of(resource, workload), managers)
+
+
+def with_managers_of_scale(resource: Resource, workload: Plain, scale: Plain) -> Plain:
+    """Return a workload whose number of replicas is managed as a scale says."""
+    of_scale = {
+        owner._replace(api_version=owner.api_version and resource.api_version)
+        for owner, ownership in decode(scale).items()
+        if ownership.fields >= _REPLICAS
+    }
+    managers: Managers = {}
+    for owner, ownership in decode(workload).items():
+        if owner in of_scale or not ownership.fields >= _REPLICAS:
+            managers[owner] = ownership
+        elif left := ownership.fields - _REPLICAS:
+            managers[owner] = Ownership(left, ownership.api_version, ownership.time)
+    for owner in of_scale - managers.keys():
+        managers[owner] = Ownership(_REPLICAS, resource.api_version)
+    return with_managers(workload, managers)
+
+
+def _selector_text(resource: Resource, selector: Any) -> str:
+    if not selector:
+        return ""
+    if resource.kind == "ReplicationController":
+        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    terms = [(key, f"{key}={value}") for key, value in selector.get("matchLabels", {}).items()]
+    terms += [(one["key"], _expression_text(one)) for one in selector.get("matchExpressions", ())]
+    return ",".join(text for _, text in sorted(terms))
+
+
+def _expression_text(expression: Plain) -> str:
+    key, operator = expression["key"], expression["operator"]
+    if operator in _OPERATORS:
+        values = ",".join(sorted(expression.get("values", ())))
+        return f"{key} {_OPERATORS[operator]} ({values})"
+    return key if operator == "Exists" else f"!{key}"
+
+
+def check_scale(resource: Resource, workload: Plain, scale: Plain) -> None:
+    """Check that a scale is that of a workload.
+
+    Raises:
+        StatusError: It has another identity.
+    """
+    uid, found = scale.get("metadata", {}).get("uid"), workload["metadata"]["uid"]
+    if uid and uid != found:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+        name = workload["metadata"]["name"]
+        raise conflict_of(resource.group, f"{resource.plural}/scale", name, why)
+
+
+def scaled(workload: Plain, scale: Plain) -> Plain:
+    """Return a workload with the replicas of a scale.
+
+    Raises:
+        StatusError: The number is negative.
+    """
+    metadata = scale.get("metadata", {})
+    replicas = scale.get("spec", {}).get("replicas", 0)
+    if replicas < 0:
+        errors = FieldErrors()
+        errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid_kind(_GROUP, "Scale", workload["metadata"]["name"], errors)
+    kept = dict(workload["metadata"])
+    # The scale's version and identity say which workload is meant.
+    kept.pop("resourceVersion", None)
+    for name in ("uid", "resourceVersion"):
+        if metadata.get(name):
+            kept[name] = metadata[name]
+    return {
+        **workload,
+        "metadata": kept,
+        "spec": {**workload.get("spec", {}), "replicas": replicas},
+    }

@@ -19,6 +19,7 @@ A line of the table is a kind, indented lines below it are its subresources:
     echoed          a deletion answers with the object, not with a Status
     plain           finalizers need no domain
     orphans         dependents stay where a deletion does not choose
+    select          fields that field selectors may name, besides those of the metadata
     alpha           the group version, alpha or beta, is served on demand only
 
 Upstream: pkg/controlplane/instance.go, pkg/registry/*/*/strategy.go,
@@ -102,6 +103,7 @@ class Resource(msgspec.Struct, frozen=True):
         is_shown_when_deleted: Whether a deletion answers with the object.
         is_plain: Whether finalizers need no domain.
         orphans_dependents: Whether dependents stay where a deletion does not choose.
+        selectable: Fields that field selectors may name, besides those of the metadata.
         definition: The CustomResourceDefinition that it comes from; None for built-in kinds.
     """
 
@@ -124,6 +126,7 @@ class Resource(msgspec.Struct, frozen=True):
     is_shown_when_deleted: bool = False
     is_plain: bool = False
     orphans_dependents: bool = False
+    selectable: tuple[str, ...] = ()
     definition: Plain | None = None
 
     def __hash__(self) -> int:
@@ -329,6 +332,7 @@ def _resource(group: str, version: str, words: Sequence[str]) -> Resource:
         is_shown_when_deleted="echoed" in notes,
         is_plain="plain" in notes,
         orphans_dependents="orphans" in notes,
+        selectable=_listed(notes, "select"),
     )
 
 

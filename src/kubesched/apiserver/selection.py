@@ -9,15 +9,16 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.api.requirements import CompiledSelector
 from kubesched.api.selectors import SelectorError, parse_field_selector
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import bad_request
-from kubesched.apiserver.stored_object import EVENTS_GROUP, StoredObject, to_core
+from kubesched.apiserver.stored_object import StoredObject
+from kubesched.apiserver.values import ValueType
 
 
 class Selection:
@@ -96,132 +97,46 @@ def fields_selected(resource: Resource, text: str) -> Callable[[Plain], bool]:
 
 
 def _getter(resource: Resource, field: str) -> Getter:
-    getters = _GETTERS.get((resource.group, resource.kind))
-    if getters is None:
-        if field not in _METADATA:
-            raise bad_request(
-                f'"{field}" is not a known field selector: only "metadata.name", '
-                '"metadata.namespace"'
-            )
-        return _METADATA[field]
-    if field not in getters:
+    """Return what reads a field as Go prints it; what is missing is empty, false or 0."""
+    offered = resource.selectable
+    if field == "metadata.name" or (
+        field == "metadata.namespace" and (resource.is_namespaced or not offered)
+    ):
+        offered = (*offered, field)
+    if not resource.selectable and not offered:
+        raise bad_request(
+            f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+        )
+    if field not in offered:
         raise bad_request(f"field label not supported: {field}")
-    return getters[field]
-
-
-def _text(*path: str) -> Getter:
-    """Return what reads a text; a missing one is empty."""
+    if field in _READ_OTHERWISE:
+        return _READ_OTHERWISE[field]
+    path = _RENAMED.get(field, field).split(".")
+    zero = _zero(resource.type, path)
 
     def read(value: Plain) -> str:
-        return str(get(value, *path) or "")
+        found = get(value, *path) or zero
+        return str(found).lower() if isinstance(found, bool) else str(found)
 
     return read
 
 
-def _truth(*path: str) -> Getter:
-    """Return what reads a truth as Go prints it; a missing one is false."""
-
-    def read(value: Plain) -> str:
-        return "true" if get(value, *path) else "false"
-
-    return read
+def _zero(value_type: ValueType | None, path: Sequence[str]) -> Any:
+    for name in path:
+        value_type = None if value_type is None else value_type.child(name)
+    return "" if value_type is None else value_type.zero()
 
 
-def _number(*path: str) -> Getter:
-    """Return what reads a number; a missing one is 0."""
-
-    def read(value: Plain) -> str:
-        return str(get(value, *path) or 0)
-
-    return read
+def _event_source(event: Plain) -> str:
+    return str(get(event, "source", "component") or event.get("reportingComponent") or "")
 
 
-def _nothing(_value: Plain) -> str:
-    """Return what a field has that is offered and never filled."""
-    return ""
-
-
-def _pod_ip(value: Plain) -> str:
-    addresses = get(value, "status", "podIPs")
-    if addresses:
-        return str(addresses[0].get("ip", ""))
-    return str(get(value, "status", "podIP") or "")
-
-
-def _event_source(value: Plain) -> str:
-    return str(get(value, "source", "component") or value.get("reportingComponent") or "")
-
-
-def _of_core(getter: Getter) -> Getter:
-    """Return what reads an event of the newer group as if it were one of the core group."""
-
-    def read(value: Plain) -> str:
-        return getter(to_core(value))
-
-    return read
-
-
-_NAME: Final[Mapping[str, Getter]] = {"metadata.name": _text("metadata", "name")}
-_METADATA: Final = {**_NAME, "metadata.namespace": _text("metadata", "namespace")}
-_NODE_NAME: Final = _text("spec", "nodeName")
-_POD: Final = {
-    **_METADATA,
-    "spec.host": _NODE_NAME,
-    "spec.hostNetwork": _truth("spec", "hostNetwork"),
-    "spec.nodeName": _NODE_NAME,
-    "spec.restartPolicy": _text("spec", "restartPolicy"),
-    "spec.schedulerName": _text("spec", "schedulerName"),
-    "spec.serviceAccountName": _text("spec", "serviceAccountName"),
-    "status.nominatedNodeName": _text("status", "nominatedNodeName"),
-    "status.phase": _text("status", "phase"),
-    "status.podIP": _pod_ip,
-    "status.podIPs": _nothing,
+_RENAMED: Final[Mapping[str, str]] = {
+    "spec.host": "spec.nodeName",
+    "status.successful": "status.succeeded",
 }
-_OBJECT_FIELDS: Final = (
-    "apiVersion",
-    "fieldPath",
-    "kind",
-    "name",
-    "namespace",
-    "resourceVersion",
-    "uid",
-)
-_EVENT: Final = {
-    **_METADATA,
-    **{f"involvedObject.{name}": _text("involvedObject", name) for name in _OBJECT_FIELDS},
-    "reason": _text("reason"),
-    "reportingComponent": _text("reportingComponent"),
+_READ_OTHERWISE: Final[Mapping[str, Getter]] = {
     "source": _event_source,
-    "type": _text("type"),
-}
-_NEWER_EVENT: Final = {
-    **_METADATA,
-    **{f"regarding.{name}": _of_core(_text("involvedObject", name)) for name in _OBJECT_FIELDS},
-    "reason": _text("reason"),
-    "reportingController": _of_core(_text("reportingComponent")),
-    "type": _text("type"),
-}
-_GETTERS: Final[Mapping[tuple[str, str], Mapping[str, Getter]]] = {
-    ("", "Event"): _EVENT,
-    ("", "Namespace"): {**_NAME, "status.phase": _text("status", "phase")},
-    ("", "Node"): {**_NAME, "spec.unschedulable": _truth("spec", "unschedulable")},
-    ("", "Pod"): _POD,
-    ("", "ReplicationController"): {**_METADATA, "status.replicas": _number("status", "replicas")},
-    ("", "Secret"): {**_METADATA, "type": _text("type")},
-    ("", "Service"): {
-        **_METADATA,
-        "spec.clusterIP": _text("spec", "clusterIP"),
-        "spec.type": _text("spec", "type"),
-    },
-    ("batch", "Job"): {**_METADATA, "status.successful": _number("status", "succeeded")},
-    ("certificates.k8s.io", "CertificateSigningRequest"): {
-        **_NAME,
-        "spec.signerName": _text("spec", "signerName"),
-    },
-    (EVENTS_GROUP, "Event"): _NEWER_EVENT,
-    ("resource.k8s.io", "ResourceSlice"): {
-        **_NAME,
-        "spec.driver": _text("spec", "driver"),
-        "spec.nodeName": _NODE_NAME,
-    },
+    # Offered, and never filled.
+    "status.podIPs": lambda _pod: "",
 }

@@ -23,98 +23,62 @@ _KIND: Final = "APIGroupDiscoveryList"
 _VERSIONS: Final = ("v2", "v2beta1")
 
 
-class Discovery:
-    """The documents that say what is served."""
+def _versions(resources: Resources, address: str) -> Plain:
+    """Return the versions of the core group, and the address of the server."""
+    return {
+        "kind": "APIVersions",
+        "versions": [one.version for one in resources.group_versions if not one.group],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+    }
 
-    def __init__(self, resources: Resources) -> None:
-        self._resources = resources
 
-    def versions(self, address: str) -> Plain:
-        """Return the versions of the core group.
+def _by_group(resources: Resources) -> dict[str, list[GroupVersion]]:
+    """Return all groups but the core group."""
+    groups: dict[str, list[GroupVersion]] = {}
+    for served in resources.group_versions:
+        if served.group:
+            groups.setdefault(served.group, []).append(served)
+    return groups
 
-        Args:
-            address: Host and port of the server.
-        """
-        return {
-            "kind": "APIVersions",
-            "versions": [one.version for one in self._served() if not one.group],
-            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
-        }
 
-    def groups(self) -> Plain:
-        """Return all groups but the core group."""
-        return {
-            "kind": "APIGroupList",
-            "apiVersion": "v1",
-            "groups": [_group(name, served) for name, served in self._by_group().items()],
-        }
+def _group_version(resources: Resources, group: str, version: str) -> Plain:
+    """Return the resources of a version of a group.
 
-    def group(self, name: str) -> Plain | None:
-        """Return a group, None if it is not served."""
-        served = self._by_group().get(name)
-        if served is None:
-            return None
-        return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, served)}
+    Raises:
+        StatusError: It is not served.
+    """
+    served = resources.group_version(group, version)
+    if served is None:
+        raise not_served()
+    listed: Plain = {"kind": "APIResourceList"}
+    # The core group is older than the field.
+    if group:
+        listed["apiVersion"] = "v1"
+    return listed | {
+        "groupVersion": served.name,
+        "resources": [
+            entry
+            for resource in served.resources
+            for entry in (_entry(resource), *_subresource_entries(resource))
+        ],
+    }
 
-    def group_version(self, group: str, version: str) -> Plain | None:
-        """Return the resources of a version of a group, None if it is not served."""
-        served = self._resources.group_version(group, version)
-        if served is None:
-            return None
-        listed: Plain = {"kind": "APIResourceList"}
-        # The core group is older than the field.
-        if group:
-            listed["apiVersion"] = "v1"
-        return listed | {
-            "groupVersion": served.name,
-            "resources": [
-                entry
-                for resource in served.resources
-                for entry in (_entry(resource), *_subresource_entries(resource))
-            ],
-        }
 
-    def aggregated(self, version: str, *, is_core: bool) -> Plain:
-        """Return groups with all their resources.
-
-        Args:
-            version: Of the form.
-            is_core: Whether the core group is wanted, or the others.
-        """
-        if is_core:
-            items: list[Plain] = [{"metadata": {}, "versions": self._aggregated_versions("")}]
-        else:
-            items = [
-                {"metadata": {"name": name}, "versions": self._aggregated_versions(name)}
-                for name in self._by_group()
-            ]
-        return {
-            "kind": _KIND,
-            "apiVersion": f"{_GROUP}/{version}",
-            "metadata": {},
-            "items": items,
-        }
-
-    def _served(self) -> Iterable[GroupVersion]:
-        return self._resources.group_versions
-
-    def _by_group(self) -> dict[str, list[GroupVersion]]:
-        groups: dict[str, list[GroupVersion]] = {}
-        for served in self._served():
-            if served.group:
-                groups.setdefault(served.group, []).append(served)
-        return groups
-
-    def _aggregated_versions(self, group: str) -> list[Plain]:
-        return [
+def _aggregated_groups(resources: Resources, version: str, *, is_core: bool) -> Plain:
+    """Return groups with all their resources, in a version of this form."""
+    items: list[Plain] = []
+    for name in ("",) if is_core else _by_group(resources):
+        versions = [
             {
                 "version": served.version,
                 "resources": [_aggregated(resource) for resource in served.resources],
                 "freshness": "Current",
             }
-            for served in self._served()
-            if served.group == group
+            for served in resources.group_versions
+            if served.group == name
         ]
+        items.append({"metadata": {"name": name} if name else {}, "versions": versions})
+    return {"kind": _KIND, "apiVersion": f"{_GROUP}/{version}", "metadata": {}, "items": items}
 
 
 def aggregated_form(accept: str) -> MediaType | None:
@@ -233,7 +197,7 @@ class NonResource:
             resources: What is served.
             address: Returns host and port of the server.
         """
-        self._discovery = Discovery(resources)
+        self._resources = resources
         self._openapi = OpenApi(resources)
         self._address = address
 
@@ -279,27 +243,24 @@ class NonResource:
         if len(parts) == 1:
             return self._roots(request, is_core=parts[0] == "api")
         if parts[0] == "api":
-            return _found(self._discovery.group_version("", parts[1]))
-        if self._discovery.group(parts[1]) is None:
+            return json_response(200, _group_version(self._resources, "", parts[1]))
+        served = _by_group(self._resources).get(parts[1])
+        if served is None:
             return page_not_found()
         if len(parts) == 2:
-            return _found(self._discovery.group(parts[1]))
-        return _found(self._discovery.group_version(parts[1], parts[2]))
+            group = {"kind": "APIGroup", "apiVersion": "v1", **_group(parts[1], served)}
+            return json_response(200, group)
+        return json_response(200, _group_version(self._resources, parts[1], parts[2]))
 
     def _roots(self, request: Request, *, is_core: bool) -> Response:
         form = aggregated_form(request.accept)
         if form is not None:
-            document = self._discovery.aggregated(form.version, is_core=is_core)
+            document = _aggregated_groups(self._resources, form.version, is_core=is_core)
             return _tagged(request, Response(200, encode(document), aggregated_type(form)))
         if is_core:
-            return json_response(200, self._discovery.versions(self._address()))
-        return json_response(200, self._discovery.groups())
-
-
-def _found(document: Plain | None) -> Response:
-    if document is None:
-        raise not_served()
-    return json_response(200, document)
+            return json_response(200, _versions(self._resources, self._address()))
+        groups = [_group(name, served) for name, served in _by_group(self._resources).items()]
+        return json_response(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
 
 def _health(request: Request, parts: tuple[str, ...]) -> Response:

@@ -19,7 +19,6 @@ from kubesched.apiserver.field_sets import (
     FieldSetError,
     from_fields_v1,
     to_fields_v1,
-    without_below,
 )
 from kubesched.apiserver.owned_values import Comparison, compare
 from kubesched.apiserver.plain import Plain
@@ -286,7 +285,7 @@ def _update(
     now: str,
 ) -> Managers:
     before = object_type.zero() if old is None else without_managed_fields(old)
-    changes = _heeded(compare(before, without_managed_fields(new), object_type), ignored)
+    changes = compare(before, without_managed_fields(new), object_type).besides(ignored)
     changed = disown(managers, changes)
     mine = stripped(changes.changed)
     if mine:
@@ -295,11 +294,3 @@ def _update(
         api_version = owner.api_version
         changed[owner] = Ownership(mine, api_version, now)
     return changed
-
-
-def _heeded(changes: Comparison, ignored: FieldSet) -> Comparison:
-    return Comparison(
-        added=without_below(changes.added, ignored),
-        modified=without_below(changes.modified, ignored),
-        removed=without_below(changes.removed, ignored),
-    )

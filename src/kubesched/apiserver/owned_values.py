@@ -22,6 +22,7 @@ from kubesched.apiserver.field_sets import (
     path_text,
     to_fields_v1,
     value_element,
+    without_below,
 )
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.schema import (
@@ -214,6 +215,11 @@ class Comparison(msgspec.Struct, frozen=True):
     def changed(self) -> FieldSet:
         """The fields that the newer one gave a value."""
         return self.added | self.modified
+
+    def besides(self, ignored: FieldSet) -> Comparison:
+        """Return the comparison without some fields and what is below them."""
+        kept = (without_below(one, ignored) for one in (self.added, self.modified, self.removed))
+        return Comparison(*kept)
 
 
 class _Comparing:

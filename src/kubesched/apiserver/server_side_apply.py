@@ -173,18 +173,10 @@ class _Applying(msgspec.Struct, frozen=True):
         merged = merge(self.live, self.applied, self.type)
         if last is not None and last.fields:
             merged = self._pruned(merged, managers, last.fields)
-        changes = self._changes(merged)
+        changes = compare(self.live, merged, self.type).besides(self.ignored)
         self._check(managers, changes, force)
         managers = disown(managers, changes, besides=self.owner)
         return merged, self._renewed(managers, is_changed=merged != self.live)
-
-    def _changes(self, merged: Plain) -> Comparison:
-        changes = compare(self.live, merged, self.type)
-        return Comparison(
-            added=without_below(changes.added, self.ignored),
-            modified=without_below(changes.modified, self.ignored),
-            removed=without_below(changes.removed, self.ignored),
-        )
 
     def _check(self, managers: Managers, changes: Comparison, force: bool) -> None:
         conflicts = [

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
+from kubesched.api.core import Pod
+from kubesched.api.pod_requests import pod_limit_amounts, pod_request_amounts
 from kubesched.api.quantity import Amount, parse_quantity
 from kubesched.apiserver.plain import Plain
 
-_RESOURCES: Final = ("cpu", "memory")
+SHARED_RESOURCES: Final = ("cpu", "memory")
 
 
 def qos_class(spec: Plain) -> str:
@@ -31,7 +35,7 @@ def qos_class(spec: Plain) -> str:
     if not requests and not limits:
         return "BestEffort"
     is_guaranteed = (
-        all(len(_positive(one.get("limits") or {})) == len(_RESOURCES) for one in limited)
+        all(len(_positive(one.get("limits") or {})) == len(SHARED_RESOURCES) for one in limited)
         and requests.keys() == limits.keys()
         and all(amount.compare(limits[name]) == 0 for name, amount in requests.items())
     )
@@ -39,7 +43,9 @@ def qos_class(spec: Plain) -> str:
 
 
 def _positive(quantities: Mapping[str, str]) -> dict[str, Amount]:
-    amounts = {name: parse_quantity(quantities[name]) for name in _RESOURCES if name in quantities}
+    amounts = {
+        name: parse_quantity(quantities[name]) for name in SHARED_RESOURCES if name in quantities
+    }
     return {name: amount for name, amount in amounts.items() if amount.sign > 0}
 
 
@@ -51,63 +57,20 @@ def _totals(lists: Sequence[Mapping[str, str]]) -> dict[str, Amount]:
     return totals
 
 
-# Amounts by name: added up, and raised to one another.
-
-_SHARED_RESOURCES: Final = ("cpu", "memory")
-_HUGE_PAGES: Final = "hugepages-"
-
-
-def is_pod_level(name: str) -> bool:
-    """Whether a pod may ask for it besides its containers."""
-    return name in _SHARED_RESOURCES or is_huge_page(name)
-
-
-def is_shared(name: str) -> bool:
-    """Whether it is cpu or memory."""
-    return name in _SHARED_RESOURCES
-
-
-def is_huge_page(name: str) -> bool:
-    """Whether it is a size of huge pages."""
-    return name.startswith(_HUGE_PAGES)
-
-
-class Amounts(dict[str, Amount]):
-    """Amounts by the name of the resource."""
-
-    def add(self, quantities: Mapping[str, str] | None) -> None:
-        """Add quantities to it."""
-        for name, quantity in (quantities or {}).items():
-            amount = parse_quantity(quantity)
-            self[name] = self[name].add(amount) if name in self else amount
-
-    def raise_to(self, others: Mapping[str, Amount]) -> None:
-        """Take the larger of both for each resource."""
-        for name, amount in others.items():
-            if name not in self or amount.compare(self[name]) > 0:
-                self[name] = amount
-
-
-def of_containers(spec: Plain, kind: str) -> Amounts:
+def of_containers(spec: Plain, kind: str) -> dict[str, Amount]:
     """Return what all containers need together, or one init container beside its sidecars.
 
     Args:
         spec: Of a pod.
         kind: `requests` or `limits`.
     """
-    total = Amounts()
-    for container in spec.get("containers") or ():
-        total.add(container["resources"].get(kind))
-    sidecars, peak = Amounts(), Amounts()
-    for container in spec.get("initContainers") or ():
-        needed = Amounts()
-        if container.get("restartPolicy") == "Always":
-            total.add(container["resources"].get(kind))
-            sidecars.add(container["resources"].get(kind))
-        else:
-            needed.add(container["resources"].get(kind))
-        for name, amount in sidecars.items():
-            needed[name] = needed[name].add(amount) if name in needed else amount
-        peak.raise_to(needed)
-    total.raise_to(peak)
-    return total
+    containers = {
+        name: [
+            {"resources": one["resources"], "restartPolicy": one.get("restartPolicy", "")}
+            for one in spec.get(name) or ()
+        ]
+        for name in ("containers", "initContainers")
+    }
+    pod = msgspec.convert({"spec": containers}, Pod)
+    total = pod_request_amounts if kind == "requests" else pod_limit_amounts
+    return total(pod, pod_level=False)

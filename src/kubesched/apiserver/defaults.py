@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
+from kubesched.api.pod_requests import is_pod_level_resource
 from kubesched.apiserver.amounts import (
-    is_pod_level,
-    is_shared,
+    SHARED_RESOURCES,
     of_containers,
 )
 from kubesched.apiserver.plain import Plain, deep_copy
@@ -142,10 +142,10 @@ def _fill_in_pod_requests(spec: Plain) -> None:
         return
     requests = dict(resources.get("requests") or {})
     for name, amount in of_containers(spec, "requests").items():
-        if is_shared(name):
+        if name in SHARED_RESOURCES:
             requests.setdefault(name, str(amount))
     for name, amount in limits.items():
-        if is_pod_level(name):
+        if is_pod_level_resource(name):
             requests.setdefault(name, amount)
     if requests:
         resources["requests"] = requests

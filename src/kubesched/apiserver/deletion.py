@@ -21,7 +21,7 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import Request
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import bad_request, conflict, conflict_of
+from kubesched.apiserver.status import bad_request, conflict_of
 from kubesched.apiserver.stored_object import StoredObject, key_of
 from kubesched.apiserver.times import after, moment_of
 from kubesched.cluster.store import Key
@@ -153,8 +153,6 @@ def delete(registry: Registry, operation: Operation, options: DeleteOptions) -> 
     Raises:
         StatusError: There is none, or it is another one than the options say.
     """
-    if operation.resource.group_resource == "namespaces":
-        return _delete_namespace(registry, operation, options)
     return _Deleter(registry, operation, options).delete()
 
 
@@ -170,7 +168,12 @@ class _Deleter:
     def delete(self) -> Deletion:
         found = self._registry.get(self._resource, self._operation.namespace, self._operation.name)
         admit_delete(self._resource, self._operation.name)
-        self._check(found.plain["metadata"])
+        metadata = found.plain["metadata"]
+        check_preconditions(self._resource, metadata, self._options)
+        if self._resource.kind == "Namespace" and found.plain["spec"].get("finalizers"):
+            if not metadata.get("deletionTimestamp"):
+                found = self._kept(_terminating(self._registry, found.plain, self._options))
+            return Deletion(found, is_deleted=False)
         marked = self._marked(found.plain)
         if marked is None:
             return Deletion(found, is_deleted=False)
@@ -196,9 +199,6 @@ class _Deleter:
         if self._is_dry_run:
             return StoredObject(plain)
         return self._registry.write(self._key, plain)
-
-    def _check(self, metadata: Plain) -> None:
-        check_preconditions(self._resource, metadata, self._options)
 
     def _marked(self, plain: Plain) -> tuple[Plain, int] | None:
         """Return the object marked for deletion and its grace period, None if it waits already."""
@@ -326,29 +326,6 @@ def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOpti
             f"ResourceVersion in record ({found}). The object might have been modified"
         )
         raise conflict_of(group, resource.kind, name, why)
-
-
-def _delete_namespace(registry: Registry, operation: Operation, options: DeleteOptions) -> Deletion:
-    found = registry.get(operation.resource, "", operation.name)
-    metadata = found.plain["metadata"]
-    admit_delete(operation.resource, operation.name)
-    for what, field in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
-        wanted = options.precondition(field)
-        if wanted and wanted != metadata[field]:
-            why = (
-                f"Precondition failed: {what} in precondition: {wanted}, "
-                f"{what} in object meta: {metadata[field]}"
-            )
-            raise conflict(operation.resource, operation.name, why)
-    if metadata.get("deletionTimestamp"):
-        if found.plain.get("spec", {}).get("finalizers"):
-            return Deletion(found, is_deleted=False)
-        return _Deleter(registry, operation, options).delete()
-    marked = _terminating(registry, found.plain, options)
-    if operation.is_dry_run or options.dry_run:
-        return Deletion(StoredObject(marked), is_deleted=False)
-    key = key_of(operation.resource, "", operation.name)
-    return Deletion(registry.write(key, marked), is_deleted=False)
 
 
 def _terminating(registry: Registry, namespace: Plain, options: DeleteOptions) -> Plain:

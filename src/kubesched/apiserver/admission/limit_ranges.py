@@ -8,16 +8,17 @@ Differs:  of several bounds that are broken the first by resource name is report
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from kubesched.api.field_errors import aggregate
 from kubesched.api.quantity import Amount, parse_quantity
 from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest
-from kubesched.apiserver.amounts import Amounts, is_shared, of_containers
+from kubesched.apiserver.amounts import SHARED_RESOURCES, of_containers
 from kubesched.apiserver.plain import Plain
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _CLAIM: Final = "PersistentVolumeClaim"
+_Amounts: TypeAlias = dict[str, Amount]
 
 
 def _limits(request: AdmissionRequest, obj: Plain) -> Iterator[list[Plain]]:
@@ -87,10 +88,10 @@ def check(request: AdmissionRequest, obj: Plain) -> None:
             raise request.refusal(obj, aggregate(errors))
 
 
-def _used(kind: str, spec: Plain, bounded: str) -> Iterator[tuple[Amounts, Amounts]]:
+def _used(kind: str, spec: Plain, bounded: str) -> Iterator[tuple[_Amounts, _Amounts]]:
     """Yield requests and limits of everything in an object that a limit of some type bounds."""
     if kind == bounded == _CLAIM:
-        yield _amounts(spec["resources"].get("requests")), Amounts()
+        yield _amounts(spec["resources"].get("requests")), {}
     elif kind == bounded == "Pod":
         yield _of_pod(spec, "requests"), _of_pod(spec, "limits")
     elif kind == "Pod" and bounded == "Container":
@@ -99,21 +100,19 @@ def _used(kind: str, spec: Plain, bounded: str) -> Iterator[tuple[Amounts, Amoun
             yield _amounts(resources.get("requests")), _amounts(resources.get("limits"))
 
 
-def _amounts(quantities: Mapping[str, str] | None) -> Amounts:
-    amounts = Amounts()
-    amounts.add(quantities)
-    return amounts
+def _amounts(quantities: Mapping[str, str] | None) -> _Amounts:
+    return {name: parse_quantity(text) for name, text in (quantities or {}).items()}
 
 
-def _of_pod(spec: Plain, kind: str) -> Amounts:
+def _of_pod(spec: Plain, kind: str) -> _Amounts:
     amounts = of_containers(spec, kind)
     for name, amount in _amounts((spec.get("resources") or {}).get(kind)).items():
-        if is_shared(name):
+        if name in SHARED_RESOURCES:
             amounts[name] = amount
     return amounts
 
 
-def _errors(limit: Plain, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _errors(limit: Plain, requests: _Amounts, limits: _Amounts) -> Iterator[str]:
     """Yield which bounds of a limit are broken."""
     kind = limit["type"]
     both = [("request", requests), ("limit", limits)]

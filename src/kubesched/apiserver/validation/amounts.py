@@ -11,12 +11,15 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeAlias
 
 from kubesched.api.label_format import label_key_errors
+from kubesched.api.pod_requests import is_pod_level_resource
 from kubesched.api.quantity import QuantityError, parse_quantity
-from kubesched.api.resource_names import is_extended_resource_name, is_native_resource
+from kubesched.api.resource_names import (
+    is_extended_resource_name,
+    is_huge_page_resource_name,
+    is_native_resource,
+)
 from kubesched.apiserver.amounts import (
-    is_huge_page,
-    is_pod_level,
-    is_shared,
+    SHARED_RESOURCES,
     of_containers,
 )
 from kubesched.apiserver.field_errors import FieldErrors
@@ -87,7 +90,7 @@ def _check_name(name: str, path: str, errors: FieldErrors) -> None:
 def _check_container_name(name: str, path: str, errors: FieldErrors) -> None:
     _check_name(name, path, errors)
     if "/" not in name:
-        if name not in _CONTAINER_RESOURCES and not is_huge_page(name):
+        if name not in _CONTAINER_RESOURCES and not is_huge_page_resource_name(name):
             errors.invalid(path, name, "must be a standard resource for containers")
     elif not is_native_resource(name) and not is_extended_resource_name(name):
         errors.invalid(path, name, "doesn't follow extended resource name standard")
@@ -96,7 +99,7 @@ def _check_container_name(name: str, path: str, errors: FieldErrors) -> None:
 def _check_pod_name(name: str, path: str, errors: FieldErrors) -> None:
     before = len(errors)
     _check_name(name, path, errors)
-    if len(errors) == before and not is_pod_level(name):
+    if len(errors) == before and not is_pod_level_resource(name):
         errors.not_supported(path, name, ("cpu", "hugepages-", "memory"))
 
 
@@ -115,11 +118,13 @@ def _check(
             check_amount(name, quantity, at, errors)
             if kind == "requests":
                 _check_limit(name, quantity, limits.get(name), path, errors)
-            if is_huge_page(name) and not _is_divisible(name, quantity):
+            if is_huge_page_resource_name(name) and not _is_divisible(name, quantity):
                 detail = f"{quantity} is not positive integer multiple of {name}"
                 errors.invalid(at, quantity, detail)
     names = (*limits, *requests)
-    if any(map(is_huge_page, names)) and not any(map(is_shared, names)):
+    if any(map(is_huge_page_resource_name, names)) and not any(
+        name in SHARED_RESOURCES for name in names
+    ):
         errors.forbidden(path, "HugePages require cpu or memory")
     _check_claims(resources.get("claims") or (), claims, f"{path}.claims", errors)
 
@@ -127,7 +132,7 @@ def _check(
 def _check_limit(
     name: str, quantity: str, limit: str | None, path: str, errors: FieldErrors
 ) -> None:
-    may_exceed = is_native_resource(name) and not is_huge_page(name)
+    may_exceed = is_native_resource(name) and not is_huge_page_resource_name(name)
     if limit is None:
         if not may_exceed:
             errors.required(f"{path}.limits", _NO_OVERCOMMIT)
@@ -182,7 +187,7 @@ def _check_sums(spec: Plain, path: str, errors: FieldErrors) -> None:
     for kind in ("requests", "limits"):
         own = spec["resources"].get(kind) or {}
         for name, amount in sorted(of_containers(spec, kind).items()):
-            is_bound = name in own and (kind == "requests" or is_huge_page(name))
+            is_bound = name in own and (kind == "requests" or is_huge_page_resource_name(name))
             if is_bound and amount.compare(parse_quantity(own[name])) > 0:
                 detail = f"must be greater than or equal to aggregate container {kind} of {amount}"
                 errors.invalid(f"{path}.{kind}[{name}]", own[name], detail)

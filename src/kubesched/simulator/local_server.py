@@ -129,12 +129,8 @@ class LocalServer:
         known = self._plains.get(key)
         if known is not None and known[0] is item:
             return known[1]
-        kind = kind_of(type(cast("KubeStruct", item)))
-        group = f"{kind.group}/{kind.versions[0]}" if kind.group else kind.versions[0]
-        found: Plain = msgspec.to_builtins(item)
-        plain: Plain = {**found, "apiVersion": group, "kind": kind.kind}
-        spec = plain["spec"] = {**found.get("spec", {})}
-        spec["template"] = {"spec": {}, **spec.get("template", {})}
+        plain = plain_workload(item)
+        spec = plain["spec"]
         if known is not None and known[1]["spec"]["template"] == spec["template"]:
             spec["template"] = known[1]["spec"]["template"]
         self._plains[key] = (item, plain)
@@ -196,3 +192,13 @@ class LocalServer:
         if uid and found.metadata.uid != uid:
             raise NotFoundError(f'{key.kind} "{key.name}" not found')
         self._server.delete(found)
+
+
+def plain_workload(item: KubernetesObject) -> Plain:
+    """Return an object as plain values, with the fields that controllers of workloads read."""
+    kind = kind_of(type(cast("KubeStruct", item)))
+    group = f"{kind.group}/{kind.versions[0]}" if kind.group else kind.versions[0]
+    found: Plain = msgspec.to_builtins(item)
+    spec = {**found.get("spec", {})}
+    spec["template"] = {"spec": {}, **spec.get("template", {})}
+    return {**found, "apiVersion": group, "kind": kind.kind, "spec": spec}

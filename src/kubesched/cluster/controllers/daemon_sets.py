@@ -6,6 +6,7 @@ Differs:  revisions are not kept, so that nothing can be rolled back; maxSurge i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import ceil
 from typing import Final
 
@@ -66,8 +67,8 @@ class DaemonSetController(PodsController):
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the pods that are missing, and delete those that have no business."""
-        pod = pod_of(_tolerant(owner), owner["metadata"]["name"])
-        wanted, bearable = self._wanted(pod["spec"])
+        pod = _pod_of(owner)
+        wanted, bearable = _nodes_for(pod, self.server.all(Node))
         on_node = self._pods_by_node(owner, bearable)
         missing = [name for name in wanted if name not in on_node]
         try:
@@ -79,23 +80,6 @@ class DaemonSetController(PodsController):
                 self._count(key, owner, wanted)
         if len(missing) > BURST:
             self.queue.add(key)
-
-    def _wanted(self, spec: Plain) -> tuple[dict[str, None], dict[str, None]]:
-        """Return the nodes that are to have a pod, and those where one may stay."""
-        pod = Pod(spec=msgspec.convert(spec, PodSpec))
-        affinity = required_node_affinity(pod)
-        tolerations = pod.spec.tolerations
-        wanted: dict[str, None] = {}
-        bearable: dict[str, None] = {}
-        for node in self.server.all(Node):
-            if not affinity.matches(node):
-                continue
-            name, taints = node.metadata.name, node.spec.taints
-            if find_untolerated(taints, tolerations, (NO_EXECUTE,)) is None:
-                bearable[name] = None
-            if find_untolerated(taints, tolerations, HARD_EFFECTS) is None:
-                wanted[name] = None
-        return wanted, bearable
 
     def _pods_by_node(self, owner: Plain, bearable: dict[str, None]) -> dict[str, Pod]:
         """Return the pod of each node; those too many, failed or out of place are deleted."""
@@ -155,6 +139,35 @@ class DaemonSetController(PodsController):
                 "numberUnavailable": len(wanted) - ready,
             },
         )
+
+
+def daemons_of(owner: Plain, nodes: Iterable[Node]) -> dict[str, Plain]:
+    """Return the pod that a daemon set has on each node that it selects, by node."""
+    pod = _pod_of(owner)
+    wanted, _ = _nodes_for(pod, nodes)
+    return {name: _bound_to(pod, name) for name in wanted}
+
+
+def _pod_of(owner: Plain) -> Plain:
+    return pod_of(_tolerant(owner), owner["metadata"]["name"])
+
+
+def _nodes_for(plain: Plain, nodes: Iterable[Node]) -> tuple[dict[str, None], dict[str, None]]:
+    """Return the nodes that are to have a pod, and those where one may stay."""
+    pod = Pod(spec=msgspec.convert(plain["spec"], PodSpec))
+    affinity = required_node_affinity(pod)
+    tolerations = pod.spec.tolerations
+    wanted: dict[str, None] = {}
+    bearable: dict[str, None] = {}
+    for node in nodes:
+        if not affinity.matches(node):
+            continue
+        name, taints = node.metadata.name, node.spec.taints
+        if find_untolerated(taints, tolerations, (NO_EXECUTE,)) is None:
+            bearable[name] = None
+        if find_untolerated(taints, tolerations, HARD_EFFECTS) is None:
+            wanted[name] = None
+    return wanted, bearable
 
 
 def _tolerant(daemon_set: Plain) -> Plain:

@@ -11,7 +11,7 @@ Differs:  replica sets, replication controllers, deployments and stateful sets h
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from math import ceil
 from typing import Final
 
@@ -20,7 +20,11 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import OwnerReference, controller_of
-from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
+from kubesched.api.policy import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+)
 from kubesched.api.selectors import CompiledSelector, SelectorError, compile_label_selector
 from kubesched.cluster.controllers.owned_kind import controller_of_plain
 from kubesched.cluster.controllers.owner_controller import seconds_of
@@ -128,7 +132,7 @@ class DisruptionBudgetController:
     ) -> PodDisruptionBudgetStatus:
         now = self._server.timestamp()
         try:
-            expected, desired = self._wanted(budget, pods)
+            expected, desired = wanted_pods(budget.spec, len(pods), lambda: self._expected(pods))
         except _UnknownScaleError as error:
             none = replace(budget.status, disruptions_allowed=0)
             none = replace(none, observed_generation=budget.metadata.generation)
@@ -140,29 +144,7 @@ class DisruptionBudgetController:
             and is_ready(pod)
             for pod in pods
         )
-        status = PodDisruptionBudgetStatus(
-            observed_generation=budget.metadata.generation,
-            disrupted_pods=disrupted,
-            disruptions_allowed=max(healthy - desired, 0) if expected > 0 else 0,
-            current_healthy=healthy,
-            desired_healthy=desired,
-            expected_pods=expected,
-            conditions=budget.status.conditions,
-        )
-        return with_allowed_condition(status, budget, now)
-
-    def _wanted(self, budget: PodDisruptionBudget, pods: Collection[Pod]) -> tuple[int, int]:
-        """Return how many pods there should be, and how many of them healthy."""
-        spec = budget.spec
-        if spec.max_unavailable is not None:
-            expected = self._expected(pods)
-            return expected, max(expected - _scaled(spec.max_unavailable, expected), 0)
-        if isinstance(spec.min_available, int):
-            return len(pods), spec.min_available
-        if spec.min_available is not None:
-            expected = self._expected(pods)
-            return expected, _scaled(spec.min_available, expected)
-        return 0, 0
+        return counted_status(budget, healthy, (expected, desired), now, disrupted)
 
     def _expected(self, pods: Collection[Pod]) -> int:
         """Return how many pods the controllers of the pods want together."""
@@ -190,6 +172,56 @@ class DisruptionBudgetController:
         if above is None or above["kind"] not in _SCALES:
             return found
         return self._scaled_object(namespace, msgspec.convert(above, OwnerReference))
+
+
+def wanted_pods(
+    spec: PodDisruptionBudgetSpec, selected: int, expected: Callable[[], int]
+) -> tuple[int, int]:
+    """Return how many pods there should be, and how many of them healthy.
+
+    Args:
+        spec: Of the budget.
+        selected: How many pods it selects.
+        expected: Returns how many pods the controllers of these want together.
+    """
+    if spec.max_unavailable is not None:
+        number = expected()
+        return number, max(number - _scaled(spec.max_unavailable, number), 0)
+    if isinstance(spec.min_available, int):
+        return selected, spec.min_available
+    if spec.min_available is not None:
+        number = expected()
+        return number, _scaled(spec.min_available, number)
+    return 0, 0
+
+
+def counted_status(
+    budget: PodDisruptionBudget,
+    healthy: int,
+    wanted: tuple[int, int],
+    now: str,
+    disrupted: dict[str, str | None] | None = None,
+) -> PodDisruptionBudgetStatus:
+    """Return the status of a budget.
+
+    Args:
+        budget: The budget.
+        healthy: How many of its pods are.
+        wanted: How many pods there should be, and how many of them healthy.
+        now: The time as Kubernetes writes it.
+        disrupted: Pods whose eviction was granted, and when.
+    """
+    expected, desired = wanted
+    status = PodDisruptionBudgetStatus(
+        observed_generation=budget.metadata.generation,
+        disrupted_pods=disrupted or {},
+        disruptions_allowed=max(healthy - desired, 0) if expected > 0 else 0,
+        current_healthy=healthy,
+        desired_healthy=desired,
+        expected_pods=expected,
+        conditions=budget.status.conditions,
+    )
+    return with_allowed_condition(status, budget, now)
 
 
 def _selects(key: Key, budget: _Budget, pod: Pod) -> bool:

@@ -62,48 +62,11 @@ class StatefulSetController(PodsController):
         return True
 
     def _create(self, owner: Plain, ordinal: int) -> None:
-        spec, name = owner["spec"], owner["metadata"]["name"]
-        pod_name = f"{name}-{ordinal}"
-        claims = {}
-        for template in spec.get("volumeClaimTemplates", ()):
-            claim = f"{template['metadata']['name']}-{pod_name}"
-            claims[template["metadata"]["name"]] = claim
-            self._create_claim(owner, template, claim)
-        pod = pod_of(spec["template"], name)
-        metadata = {**pod["metadata"], "name": pod_name}
-        del metadata["generateName"]
-        metadata["labels"] = {
-            **metadata.get("labels", {}),
-            _POD_NAME: pod_name,
-            _POD_INDEX: str(ordinal),
-            _REVISION: _revision_of(owner),
-        }
-        pod_spec = {**pod["spec"], "hostname": pod_name}
-        if spec.get("serviceName"):
-            pod_spec["subdomain"] = spec["serviceName"]
-        if claims:
-            others = [one for one in pod_spec.get("volumes", ()) if one["name"] not in claims]
-            pod_spec["volumes"] = [
-                *others,
-                *(
-                    {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
-                    for volume, claim in claims.items()
-                ),
-            ]
-        self.pods.create(owner, {"metadata": metadata, "spec": pod_spec})
-
-    def _create_claim(self, owner: Plain, template: Plain, name: str) -> None:
-        namespace = owner["metadata"]["namespace"]
-        if self.server.find(_CLAIMS, namespace, name) is None:
-            given = template["metadata"]
-            labels = owner["spec"]["selector"].get("matchLabels", {})
-            metadata = {
-                "name": name,
-                "namespace": namespace,
-                "labels": {**given.get("labels", {}), **labels},
-                "annotations": given.get("annotations", {}),
-            }
-            self.server.create(_CLAIMS, {"metadata": metadata, "spec": template["spec"]})
+        for claim in claims_of(owner, ordinal):
+            metadata = claim["metadata"]
+            if self.server.find(_CLAIMS, metadata["namespace"], metadata["name"]) is None:
+                self.server.create(_CLAIMS, claim)
+        self.pods.create(owner, pod_at(owner, ordinal))
 
     def _shrink(self, owner: Plain, pods: dict[int, Pod], wanted: range) -> bool:
         """Delete pods that are too many, the last one first; return whether none is left."""
@@ -159,6 +122,53 @@ class StatefulSetController(PodsController):
                 "updateRevision": revision,
             },
         )
+
+
+def pod_at(owner: Plain, ordinal: int) -> Plain:
+    """Return the pod that a stateful set has at a position."""
+    spec, name = owner["spec"], owner["metadata"]["name"]
+    pod_name = f"{name}-{ordinal}"
+    pod = pod_of(spec["template"], name)
+    metadata = {**pod["metadata"], "name": pod_name}
+    del metadata["generateName"]
+    metadata["labels"] = {
+        **metadata.get("labels", {}),
+        _POD_NAME: pod_name,
+        _POD_INDEX: str(ordinal),
+        _REVISION: _revision_of(owner),
+    }
+    pod_spec = {**pod["spec"], "hostname": pod_name}
+    if spec.get("serviceName"):
+        pod_spec["subdomain"] = spec["serviceName"]
+    own = [template["metadata"]["name"] for template in spec.get("volumeClaimTemplates", ())]
+    if own:
+        others = [one for one in pod_spec.get("volumes", ()) if one["name"] not in own]
+        pod_spec["volumes"] = [
+            *others,
+            *(
+                {"name": volume, "persistentVolumeClaim": {"claimName": f"{volume}-{pod_name}"}}
+                for volume in own
+            ),
+        ]
+    return {"metadata": metadata, "spec": pod_spec}
+
+
+def claims_of(owner: Plain, ordinal: int) -> list[Plain]:
+    """Return the claims of the pod that a stateful set has at a position."""
+    spec, metadata = owner["spec"], owner["metadata"]
+    labels = spec.get("selector", {}).get("matchLabels", {})
+    return [
+        {
+            "metadata": {
+                "name": f"{template['metadata']['name']}-{metadata['name']}-{ordinal}",
+                "namespace": metadata["namespace"],
+                "labels": {**template["metadata"].get("labels", {}), **labels},
+                "annotations": template["metadata"].get("annotations", {}),
+            },
+            "spec": template["spec"],
+        }
+        for template in spec.get("volumeClaimTemplates", ())
+    ]
 
 
 def _is_parallel(owner: Plain) -> bool:

@@ -19,7 +19,6 @@ from kubesched.api.decode import STANDARD_INPUT, Loaded, Source, load, load_byte
 from kubesched.cli.cluster_options import ClusterSource
 from kubesched.cli.completed_input import ALL_KINDS, completed
 from kubesched.cli.errors import UserError
-from kubesched.cli.live_cluster import read_live
 from kubesched.cli.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.cli.unknown_fields import unknown_fields
 from kubesched.cli.workloads import check_workloads, collecting
@@ -73,7 +72,12 @@ def read_cluster(
     of_cluster: list[Loaded] = []
     to_place: list[Loaded] = []
     placed: list[tuple[Path, list[Pod]]] = [(file, []) for file in pod_files]
-    live = None if source.files else read_live(source)
+    live = None
+    if not source.files:
+        # Imported late: files need no HTTP client.
+        from kubesched.cli.live_cluster import read_live
+
+        live = read_live(source)
     if live is None:
         cluster = collecting(_load(source.files, skipped), of_cluster)
     else:

@@ -61,7 +61,7 @@ def completed(objects: Iterable[KubernetesObject], skipped: Counter[str]) -> Com
     classes = PriorityClasses(item for item in given if isinstance(item, PriorityClass))
     found = [_with_defaults(item, classes) for item in given]
     warnings = [
-        *_not_read(found, skipped),
+        *not_read(found, skipped),
         *_on_unknown_nodes(found),
         *_unknown_classes(classes),
     ]
@@ -88,7 +88,7 @@ def _with_defaults(item: KubernetesObject, classes: PriorityClasses) -> Kubernet
 # Warnings.
 
 
-def _not_read(objects: Sequence[KubernetesObject], skipped: Counter[str]) -> Iterator[str]:
+def not_read(objects: Sequence[KubernetesObject], skipped: Counter[str]) -> Iterator[str]:
     """Yield warnings for skipped objects that the user may have meant to be used."""
     if skipped and not objects:
         yield f"nothing to schedule was found, only objects of kind {', '.join(sorted(skipped))}"

@@ -78,6 +78,9 @@ SUBCOMMANDS: Final = {
     "explain": Subcommand(
         "kubesched.cli.explain:explain", "Explain why a pod is placed on a node, or on none."
     ),
+    "fit": Subcommand(
+        "kubesched.cli.fit:fit", "Tell whether workloads fit, and how many more would."
+    ),
     "evaluate": Subcommand(
         "kubesched.cli.evaluate:evaluate", "Answer recorded scenarios, or check them."
     ),

@@ -1,0 +1,337 @@
+"""Whether workloads fit into a cluster: where pods go, which do not fit, how many more would.
+
+The pods are created as their controllers create them, and the production scheduler places them
+together with the pods that are pending already.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.answers.missing_nodes import MissingNodes, missing_nodes
+from kubesched.answers.node_shapes import NodeShape
+from kubesched.answers.pod_outcomes import (
+    EvictedPod,
+    PodOutcomeNow,
+    PodOutcomes,
+    PodsWithoutNode,
+    grouped,
+)
+from kubesched.answers.trial_cluster import QuestionError, TrialCluster
+from kubesched.answers.workload_pods import (
+    SCALED,
+    WORKLOADS,
+    Made,
+    Scaled,
+    Workload,
+    make,
+    owns,
+    replicas_of,
+)
+from kubesched.api.apps import DaemonSet, ReplicaSet
+from kubesched.api.batch import CronJob, Job
+from kubesched.api.core import Node, Pod
+from kubesched.api.errors import AlreadyExistsError
+from kubesched.api.meta import controller_of
+from kubesched.api.scheme import kind_of
+from kubesched.explain.report import Unknown
+from kubesched.explain.sentences import count
+from kubesched.simulator.object_server import key_of
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import uid_of
+
+_MORE_FIRST: Final = 8
+_MORE_MAX: Final = 10_000
+
+
+class FitQuestion(NamedTuple):
+    """What is asked about the workloads.
+
+    Attributes:
+        replicas: The number of pods of every workload that has one; None for its own.
+        replicas_of: The number of pods of single workloads, by name.
+        more: Whether to find out how many more pods of the workload fit; it is the only one then.
+        shapes: Nodes that could be added if something does not fit.
+    """
+
+    replicas: int | None = None
+    replicas_of: Mapping[str, int] = {}
+    more: bool = False
+    shapes: tuple[NodeShape, ...] = ()
+
+
+class PodsOnNode(msgspec.Struct, frozen=True, rename="camel"):
+    """A node, and how many of a workload's pods it takes."""
+
+    node: str
+    pods: int
+
+
+class WorkloadFit(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """How many pods of a workload fit.
+
+    Attributes:
+        kind: Of the workload.
+        namespace: Of the workload.
+        name: Of the workload.
+        wanted: How many pods it asks for, including those that it has.
+        existing: How many of them it has in the cluster; they stay as they are.
+        placed: How many of them have a node at the end.
+        nodes: Where the pods that are placed here go.
+        not_placed: Why the others have no node.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    wanted: int
+    existing: int
+    placed: int
+    nodes: tuple[PodsOnNode, ...]
+    not_placed: tuple[PodsWithoutNode, ...] = ()
+
+
+class MorePods(msgspec.Struct, frozen=True, rename="camel"):
+    """How many more pods of the workload fit.
+
+    Attributes:
+        count: The number of pods.
+        at_least: Whether there may be more: the search ended before a pod did not fit.
+        nodes: Where they go.
+        evicted: The pods that preemption evicts for them.
+        stopped_by: Why the next one does not fit; None if the search ended before.
+    """
+
+    count: int
+    at_least: bool
+    nodes: tuple[PodsOnNode, ...]
+    evicted: tuple[EvictedPod, ...]
+    stopped_by: PodsWithoutNode | None
+
+
+class FitReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Whether workloads fit.
+
+    Attributes:
+        fits: Whether every pod of every workload has a node at the end.
+        nodes: Number of nodes of the cluster.
+        workloads: The workloads, in the order in which they were given.
+        evictions: The pods that preemption evicts for the workloads' pods, in order.
+        other_evictions: Those that it evicts for pods that were pending already.
+        more: How many more pods fit; None if that was not asked.
+        missing_nodes: The nodes that are missing; None if no shape was given or everything fits.
+        notes: What was assumed.
+        unknown: The kinds that the outcome depends on and the files lack.
+    """
+
+    fits: bool
+    nodes: int
+    workloads: tuple[WorkloadFit, ...]
+    evictions: tuple[EvictedPod, ...] = ()
+    other_evictions: tuple[EvictedPod, ...] = ()
+    more: MorePods | None = None
+    missing_nodes: MissingNodes | None = None
+    notes: tuple[str, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+
+
+class _Asked(NamedTuple):
+    """A workload as stored, and the uids and names of its pods."""
+
+    item: Workload
+    wanted: int
+    existing: dict[str, str]
+    created: dict[str, str]
+
+    @property
+    def pods(self) -> dict[str, str]:
+        """Uid -> `namespace/name`."""
+        return self.existing | self.created
+
+
+async def fit(
+    cluster: TrialCluster, items: Iterable[KubernetesObject], question: FitQuestion
+) -> FitReport:
+    """Return whether workloads fit.
+
+    Args:
+        cluster: The cluster without them.
+        items: The workloads, and other objects of their manifests.
+        question: What is asked.
+    """
+    given = list(items)
+    for item in given:
+        if not isinstance(item, WORKLOADS):
+            cluster.add(item)
+    existing = _pods_by_namespace(cluster)
+    asked = [
+        _create(cluster, item, question, existing.get(item.metadata.namespace, ()))
+        for item in given
+        if isinstance(item, WORKLOADS)
+    ]
+    await cluster.bind_claims()
+    await cluster.settle()
+    outcomes = PodOutcomes(cluster)
+    workloads = tuple(_fit_of(one, outcomes) for one in asked)
+    pods = {uid: key for one in asked for uid, key in one.pods.items()}
+    waiting = [uid for uid, key in pods.items() if not outcomes.of(uid, key).node]
+    own = frozenset(pods.values())
+    evicted = outcomes.evicted()
+    report = FitReport(
+        fits=not waiting,
+        nodes=len(cluster.rehearsal.scheduler.cache.nodes),
+        workloads=workloads,
+        evictions=tuple(one for one in evicted if one.preemptor in own),
+        other_evictions=tuple(one for one in evicted if one.preemptor not in own),
+        notes=tuple(cluster.notes),
+        unknown=outcomes.unknown(),
+    )
+    if waiting and question.shapes:
+        missing = await missing_nodes(cluster, waiting, question.shapes)
+        report = replace(report, missing_nodes=missing)
+    if question.more:
+        more = await _more(cluster, asked[0], report)
+        report = replace(report, more=more)
+    return report
+
+
+def _pods_by_namespace(cluster: TrialCluster) -> dict[str, list[Pod]]:
+    found: dict[str, list[Pod]] = {}
+    for pod in cluster.server.all(Pod):
+        found.setdefault(pod.metadata.namespace, []).append(pod)
+    return found
+
+
+def workload_kind(item: Workload) -> str:
+    """Return the kind of a workload."""
+    return kind_of(type(item)).kind
+
+
+# Creating.
+
+
+def _create(
+    cluster: TrialCluster, item: Workload, question: FitQuestion, pods: Sequence[Pod]
+) -> _Asked:
+    wanted = question.replicas_of.get(item.metadata.name, question.replicas)
+    if wanted is None or isinstance(item, DaemonSet):
+        wanted = replicas_of(item)
+    if isinstance(item, Pod):
+        had = [pod for pod in pods if pod.metadata.name == item.metadata.name]
+    else:
+        if isinstance(item, SCALED):
+            item = _scaled(item, wanted)
+        stored = cluster.add(item)
+        assert isinstance(stored, WORKLOADS), "it is what was added"
+        item = stored
+        sets = cluster.server.all(ReplicaSet)
+        had = [pod for pod in pods if owns(item, pod, sets)]
+        if had:
+            name = f"{workload_kind(item)} {item.metadata.namespace}/{item.metadata.name}"
+            pods_there = f"{count(len(had), 'pod')} already"
+            note = f"{name} has {pods_there}: existing pods count, and stay as they are."
+            cluster.notes[note] = None
+    if isinstance(item, DaemonSet):
+        taken = [_node_of(pod) for pod in had]
+        made = make(item, 0, taken, cluster.server.all(Node))
+        wanted = len(had) + len(made.pods)
+    else:
+        made = make(item, max(wanted - len(had), 0), [pod.metadata.name for pod in had])
+    return _Asked(item, wanted, _keys(had), _keys(_create_all(cluster, made)))
+
+
+def _scaled(item: Scaled, number: int) -> Scaled:
+    """Return a workload with another number of pods."""
+    match item:
+        case Job():
+            return replace(item, spec=replace(item.spec, parallelism=number, completions=None))
+        case CronJob():
+            template = item.spec.job_template
+            job = replace(template.spec, parallelism=number, completions=None)
+            template = replace(template, spec=job)
+            return replace(item, spec=replace(item.spec, job_template=template))
+        case _:
+            return replace(item, spec=replace(item.spec, replicas=number))
+
+
+def _create_all(cluster: TrialCluster, made: Made) -> list[Pod]:
+    for owner in made.owners:
+        cluster.add(owner)
+    for claim in made.claims:
+        if cluster.server.store.find(key_of(claim)) is None:
+            cluster.add(claim)
+    try:
+        return [cluster.create_pod(pod) for pod in made.pods]
+    except AlreadyExistsError as error:
+        raise QuestionError(f"{error}, and belongs to something else; rename one") from error
+
+
+def _keys(pods: Iterable[Pod]) -> dict[str, str]:
+    return {uid_of(pod): f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods}
+
+
+def _node_of(pod: Pod) -> str:
+    """Return the node of a DaemonSet's pod, or the one that it is for."""
+    if pod.spec.node_name or pod.spec.affinity is None:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity.node_affinity
+    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    fields = [
+        field
+        for term in (required.node_selector_terms if required else ())
+        for field in term.match_fields
+    ]
+    return fields[0].values[0] if fields and controller_of(pod.metadata) else ""
+
+
+# What became of them.
+
+
+def _fit_of(asked: _Asked, outcomes: PodOutcomes) -> WorkloadFit:
+    metadata = asked.item.metadata
+    found = {uid: outcomes.of(uid, key) for uid, key in asked.pods.items()}
+    placed_here = [one for uid, one in found.items() if uid in asked.created]
+    return WorkloadFit(
+        kind=workload_kind(asked.item),
+        namespace=metadata.namespace,
+        name=metadata.name,
+        wanted=asked.wanted,
+        existing=len(asked.existing),
+        placed=sum(bool(one.node) for one in found.values()),
+        nodes=_by_node(placed_here),
+        not_placed=grouped(found.values()),
+    )
+
+
+def _by_node(outcomes: Iterable[PodOutcomeNow]) -> tuple[PodsOnNode, ...]:
+    counts = Counter(one.node for one in outcomes if one.node)
+    return tuple(PodsOnNode(node, number) for node, number in sorted(counts.items()))
+
+
+async def _more(cluster: TrialCluster, asked: _Asked, report: FitReport) -> MorePods:
+    """Create pods in growing numbers until one does not fit."""
+    if not report.fits:
+        return MorePods(0, False, (), (), report.workloads[0].not_placed[0])
+    taken = [key.partition("/")[2] for key in asked.pods.values()]
+    earlier = len(cluster.evictions)
+    placed: list[PodOutcomeNow] = []
+    stopped_by = None
+    number = _MORE_FIRST
+    while stopped_by is None and len(placed) < _MORE_MAX:
+        pods = _create_all(cluster, make(asked.item, number, taken))
+        await cluster.bind_claims()
+        await cluster.settle()
+        outcomes = PodOutcomes(cluster)
+        found = [outcomes.of(uid, key) for uid, key in _keys(pods).items()]
+        taken += [pod.metadata.name for pod in pods]
+        placed += [one for one in found if one.node]
+        left = grouped(found)
+        stopped_by = left[0] if left else None
+        number *= 2
+    evicted = PodOutcomes(cluster).evicted(earlier)
+    return MorePods(len(placed), stopped_by is None, _by_node(placed), evicted, stopped_by)

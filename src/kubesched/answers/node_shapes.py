@@ -1,0 +1,154 @@
+"""Shapes of nodes that could be added: written in one line, or taken from a node.
+
+Rejects:  shapes without cpu and memory, unknown words, quantities and taints that cannot be parsed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.api.core import Node, Taint
+from kubesched.api.label_format import label_key_errors, label_value_errors
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.node import NodeSpec, NodeStatus
+from kubesched.api.quantity import parse_quantity
+from kubesched.api.tolerations import HARD_EFFECTS
+from kubesched.cluster.node_taints import STATE_TAINTS
+
+_ZONE: Final = "topology.kubernetes.io/zone"
+_PODS: Final = "110"
+_EFFECTS: Final = (*HARD_EFFECTS, "PreferNoSchedule")
+_OWN_LABELS: Final = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
+_EXAMPLE: Final = "cpu=8,memory=32Gi"
+
+
+class NodeShape(msgspec.Struct, frozen=True):
+    """A kind of node that could be added, and what one costs.
+
+    Attributes:
+        name: Short; nodes of the shape have names that begin with it.
+        model: A node of the shape.
+        price: Of one node; None if it is not given.
+    """
+
+    name: str
+    model: Node
+    price: float | None = None
+
+
+def parse_shape(text: str, number: int = 1) -> NodeShape:
+    """Return a shape from `cpu=8,memory=32Gi,zone=a,label.KEY=VALUE,taint.KEY=VALUE:EFFECT`.
+
+    Args:
+        text: As written; `name`, `price`, `pods` and resources such as `nvidia.com/gpu` are words
+            too.
+        number: For the name of a shape without one.
+
+    Raises:
+        ValueError: A word is wrong; says which, and what is right.
+    """
+    amounts: dict[str, str] = {"pods": _PODS}
+    labels = dict(_OWN_LABELS)
+    taints: list[Taint] = []
+    name, price = f"new-{number}", None
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, value = word.partition("=")
+        if key.startswith("taint."):
+            taints.append(parse_taint(word.removeprefix("taint.")))
+        elif not equals or not value:
+            raise ValueError(f"{word}: write it as NAME=VALUE, such as {_EXAMPLE}")
+        elif key == "name":
+            name = value
+        elif key == "price":
+            price = parse_price(value)
+        elif key == "zone" or key.startswith("label."):
+            label = _ZONE if key == "zone" else key.removeprefix("label.")
+            labels[label] = _checked_label(label, value)
+        else:
+            amounts[key] = _checked_amount(key, value)
+    missing = [one for one in ("cpu", "memory") if one not in amounts]
+    if missing:
+        raise ValueError(f"{' and '.join(missing)} missing; write it as {_EXAMPLE}")
+    model = Node(
+        api_version="v1",
+        kind="Node",
+        metadata=ObjectMeta(name=name, labels=labels),
+        spec=NodeSpec(taints=tuple(taints)),
+        status=NodeStatus(capacity=dict(amounts), allocatable=dict(amounts)),
+    )
+    return NodeShape(name, model, price)
+
+
+def shape_of(node: Node, price: float | None = None) -> NodeShape:
+    """Return the shape of an existing node, empty and without its troubles."""
+    taints = tuple(taint for taint in node.spec.taints if taint.key not in STATE_TAINTS)
+    return NodeShape(
+        node.metadata.name,
+        replace(
+            node,
+            metadata=ObjectMeta(
+                name=f"{node.metadata.name}-new",
+                labels=node.metadata.labels,
+                annotations=node.metadata.annotations,
+            ),
+            spec=replace(node.spec, taints=taints, unschedulable=False),
+            status=replace(node.status, conditions=()),
+        ),
+        price,
+    )
+
+
+def parse_taint(text: str) -> Taint:
+    """Return a taint from `KEY=VALUE:EFFECT` or `KEY:EFFECT`.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    rest, _, effect = text.rpartition(":")
+    key, _, value = rest.partition("=")
+    if effect not in _EFFECTS or not key:
+        raise ValueError(
+            f"{text}: write a taint as KEY=VALUE:EFFECT, with an effect of {', '.join(_EFFECTS)}"
+        )
+    _checked_label(key, value)
+    return Taint(key=key, value=value, effect=effect)
+
+
+def parse_price(text: str) -> float:
+    """Return a price.
+
+    Raises:
+        ValueError: It is not a positive number.
+    """
+    try:
+        price = float(text)
+    except ValueError:
+        price = 0.0
+    if not 0.0 < price < float("inf"):
+        raise ValueError(f"price={text}: a price is a positive number, such as 0.4")
+    return price
+
+
+def _checked_amount(key: str, value: str) -> str:
+    if key not in ("cpu", "memory", "pods", "ephemeral-storage") and "/" not in key:
+        raise ValueError(
+            f"{key}={value}: {key} is not known; use cpu, memory, pods, ephemeral-storage, a "
+            "resource with a domain, zone, label.KEY, taint.KEY, name or price"
+        )
+    try:
+        amount = parse_quantity(value)
+    except ValueError as error:
+        raise ValueError(f"{key}={value}: {error}") from None
+    if amount.sign < 0:
+        raise ValueError(f"{key}={value}: it must not be negative")
+    return value
+
+
+def _checked_label(key: str, value: str) -> str:
+    errors = [*label_key_errors(key), *label_value_errors(value)]
+    if errors:
+        raise ValueError(f"{key}={value}: {errors[0]}")
+    return value

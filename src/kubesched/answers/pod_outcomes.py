@@ -1,0 +1,174 @@
+"""What became of pods in a trial cluster: their nodes, or why they have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.explain.report import Unknown
+from kubesched.simulator.unknown_kinds import UnknownOutcomes
+from kubesched.snapshot.pod_info import PodInfo
+
+_GONE = "it was evicted, and no controller creates it again"
+
+
+class PodOutcomeNow(NamedTuple):
+    """Where a pod is, or why it is nowhere.
+
+    Attributes:
+        pod: `namespace/name`; of the pod that took its place, if it went.
+        node: Its node; "" if it has none.
+        message: The message of the condition PodScheduled=False, as kubectl shows it.
+        reasons: The reasons in the message, sorted and without numbers.
+        plugins: The plugins that rejected it.
+        unknown: Whether it may fit, because the files lack objects that the rejection depends on.
+    """
+
+    pod: str
+    node: str = ""
+    message: str = ""
+    reasons: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    unknown: bool = False
+
+
+class PodsWithoutNode(msgspec.Struct, frozen=True, rename="camel"):
+    """Pods that no node takes for the same reason.
+
+    Attributes:
+        pods: `namespace/name` of each.
+        message: The message of the condition PodScheduled=False, as kubectl shows it.
+        reasons: The reasons in the message, sorted and without numbers.
+        plugins: The plugins that rejected them.
+        unknown: Whether they may fit, because the files lack objects that the rejection depends
+            on.
+    """
+
+    pods: tuple[str, ...]
+    message: str
+    reasons: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    unknown: bool = False
+
+
+class EvictedPod(msgspec.Struct, frozen=True, rename="camel"):
+    """A pod that preemption evicts.
+
+    Attributes:
+        pod: `namespace/name`.
+        node: The node it was on.
+        preemptor: The pod that it is evicted for.
+        priority: Its priority.
+        controller: `Kind name` of its controller; empty if it has none.
+        new_node: The node that the pod goes to that takes its place; empty if there is none.
+        message: Why it has no new node; empty if it has one.
+    """
+
+    pod: str
+    node: str
+    preemptor: str
+    priority: int
+    controller: str
+    new_node: str
+    message: str
+
+
+class PodOutcomes:
+    """Outcomes at one moment of a settled cluster; collects the kinds that they depend on."""
+
+    def __init__(self, cluster: TrialCluster) -> None:
+        self._cluster = cluster
+        rehearsal = cluster.rehearsal
+        scheduler = rehearsal.scheduler
+        self._pods = cluster.pods()
+        self._unplaced = rehearsal.unplaced()
+        self._gated = rehearsal.gated()
+        self._profiles = scheduler.profiles
+        self._unknown = UnknownOutcomes(scheduler.cache.snapshot(scheduler.queue.nominator))
+
+    def unknown(self) -> tuple[Unknown, ...]:
+        """Return the unknown kinds that outcomes so far depend on."""
+        return self._unknown.unknown()
+
+    def of(self, uid: str, key: str = "") -> PodOutcomeNow:
+        """Return the outcome of a pod, or of the pod that took its place.
+
+        Args:
+            uid: Of the pod.
+            key: Its `namespace/name`, for one that is gone.
+        """
+        last = self._cluster.last_successor(uid)
+        pod = self._pods.get(last)
+        if pod is None:
+            return PodOutcomeNow(key, message=_GONE, reasons=(_GONE,))
+        info = PodInfo(pod)
+        profile = self._profiles.get(info.scheduler_name)
+        outcomes = self._cluster.rehearsal.outcomes
+        if info.node_name:
+            if profile is not None and last in outcomes.placements:
+                self._unknown.placed(profile, info, had_choice=last in outcomes.had_choice)
+                if last in outcomes.victims:
+                    self._unknown.preempted(profile, info)
+            return PodOutcomeNow(info.key, info.node_name)
+        if profile is None:
+            text = f"it asks for the scheduler {info.scheduler_name}, which is not configured"
+            return PodOutcomeNow(info.key, message=text, reasons=(text,))
+        gated = self._gated.get(last)
+        if gated is not None:
+            guess = self._unknown.is_guess(profile, info, (gated.plugin,))
+            return PodOutcomeNow(
+                info.key, "", gated.message, (gated.message,), (gated.plugin,), guess
+            )
+        unplaced = self._unplaced.get(last)
+        if unplaced is None:
+            text = "it was not tried"
+            return PodOutcomeNow(info.key, message=text, reasons=(text,))
+        guess = self._unknown.is_guess(profile, info, unplaced.plugins)
+        return PodOutcomeNow(
+            info.key, "", unplaced.message, unplaced.reasons, unplaced.plugins, guess
+        )
+
+    def evicted(self, since: int = 0) -> tuple[EvictedPod, ...]:
+        """Return the pods that preemption evicted, without the first ones."""
+        found = []
+        for one in self._cluster.evictions[since:]:
+            now = self.of(self._cluster.gone.get(one.pod, ""), one.pod)
+            found.append(
+                EvictedPod(
+                    one.pod,
+                    one.node,
+                    one.preemptor,
+                    one.priority,
+                    one.controller,
+                    now.node,
+                    now.message,
+                )
+            )
+        return tuple(found)
+
+    def pending(self) -> dict[str, str]:
+        """Return `namespace/name` of every pod that waits for a node, by uid."""
+        waiting = {uid: found.pod for uid, found in self._unplaced.items()}
+        return waiting | {uid: found.pod for uid, found in self._gated.items()}
+
+
+def grouped(outcomes: Iterable[PodOutcomeNow]) -> tuple[PodsWithoutNode, ...]:
+    """Return the pods without a node by their reasons, the most frequent ones first."""
+    groups: dict[tuple[object, ...], list[PodOutcomeNow]] = {}
+    for one in outcomes:
+        if not one.node:
+            groups.setdefault((one.plugins, one.reasons, one.unknown), []).append(one)
+    ordered = sorted(groups.values(), key=len, reverse=True)
+    return tuple(
+        PodsWithoutNode(
+            tuple(one.pod for one in found),
+            found[0].message,
+            found[0].reasons,
+            found[0].plugins,
+            found[0].unknown,
+        )
+        for found in ordered
+    )

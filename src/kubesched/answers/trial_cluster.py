@@ -1,0 +1,387 @@
+"""TrialCluster is a rehearsal in which controllers and disruption budgets react too.
+
+A pod that goes and has a controller is created again, whoever deleted it: a drain, the loss of its
+node, or preemption. What was changed can be undone.
+
+Invariants: after `undo`, every object is as it was when `begin` was called; only versions differ.
+Differs:  pods of a controller of any kind are created again, with the fields of the pod that went;
+          claims with a class that provisions are bound at once if the class binds immediately;
+          quotas and limit ranges are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, cast
+
+from msgspec.structs import replace
+
+from kubesched.answers.budgets import BudgetStatuses
+from kubesched.answers.workload_pods import HASH, make, replacement_of
+from kubesched.api.apps import DaemonSet
+from kubesched.api.core import Node, PersistentVolumeClaim, Pod
+from kubesched.api.errors import AlreadyExistsError
+from kubesched.api.meta import KubeStruct, OwnerReference, controller_of
+from kubesched.api.pod import PodResourceClaimStatus
+from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
+from kubesched.api.scheduling import PriorityClass
+from kubesched.api.storage import StorageClass
+from kubesched.cluster.node_taints import with_state_taints
+from kubesched.cluster.server import kind_name
+from kubesched.cluster.store import Change, ChangeType, Key
+from kubesched.simulator.defaults import SYSTEM_CLASSES
+from kubesched.simulator.instant_writers import InstantVolumeWriter
+from kubesched.simulator.object_server import NODES, key_of
+from kubesched.simulator.rehearsal import Rehearsal
+from kubesched.simulator.report import Eviction
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import uid_of
+
+_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+class QuestionError(ValueError):
+    """A question cannot be asked of this cluster; names the object and the remedy."""
+
+
+class TrialCluster:
+    """A cluster to change, to look at, and to change back.
+
+    Attributes:
+        rehearsal: The scheduler, and the objects on its server.
+        server: The objects.
+        budgets: The disruption budgets.
+        successors: The uid of a pod that went -> the uid of the pod that was created for it.
+        gone: `namespace/name` -> the uid of the last pod of that name that went.
+        notes: What was assumed, one sentence each.
+    """
+
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        """Follow a rehearsal whose cluster is loaded."""
+        self.rehearsal = rehearsal
+        self.server = rehearsal.server
+        self.successors: dict[str, str] = {}
+        self.gone: dict[str, str] = {}
+        self.notes: dict[str, None] = {}
+        self._volumes = InstantVolumeWriter(self.server)
+        self._journal: dict[Key, KubernetesObject | None] | None = None
+        self._before: tuple[dict[str, str], int] = ({}, 0)
+        self._recreates = True
+        self._deliver = self.server.store.on_write
+        self.budgets = BudgetStatuses(self.server)
+        self.server.store.on_write = self._written
+
+    async def settle(self) -> None:
+        """Schedule, and create pods again, until nothing changes any more."""
+        await self.rehearsal.settle()
+
+    # What follows from a write.
+
+    def _written(self, change: Change[KubernetesObject]) -> None:
+        if self._journal is not None:
+            self._journal.setdefault(change.key, change.previous)
+        assert self._deliver is not None, "the rehearsal is connected"
+        self._deliver(change)
+        if not isinstance(change.value, Pod):
+            return
+        is_gone = change.type is ChangeType.DELETED
+        before = cast("Pod | None", change.previous)
+        self.budgets.changed(before, None if is_gone else change.value)
+        if is_gone:
+            self.gone[f"{change.key.namespace}/{change.key.name}"] = uid_of(change.value)
+            if self._recreates:
+                self._create_again(change.value)
+
+    def _create_again(self, pod: Pod) -> None:
+        replacement = replacement_of(pod)
+        if replacement is None:
+            return
+
+        def create() -> None:
+            self._forget_claims_of(pod)
+            self.successors[uid_of(pod)] = uid_of(self.create_pod(replacement))
+
+        self.server.soon(create)
+
+    @contextmanager
+    def deleting_for_good(self) -> Iterator[None]:
+        """Delete pods without creating them again."""
+        self._recreates = False
+        try:
+            yield
+        finally:
+            self._recreates = True
+
+    # Undo.
+
+    def begin(self) -> None:
+        """Record what is changed from now on."""
+        self._journal = {}
+        self._before = (dict(self.successors), len(self.rehearsal.outcomes.evictions))
+
+    def keep(self) -> None:
+        """Keep what was changed since `begin`."""
+        self._journal = None
+
+    async def undo(self) -> None:
+        """Restore what was changed since `begin`."""
+        journal, self._journal = self._journal, None
+        assert journal is not None, "begin was called"
+        outcomes = self.rehearsal.outcomes
+        self.successors, evictions = self._before
+        del outcomes.evictions[evictions:]
+        pods = {key: item for key, item in journal.items() if key.kind == kind_name(Pod)}
+        with self.deleting_for_good():
+            for key, before in pods.items():
+                now = self.server.store.find(key)
+                if now is not None and not _is_same_pod(now, before):
+                    self.server.store.delete(key)
+        for key, before in sorted(journal.items(), key=lambda entry: entry[0] in pods):
+            self._restore(key, before)
+        await self.settle()
+
+    def _restore(self, key: Key, before: KubernetesObject | None) -> None:
+        store = self.server.store
+        now = store.find(key)
+        if before is None:
+            if now is not None:
+                store.delete(key)
+        elif now is None:
+            store.create(key, before)
+        elif now is not before:
+            store.update(key, before)
+
+    # Objects.
+
+    def add(self, item: KubernetesObject) -> KubernetesObject:
+        """Create an object, or replace the one of its name; return it as stored."""
+        known = self.server.store.find(key_of(item))
+        if known is not None:
+            metadata = replace(
+                item.metadata,
+                uid=known.metadata.uid,
+                creation_timestamp=known.metadata.creation_timestamp,
+                generation=known.metadata.generation + 1,
+            )
+            changed = replace(cast("KubeStruct", item), metadata=metadata)
+            stored = self.server.update(cast("KubernetesObject", changed))
+        else:
+            if isinstance(item, PersistentVolumeClaim):
+                item = self._with_class(item)
+            stored = self.server.create(item)
+        if isinstance(stored, PodDisruptionBudget):
+            self.budgets.budget_changed(stored, is_gone=False)
+        return stored
+
+    async def bind_claims(self) -> None:
+        """Provision the volumes of claims that do not wait for a pod."""
+        for claim in self.server.all(PersistentVolumeClaim):
+            if not claim.spec.volume_name:
+                named = claim.spec.storage_class_name
+                found = self._find(StorageClass, "", named) if named else None
+                if (
+                    isinstance(found, StorageClass)
+                    and found.volume_binding_mode != "WaitForFirstConsumer"
+                    and found.provisioner != _NO_PROVISIONER
+                ):
+                    await self._volumes.update_persistent_volume_claim(claim)
+
+    def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        if claim.spec.storage_class_name is not None or claim.spec.volume_name:
+            return claim
+        for one in self.server.all(StorageClass):
+            if one.metadata.annotations.get(_DEFAULT_CLASS) == "true":
+                spec = replace(claim.spec, storage_class_name=one.metadata.name)
+                return replace(claim, spec=spec)
+        return claim
+
+    def create_pod(self, pod: Pod) -> Pod:
+        """Create a pod, and the claims that only it has."""
+        pod = self._with_known_class(pod)
+        while True:
+            try:
+                created = self.server.create(pod)
+                break
+            except AlreadyExistsError:
+                # Another number makes another generated name.
+                if pod.metadata.name:
+                    raise
+        self._create_claims_of(created)
+        return created
+
+    def _with_known_class(self, pod: Pod) -> Pod:
+        name = pod.spec.priority_class_name
+        if not name or pod.spec.priority is not None or name in SYSTEM_CLASSES:
+            return pod
+        if self._find(PriorityClass, "", name) is not None:
+            return pod
+        self.notes[f"PriorityClass {name} is not in the cluster; priority 0 is used."] = None
+        return replace(pod, spec=replace(pod.spec, priority=0))
+
+    def _create_claims_of(self, pod: Pod) -> None:
+        metadata = pod.metadata
+        owner = OwnerReference(
+            api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid, controller=True
+        )
+        for volume in pod.spec.volumes:
+            source = volume.ephemeral
+            if source is not None and source.volume_claim_template is not None:
+                template = source.volume_claim_template
+                own = replace(
+                    template.metadata,
+                    name=f"{metadata.name}-{volume.name}",
+                    namespace=metadata.namespace,
+                    owner_references=(owner,),
+                )
+                self.add(PersistentVolumeClaim(metadata=own, spec=template.spec))
+        found: list[PodResourceClaimStatus] = []
+        for asked in pod.spec.resource_claims:
+            named = asked.resource_claim_template_name or ""
+            model = self._find(ResourceClaimTemplate, metadata.namespace, named)
+            if isinstance(model, ResourceClaimTemplate):
+                own = replace(
+                    model.spec.metadata,
+                    generate_name=f"{metadata.name}-{asked.name}-",
+                    namespace=metadata.namespace,
+                    owner_references=(owner,),
+                )
+                claim = self.server.create(ResourceClaim(metadata=own, spec=model.spec.spec))
+                name = claim.metadata.name
+                found.append(PodResourceClaimStatus(name=asked.name, resource_claim_name=name))
+        if found:
+            status = replace(pod.status, resource_claim_statuses=tuple(found))
+            self.server.update(replace(pod, status=status))
+
+    def _forget_claims_of(self, pod: Pod) -> None:
+        """Delete the claims that went with a pod."""
+        for volume in pod.spec.volumes:
+            if volume.ephemeral is not None:
+                name = f"{pod.metadata.name}-{volume.name}"
+                claim = self._find(PersistentVolumeClaim, pod.metadata.namespace, name)
+                if claim is not None:
+                    self.server.delete(claim)
+        for one in pod.status.resource_claim_statuses:
+            if one.resource_claim_name:
+                found = self._find(ResourceClaim, pod.metadata.namespace, one.resource_claim_name)
+                if found is not None:
+                    self.server.delete(found)
+
+    def _find(self, type_: type, namespace: str, name: str) -> KubernetesObject | None:
+        return self.server.store.find(Key(kind_name(type_), namespace, name))
+
+    # Nodes.
+
+    def node(self, name: str) -> Node | None:
+        """Return a node, None if there is none."""
+        return self.server.node(name)
+
+    def add_node(self, node: Node) -> None:
+        """Add a node, and the pods that the DaemonSets in the store have on it."""
+        self.server.create(node)
+        for item in self.server.all(DaemonSet):
+            for pod in make(item, 0, nodes=[node]).pods:
+                self.create_pod(pod)
+
+    def write_node(self, node: Node) -> None:
+        """Replace a node; its taints follow from its state."""
+        self.server.update(with_state_taints(node))
+
+    def cordon(self, name: str, *, on: bool = True) -> None:
+        """Make a node unschedulable, or schedulable."""
+        node = self.server.node(name)
+        assert node is not None, "checked before"
+        self.write_node(replace(node, spec=replace(node.spec, unschedulable=on)))
+
+    def remove_node(self, name: str) -> list[Pod]:
+        """Remove a node with its pods; return them."""
+        pods = self.rehearsal.pods_on(name)
+        node = self.server.node(name)
+        assert node is not None, "checked before"
+        self.server.delete(node)
+        for pod in pods:
+            self.delete_pod(pod, for_good=is_daemon(pod))
+        return pods
+
+    # Pods.
+
+    def pod(self, uid: str, key: Key) -> Pod | None:
+        """Return the pod of a name, if it is still the same one."""
+        found = self.server.store.find(key)
+        return found if isinstance(found, Pod) and uid_of(found) == uid else None
+
+    def delete_pod(self, pod: Pod, *, for_good: bool = False) -> None:
+        """Delete a pod at once."""
+        if not for_good:
+            self.server.delete_pod(pod.metadata.namespace, pod.metadata.name)
+            return
+        with self.deleting_for_good():
+            self.server.delete_pod(pod.metadata.namespace, pod.metadata.name)
+
+    def last_successor(self, uid: str) -> str:
+        """Return the uid of the pod that stands for one that went, or of the pod itself."""
+        while uid in self.successors:
+            uid = self.successors[uid]
+        return uid
+
+    def pods(self) -> dict[str, Pod]:
+        """Return all pods by uid."""
+        return {uid_of(pod): pod for pod in self.server.all(Pod)}
+
+    @property
+    def evictions(self) -> list[Eviction]:
+        """The pods that preemption evicted, in order."""
+        return self.rehearsal.outcomes.evictions
+
+
+def is_daemon(pod: Pod) -> bool:
+    """Whether a pod belongs to its node: a DaemonSet's pod, or a static one."""
+    owner = controller_of(pod.metadata)
+    return is_mirror(pod) or (owner is not None and owner.kind in ("DaemonSet", "Node"))
+
+
+def is_mirror(pod: Pod) -> bool:
+    """Whether a pod stands for a static one, which the API server cannot stop."""
+    return "kubernetes.io/config.mirror" in pod.metadata.annotations
+
+
+def workload_name(pod: Pod) -> str:
+    """Return `Kind name` of what owns a pod, "" if nothing does; a Deployment by its own name."""
+    owner = controller_of(pod.metadata)
+    if owner is None:
+        return ""
+    template_hash = pod.metadata.labels.get(HASH)
+    if owner.kind == "ReplicaSet" and template_hash and owner.name.endswith(f"-{template_hash}"):
+        return f"Deployment {owner.name.removesuffix(f'-{template_hash}')}"
+    return f"{owner.kind} {owner.name}"
+
+
+def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
+    """Return empty nodes of a shape, with names that are not taken."""
+    used = set(taken)
+    found: list[Node] = []
+    at = 0
+    while len(found) < number:
+        at += 1
+        name = f"{model.metadata.name}-{at}"
+        if name not in used:
+            labels = {**model.metadata.labels, _HOSTNAME: name}
+            metadata = replace(model.metadata, name=name, uid="", labels=labels)
+            found.append(replace(model, metadata=metadata))
+    return found
+
+
+def names_of(cluster: TrialCluster) -> list[str]:
+    """Return the names of the nodes."""
+    return [key.name for key in cluster.server.store.keyed(NODES)]
+
+
+def _is_same_pod(now: KubernetesObject, before: KubernetesObject | None) -> bool:
+    return (
+        before is not None
+        and now.metadata.uid == before.metadata.uid
+        and cast("Pod", now).spec.node_name == cast("Pod", before).spec.node_name
+    )

@@ -1,0 +1,249 @@
+"""The pods of a workload, as its controller creates them.
+
+Upstream: pkg/controller/{deployment,replicaset,replication,statefulset,daemon,job,cronjob} (v1.36)
+Differs:  all pods of a StatefulSet are created at once; a CronJob stands for one run; nothing is
+          rolled out, so pods that are there stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count, islice
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, ReplicaSetSpec, StatefulSet
+from kubesched.api.batch import CronJob, Job
+from kubesched.api.core import Node, PersistentVolumeClaim, Pod, ReplicationController
+from kubesched.api.meta import LabelSelector, ObjectMeta, OwnerReference, controller_of
+from kubesched.api.pod import PodTemplateSpec
+from kubesched.api.scheme import kind_of
+from kubesched.cluster.controllers.daemon_sets import daemons_of
+from kubesched.cluster.controllers.deployments import template_hash
+from kubesched.cluster.controllers.owned_pods import with_owner
+from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
+from kubesched.cluster.kubelets import FINISHED
+from kubesched.cluster.server import Plain
+from kubesched.simulator.local_server import plain_workload
+
+HASH: Final = "pod-template-hash"
+_JOB_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
+_ONE_RUN: Final = "1"
+
+Scaled: TypeAlias = Deployment | ReplicaSet | StatefulSet | ReplicationController | Job | CronJob
+"""Workloads with a number of pods."""
+Workload: TypeAlias = Scaled | DaemonSet | Pod
+SCALED: Final = (Deployment, ReplicaSet, StatefulSet, ReplicationController, Job, CronJob)
+WORKLOADS: Final = (*SCALED, DaemonSet, Pod)
+
+
+class Made(NamedTuple):
+    """What a workload's controller creates.
+
+    Attributes:
+        owners: Objects between the workload and its pods: a ReplicaSet or a Job.
+        claims: The claims of a StatefulSet's pods.
+        pods: The pods.
+    """
+
+    owners: list[ReplicaSet | Job]
+    claims: list[PersistentVolumeClaim]
+    pods: list[Pod]
+
+
+def replicas_of(item: Workload) -> int:
+    """Return how many pods a workload asks for; 0 for a DaemonSet, which asks for one per node."""
+    match item:
+        case DaemonSet():
+            return 0
+        case Pod():
+            return 1
+        case Job():
+            wanted = 1 if item.spec.parallelism is None else item.spec.parallelism
+            return wanted if item.spec.completions is None else min(wanted, item.spec.completions)
+        case CronJob():
+            return replicas_of(Job(spec=item.spec.job_template.spec))
+        case _:
+            return 1 if item.spec.replicas is None else item.spec.replicas
+
+
+def owns(item: Workload, pod: Pod, replica_sets: Iterable[ReplicaSet] = ()) -> bool:
+    """Whether a pod counts as one of a workload's.
+
+    Args:
+        item: The workload.
+        pod: A pod of its namespace.
+        replica_sets: The ReplicaSets that are known.
+    """
+    owner = controller_of(pod.metadata)
+    if pod.status.phase in FINISHED or pod.metadata.deletion_timestamp:
+        return False
+    if owner is None:
+        # It adopts a pod of a right name, and could not create another one.
+        name, _, ordinal = pod.metadata.name.rpartition("-")
+        is_its_name = name == item.metadata.name and ordinal.isdecimal()
+        return isinstance(item, StatefulSet) and is_its_name
+    if isinstance(item, Deployment):
+        return owner.kind == "ReplicaSet" and owner.name in _replica_sets(item, pod, replica_sets)
+    return (owner.kind, owner.name) == (kind_of(type(item)).kind, item.metadata.name)
+
+
+def _replica_sets(item: Deployment, pod: Pod, replica_sets: Iterable[ReplicaSet]) -> list[str]:
+    """Return the names that a ReplicaSet of a Deployment may have, for one of its pods."""
+    metadata = item.metadata
+    known = [
+        one.metadata.name
+        for one in replica_sets
+        if one.metadata.namespace == metadata.namespace
+        and (owner := controller_of(one.metadata)) is not None
+        and (owner.kind, owner.name) == ("Deployment", metadata.name)
+    ]
+    # It is named after the Deployment and the hash of its template.
+    return [*known, f"{metadata.name}-{pod.metadata.labels.get(HASH)}"]
+
+
+def make(
+    item: Workload, number: int, taken: Iterable[str] = (), nodes: Iterable[Node] = ()
+) -> Made:
+    """Return further pods of a workload.
+
+    Args:
+        item: The workload, with a uid if it is to be named as the owner.
+        number: How many pods; not read for a DaemonSet.
+        taken: The names of the pods that it has; for a DaemonSet, of the nodes that have one.
+        nodes: The nodes, for a DaemonSet.
+    """
+    match item:
+        case Pod():
+            return Made([], [], _copies(item, number, frozenset(taken)))
+        case DaemonSet():
+            plain = plain_workload(item)
+            found = daemons_of(plain, nodes).items()
+            used = frozenset(taken)
+            return Made([], [], [_owned(plain, pod) for node, pod in found if node not in used])
+        case StatefulSet():
+            return _stateful(item, number, frozenset(taken))
+        case Deployment():
+            replica_set = _replica_set(item)
+            return Made([replica_set], [], _alike(replica_set, replica_set.spec.template, number))
+        case _:
+            job = _run(item) if isinstance(item, CronJob) else item
+            owners = [job] if isinstance(item, CronJob) and isinstance(job, Job) else []
+            return Made(list(owners), [], _alike(job, _template_of(job), number))
+
+
+def _template_of(item: ReplicaSet | ReplicationController | Job) -> PodTemplateSpec:
+    return _labelled(item) if isinstance(item, Job) else item.spec.template or PodTemplateSpec()
+
+
+def _alike(
+    owner: ReplicaSet | ReplicationController | Job, template: PodTemplateSpec, number: int
+) -> list[Pod]:
+    metadata = ObjectMeta(
+        generate_name=f"{owner.metadata.name}-",
+        namespace=owner.metadata.namespace,
+        labels=template.metadata.labels,
+        annotations=template.metadata.annotations,
+        owner_references=(_reference(owner),),
+    )
+    return [Pod(api_version="v1", kind="Pod", metadata=metadata, spec=template.spec)] * number
+
+
+def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:
+    """Return the pod itself, unless it is there, then copies with generated names."""
+    metadata = replace(pod.metadata, name="", uid="", generate_name=f"{pod.metadata.name}-")
+    first = [] if pod.metadata.name in taken else [pod]
+    return [*first, *[replace(pod, metadata=metadata)] * number][:number]
+
+
+def _stateful(item: StatefulSet, number: int, taken: frozenset[str]) -> Made:
+    plain = plain_workload(item)
+    name = item.metadata.name
+    missing = islice((at for at in count() if f"{name}-{at}" not in taken), number)
+    made = Made([], [], [])
+    for at in missing:
+        found = claims_of(plain, at)
+        made.claims.extend(msgspec.convert(claim, PersistentVolumeClaim) for claim in found)
+        made.pods.append(_owned(plain, pod_at(plain, at)))
+    return made
+
+
+def _owned(owner: Plain, pod: Plain) -> Pod:
+    return replace(msgspec.convert(with_owner(owner, pod), Pod), api_version="v1", kind="Pod")
+
+
+def _replica_set(item: Deployment) -> ReplicaSet:
+    """Return the ReplicaSet of the Deployment's present template."""
+    named = template_hash(plain_workload(item))
+    template = item.spec.template
+    labels = {**template.metadata.labels, HASH: named}
+    selector = item.spec.selector or LabelSelector()
+    metadata = ObjectMeta(
+        name=f"{item.metadata.name}-{named}",
+        namespace=item.metadata.namespace,
+        uid=f"{item.metadata.uid or item.metadata.name}-{named}",
+        labels=labels,
+        owner_references=(_reference(item),),
+    )
+    spec = ReplicaSetSpec(
+        replicas=replicas_of(item),
+        selector=replace(selector, match_labels={**selector.match_labels, HASH: named}),
+        template=replace(template, metadata=replace(template.metadata, labels=labels)),
+    )
+    return ReplicaSet(api_version="apps/v1", kind="ReplicaSet", metadata=metadata, spec=spec)
+
+
+def _run(item: CronJob) -> Job:
+    template = item.spec.job_template
+    metadata = replace(
+        template.metadata,
+        name=f"{item.metadata.name}-{_ONE_RUN}",
+        namespace=item.metadata.namespace,
+        uid=f"{item.metadata.uid or item.metadata.name}-{_ONE_RUN}",
+        owner_references=(_reference(item),),
+    )
+    return Job(api_version="batch/v1", kind="Job", metadata=metadata, spec=template.spec)
+
+
+def _labelled(job: Job) -> PodTemplateSpec:
+    template = job.spec.template
+    labels = {**template.metadata.labels, **dict.fromkeys(_JOB_LABELS, job.metadata.name)}
+    return replace(template, metadata=replace(template.metadata, labels=labels))
+
+
+def _reference(owner: Scaled) -> OwnerReference:
+    kind = kind_of(type(owner))
+    return OwnerReference(
+        api_version=f"{kind.group}/{kind.versions[0]}" if kind.group else kind.versions[0],
+        kind=kind.kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+
+
+def replacement_of(pod: Pod) -> Pod | None:
+    """Return the pod that a controller creates when this one is gone; None if none does."""
+    owner = controller_of(pod.metadata)
+    is_over = pod.status.phase in FINISHED or pod.metadata.deletion_timestamp
+    if owner is None or owner.kind == "Node" or is_over:
+        return None
+    metadata = pod.metadata
+    keeps_name = owner.kind == "StatefulSet"
+    kept = ObjectMeta(
+        name=metadata.name if keeps_name else "",
+        generate_name="" if keeps_name else metadata.generate_name or f"{owner.name}-",
+        namespace=metadata.namespace,
+        labels={key: text for key, text in metadata.labels.items() if key not in _OF_NODES},
+        annotations=metadata.annotations,
+        owner_references=metadata.owner_references,
+    )
+    spec = replace(pod.spec, node_name="")
+    return Pod(api_version="v1", kind="Pod", metadata=kept, spec=spec)
+
+
+_OF_NODES: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+"""Labels that a pod gets from its node."""

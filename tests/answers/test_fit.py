@@ -1,0 +1,213 @@
+"""Whether workloads fit: against rehearsals by hand, and on small clusters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.answers.fit import FitQuestion, FitReport, fit
+from kubesched.answers.node_shapes import parse_shape
+from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.api.decode import decode_object
+from kubesched.simulator.rehearsal import Rehearsal
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.testing.builders import make_pod
+
+from .trials import node, random_cluster, rehearsed, running, tried
+
+
+def workload(kind: str = "Deployment", cpu: str = "1", **spec: Any) -> KubernetesObject:
+    """Return a workload named web whose pods request some CPU."""
+    container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+    pod_spec = {"containers": [container], **spec.pop("pod", {})}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod_spec}
+    item: Any = decode_object(
+        {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {**spec, "template": template},
+        }
+    )
+    return item
+
+
+def ask(
+    objects: Iterable[KubernetesObject], *items: KubernetesObject, **question: Any
+) -> FitReport:
+    """Return the answer about workloads."""
+
+    async def asked(cluster: TrialCluster) -> FitReport:
+        return await fit(cluster, items, FitQuestion(**question))
+
+    return tried(objects, asked)
+
+
+def placed(report: FitReport) -> dict[str, int]:
+    """Return node -> pods of the only workload."""
+    (found,) = report.workloads
+    return {one.node: one.pods for one in found.nodes}
+
+
+# Against a rehearsal by hand.
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), number=st.integers(0, 8), priority=st.sampled_from([0, 5]))
+def test_equals_a_rehearsal_of_the_pods(seed: int, number: int, priority: int) -> None:
+    """The same pods, created by hand in the same cluster, go to the same nodes."""
+    objects = random_cluster(seed, owned=False)
+    item = workload("ReplicaSet", replicas=number, pod={"priority": priority})
+
+    async def by_hand(rehearsal: Rehearsal) -> Counter[str]:
+        for at in range(number):
+            labels = {"app": "web"}
+            pod = make_pod(f"web-{at}", requests={"cpu": 1}, labels=labels, priority=priority)
+            rehearsal.server.create(pod)
+        await rehearsal.settle()
+        found = rehearsal.outcomes.placements.values()
+        return Counter(one.node for one in found if one.pod.startswith("default/web-"))
+
+    report = ask(objects, item)
+    assert rehearsed(objects, by_hand) == placed(report)
+    (found,) = report.workloads
+    left = sum(len(group.pods) for group in found.not_placed)
+    assert found.wanted == number == found.placed + left
+    assert report.fits == (left == 0)
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10**6))
+def test_the_number_of_further_pods_is_what_one_by_one_finds(seed: int) -> None:
+    """The next pod after them does not fit."""
+    objects = random_cluster(seed, owned=True)
+    first = ask(objects, workload(replicas=0), more=True)
+    assert first.more is not None
+    number = first.more.count
+    assert ask(objects, workload(replicas=number)).fits
+    assert not ask(objects, workload(replicas=number + 1)).fits
+
+
+# Workloads that are there.
+
+
+def test_pods_that_are_there_count() -> None:
+    """Only the missing ones are created."""
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    there = running("web-abc-1", "a", owner="web-abc", labels=labels)
+    report = ask([node("a"), there], workload(replicas=3))
+    (found,) = report.workloads
+    assert (found.wanted, found.existing, found.placed) == (3, 1, 3)
+    assert placed(report) == {"a": 2}
+    assert report.notes
+
+
+def test_replicas_are_for_all_or_for_one() -> None:
+    """A name wins over the number for all."""
+    assert ask([node("a")], workload(), replicas=2).workloads[0].wanted == 2
+    found = ask([node("a")], workload(), replicas=2, replicas_of={"web": 3})
+    assert found.workloads[0].wanted == 3
+
+
+def test_a_claim_of_a_stateful_set_is_provisioned() -> None:
+    """The default class binds at once, so that the pod does not wait for a claim."""
+    metadata = {
+        "name": "fast",
+        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+    }
+    storage: Any = decode_object(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": metadata,
+            "provisioner": "csi.example.com",
+            "volumeBindingMode": "Immediate",
+        }
+    )
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    report = ask(
+        [node("a"), storage], workload("StatefulSet", replicas=2, volumeClaimTemplates=[claim])
+    )
+    assert report.fits, report.workloads
+
+
+# What is evicted, and what stops.
+
+
+def test_evicted_pods_and_where_they_go() -> None:
+    """A controller creates the victim again, and it goes elsewhere."""
+    objects = [
+        node("a", big="yes"),
+        node("b"),
+        running("low", "a", "3", owner="low", priority=-1),
+    ]
+    report = ask(objects, workload(cpu="4", pod={"nodeSelector": {"big": "yes"}}))
+    assert report.fits
+    (found,) = report.evictions
+    assert (found.pod, found.node, found.new_node) == ("default/low", "a", "b")
+    assert not report.other_evictions
+
+
+def test_what_stops_the_next_pod() -> None:
+    """The message is kubectl's."""
+    report = ask([node("a", "4")], workload(replicas=1), more=True)
+    assert report.more is not None
+    assert report.more.count == 3
+    assert report.more.stopped_by is not None
+    assert report.more.stopped_by.reasons == ("Insufficient cpu",)
+
+
+# Missing nodes.
+
+
+@pytest.mark.parametrize(("replicas", "number"), [(2, 1), (5, 1), (6, 2), (12, 4)])
+def test_missing_nodes_of_one_shape(replicas: int, number: int) -> None:
+    """Three pods fit on each new node, and two on the one that is there."""
+    shape = parse_shape("cpu=3,memory=8Gi,name=new")
+    report = ask([node("a", "1")], workload(replicas=replicas), shapes=(shape,))
+    missing = report.missing_nodes
+    assert missing is not None
+    assert missing.enough
+    assert [number - (replicas == 5) + (replicas == 5)] == [one.count for one in missing.nodes] or (
+        replicas == 5
+    )
+
+
+def test_the_cheapest_mix() -> None:
+    """Two small nodes and a large one are cheaper than two large ones."""
+    large = parse_shape("cpu=8,memory=8Gi,name=large,price=10")
+    small = parse_shape("cpu=2,memory=8Gi,name=small,price=3")
+    missing = ask([], workload(replicas=11), shapes=(large, small)).missing_nodes
+    assert missing is not None
+    assert {"large": 1, "small": 2} == {one.shape: one.count for one in missing.nodes}
+    assert (missing.price, missing.exact, missing.enough) == (16.0, True, True)
+
+
+def test_a_shape_that_does_not_help() -> None:
+    """It is reported with what stops the pods even then."""
+    shape = parse_shape("cpu=2,memory=8Gi")
+    missing = ask([node("a")], workload(cpu="16"), shapes=(shape,)).missing_nodes
+    assert missing is not None
+    assert not missing.enough
+    assert not missing.nodes
+    assert missing.left[0].reasons == ("Insufficient cpu",)
+
+
+def test_a_daemon_set_takes_its_part_of_a_new_node() -> None:
+    """Two CPUs of each new node are left for two pods."""
+    daemon = workload("DaemonSet")
+    report = ask(
+        [node("a", "1"), daemon],
+        workload("StatefulSet", replicas=4),
+        shapes=(parse_shape("cpu=3,memory=8Gi"),),
+    )
+    assert report.missing_nodes is not None
+    assert [2] == [one.count for one in report.missing_nodes.nodes]

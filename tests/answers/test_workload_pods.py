@@ -1,0 +1,141 @@
+"""The pods that the controllers of workloads create."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubesched.answers.workload_pods import Workload, make, owns, replacement_of, replicas_of
+from kubesched.api.core import Node, Pod
+from kubesched.api.decode import decode_object
+from kubesched.testing.builders import make_pod
+
+from .trials import node, running
+
+SPEC = {"containers": [{"name": "main", "image": "app"}]}
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": SPEC}
+
+
+def workload(kind: str, group: str = "apps/v1", **spec: Any) -> Workload:
+    """Return a workload named web."""
+    metadata = {"name": "web", "namespace": "shop", "uid": "u"}
+    found: Any = decode_object(
+        {"apiVersion": group, "kind": kind, "metadata": metadata, "spec": spec}
+    )
+    return found
+
+
+def owner_of(pod: Pod) -> tuple[str, str]:
+    """Return kind and name of a pod's controller."""
+    (owner,) = pod.metadata.owner_references
+    assert owner.controller
+    return owner.kind, owner.name
+
+
+def test_a_deployment_has_a_replica_set_with_the_hash_of_its_template() -> None:
+    """Its pods carry the same hash."""
+    made = make(workload("Deployment", template=TEMPLATE), 2)
+    (replica_set,) = made.owners
+    named = replica_set.metadata.labels["pod-template-hash"]
+    assert replica_set.metadata.name == f"web-{named}"
+    assert {"app": "web", "pod-template-hash": named} == made.pods[0].metadata.labels
+    assert [("ReplicaSet", f"web-{named}")] * 2 == [owner_of(pod) for pod in made.pods]
+    assert f"web-{named}-" == made.pods[0].metadata.generate_name
+
+
+def test_a_stateful_set_fills_its_positions() -> None:
+    """Names count from 0, without those that are there, each with its claims."""
+    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    made = make(
+        workload("StatefulSet", template=TEMPLATE, volumeClaimTemplates=claims), 2, ["web-1"]
+    )
+    assert ["web-0", "web-2"] == [pod.metadata.name for pod in made.pods]
+    assert ["data-web-0", "data-web-2"] == [claim.metadata.name for claim in made.claims]
+    (volume,) = made.pods[1].spec.volumes
+    assert volume.persistent_volume_claim is not None
+    assert volume.persistent_volume_claim.claim_name == "data-web-2"
+    assert owner_of(made.pods[0]) == ("StatefulSet", "web")
+
+
+def test_a_daemon_set_has_a_pod_for_each_node_without_one() -> None:
+    """Each pod requires its node by name."""
+    nodes: list[Node] = [node("a"), node("b"), node("c")]
+    made = make(workload("DaemonSet", template=TEMPLATE), 0, ["b"], nodes)
+    found = []
+    for pod in made.pods:
+        assert pod.spec.affinity is not None
+        assert pod.spec.affinity.node_affinity is not None
+        required = (
+            pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+        )
+        assert required is not None
+        found += required.node_selector_terms[0].match_fields[0].values
+    assert found == ["a", "c"]
+
+
+def test_a_cron_job_has_one_run() -> None:
+    """Its job's pods name the job."""
+    template = {"spec": {"parallelism": 3, "template": TEMPLATE}}
+    item = workload("CronJob", "batch/v1", jobTemplate=template)
+    made = make(item, replicas_of(item))
+    assert ["Job"] == [owner.kind for owner in made.owners]
+    assert [("Job", "web-1")] * 3 == [owner_of(pod) for pod in made.pods]
+    assert made.pods[0].metadata.labels["job-name"] == "web-1"
+
+
+def test_pods_are_copied() -> None:
+    """The first has the pod's own name."""
+    pod = make_pod("probe")
+    made = make(pod, 3)
+    assert ["probe", "", ""] == [one.metadata.name for one in made.pods]
+    assert ["", ""] == [one.metadata.name for one in make(pod, 2, ["probe"]).pods]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "number"),
+    [
+        ("Deployment", {}, 1),
+        ("Deployment", {"replicas": 0}, 0),
+        ("StatefulSet", {"replicas": 4}, 4),
+        ("Job", {}, 1),
+        ("Job", {"parallelism": 5}, 5),
+        ("Job", {"parallelism": 5, "completions": 2}, 2),
+        ("DaemonSet", {}, 0),
+    ],
+)
+def test_numbers_of_pods(kind: str, spec: dict[str, Any], number: int) -> None:
+    """Missing numbers have the API server's defaults."""
+    group = "batch/v1" if kind == "Job" else "apps/v1"
+    assert number == replicas_of(workload(kind, group, **spec))
+
+
+def test_a_deployment_owns_the_pods_of_its_replica_sets() -> None:
+    """Without the ReplicaSets, the hash in the pod's labels tells."""
+    item = workload("Deployment", template=TEMPLATE)
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    assert owns(item, running("x", "n", owner="web-abc", labels=labels))
+    assert not owns(item, running("x", "n", owner="web-front-abc", labels=labels))
+    assert not owns(item, running("x", "n"))
+
+
+def test_a_replacement_is_pending_and_has_no_name_yet() -> None:
+    """A StatefulSet's pod keeps its name; labels of the node go."""
+    labels = {"app": "web", "topology.kubernetes.io/zone": "a"}
+    found = replacement_of(running("web-x", "n", owner="web-1", labels=labels))
+    assert found is not None
+    assert ("", "web-1-", "") == (
+        found.metadata.name,
+        found.metadata.generate_name,
+        found.spec.node_name,
+    )
+    assert found.metadata.labels == {"app": "web"}
+    found = replacement_of(running("db-0", "n", owner="db", kind="StatefulSet"))
+    assert found is not None
+    assert found.metadata.name == "db-0"
+
+
+@pytest.mark.parametrize("owner", ["", "Node"])
+def test_nothing_replaces_a_pod_without_a_controller(owner: str) -> None:
+    """Neither does the kubelet of another node."""
+    assert replacement_of(running("x", "n", owner=owner and "n", kind=owner)) is None

@@ -1,0 +1,111 @@
+"""Trials of small clusters as functions, and random clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from random import Random
+from typing import TypeVar
+
+from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.api.core import Node, Pod
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator import virtual_loop
+from kubesched.simulator.rehearsal import Rehearsal
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.testing.builders import make_node, make_pod
+
+T = TypeVar("T")
+GATES = FeatureGates.parse("")
+
+
+def rehearsed(objects: Iterable[KubernetesObject], ask: Callable[[Rehearsal], Awaitable[T]]) -> T:
+    """Return what a question finds out about a rehearsal of a cluster."""
+
+    async def main() -> T:
+        rehearsal = Rehearsal(default_configuration(GATES), in_tree_registry(), GATES, seed=0)
+        rehearsal.load(objects)
+        result = await ask(rehearsal)
+        rehearsal.scheduler.cache.check()
+        rehearsal.scheduler.queue.check()
+        return result
+
+    return virtual_loop.run(main())
+
+
+def tried(objects: Iterable[KubernetesObject], ask: Callable[[TrialCluster], Awaitable[T]]) -> T:
+    """Return what a question finds out in a trial of a cluster."""
+
+    async def main(rehearsal: Rehearsal) -> T:
+        return await ask(TrialCluster(rehearsal))
+
+    return rehearsed(objects, main)
+
+
+def node(name: str, cpu: str = "4", zone: str = "", **labels: str) -> Node:
+    """Return a node with 32Gi of memory."""
+    found = {"kubernetes.io/hostname": name, **labels}
+    if zone:
+        found["topology.kubernetes.io/zone"] = zone
+    return make_node(name, allocatable={"cpu": cpu, "memory": "32Gi", "pods": 110}, labels=found)
+
+
+def running(
+    name: str,
+    on: str,
+    cpu: str = "1",
+    *,
+    owner: str = "",
+    kind: str = "ReplicaSet",
+    priority: int = 0,
+    labels: dict[str, str] | None = None,
+    **spec: object,
+) -> Pod:
+    """Return a pod that runs on a node and is ready; of an owner if one is named."""
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}"}
+    owners = [{**reference, "controller": True}] if owner else []
+    return make_pod(
+        name,
+        node_name=on,
+        requests={"cpu": cpu},
+        priority=priority,
+        labels=labels or {"app": owner or name},
+        status={"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        start_time="2026-01-01T00:00:00Z",
+        metadata={"ownerReferences": owners},
+        spec=spec,
+    )
+
+
+def random_cluster(seed: int, *, owned: bool) -> list[KubernetesObject]:
+    """Return nodes, pods that run on them as far as they have room, and pending pods.
+
+    Args:
+        seed: Of the random source.
+        owned: Whether the pods have controllers.
+    """
+    random = Random(seed)
+    names = [f"n-{at}" for at in range(random.randint(2, 5))]
+    free = {name: random.randint(2, 6) for name in names}
+    found: list[KubernetesObject] = [
+        node(name, str(free[name]), random.choice("ab")) for name in names
+    ]
+    for at in range(random.randint(2, 10)):
+        cpu, name = random.randint(1, 2), random.choice(names)
+        owner = f"w-{at % 3}" if owned else ""
+        kind = random.choice(("ReplicaSet", "StatefulSet"))
+        if free[name] >= cpu:
+            free[name] -= cpu
+            pod_name = f"w-{at % 3}-{at}"
+            found.append(running(pod_name, name, str(cpu), owner=owner, kind=kind))
+    for at in range(random.randint(0, 2)):
+        requests = {"cpu": random.randint(1, 4)}
+        owners = running("x", "", owner="late").metadata.owner_references if owned else ()
+        given = [
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "late", "uid": "uid-late"}
+            | {"controller": True}
+            for _ in owners
+        ]
+        found.append(make_pod(f"late-{at}", requests=requests, metadata={"ownerReferences": given}))
+    return found

@@ -28,7 +28,6 @@ CRUMBS: Final = {
     "simulator.arrivals",
     "simulator.eviction_api",
     "simulator.fragmentation",
-    "simulator.unknown_kinds",
     "snapshot.topology",
 }
 """Small modules that one other module of their package imports, and nobody else."""

@@ -14,7 +14,7 @@ from kubesched.app.decision_page import DecisionQuery, decision_page
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.explain.decision_records import DecisionRecords, QueuePart, QueueState
 from tests.app.test_decision_ring import played, preemption
-from tests.cli.cluster import node, pod, run, shop, write
+from tests.cli.cluster import manifest, node, pod, run, shop, write
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
 
@@ -24,9 +24,11 @@ def _printed(tmp_path: Path) -> dict[str, list[str]]:
     objects = [*shop(), pod("big", "7500m", priority=100), pod("busy", "3", node_name="beta")]
     cluster = str(write(tmp_path, objects))
     scenario = [str(SCENARIOS / "batch-and-web.yaml"), "--duration", "60s"]
+    deployment = str(write(tmp_path, [manifest("Deployment")], "web.json"))
     configs = [f"--config={SCENARIOS / name}" for name in ("spread.yaml", "pack.yaml")]
     return {
         "WhyReport": ["why", "shop/big", cluster],
+        "FitReport": ["fit", deployment, "--cluster", cluster, "--max"],
         "PodExplanation": ["explain", "shop/big", cluster],
         "SimulationReport": ["simulate", cluster],
         "TimelineReport": ["simulate", *scenario],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -20,10 +20,8 @@ TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": SPEC}
 def workload(kind: str, group: str = "apps/v1", **spec: Any) -> Workload:
     """Return a workload named web."""
     metadata = {"name": "web", "namespace": "shop", "uid": "u"}
-    found: Any = decode_object(
-        {"apiVersion": group, "kind": kind, "metadata": metadata, "spec": spec}
-    )
-    return found
+    raw = {"apiVersion": group, "kind": kind, "metadata": metadata, "spec": spec}
+    return cast("Workload", decode_object(raw))
 
 
 def owner_of(pod: Pod) -> tuple[str, str]:
@@ -62,7 +60,7 @@ def test_a_daemon_set_has_a_pod_for_each_node_without_one() -> None:
     """Each pod requires its node by name."""
     nodes: list[Node] = [node("a"), node("b"), node("c")]
     made = make(workload("DaemonSet", template=TEMPLATE), 0, ["b"], nodes)
-    found = []
+    found: list[str] = []
     for pod in made.pods:
         assert pod.spec.affinity is not None
         assert pod.spec.affinity.node_affinity is not None

@@ -67,6 +67,23 @@ def pod(
     }
 
 
+def manifest(kind: str, name: str = "web", cpu: str = "1", **spec: object) -> Json:
+    """Return a workload of the group apps with one container; the keywords are of its spec."""
+    resources = {"requests": {"cpu": cpu}}
+    pod_spec = {"containers": [{"name": "main", "image": "app", "resources": resources}]}
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec},
+            **spec,
+        },
+    }
+
+
 GPU_TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 
 

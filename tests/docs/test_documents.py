@@ -83,16 +83,6 @@ def test_commands_that_complain_are_found(tmp_path: Path) -> None:
         assert 1 == _check("documents.py", str(page)).returncode
 
 
-def test_those_that_fit_and_those_that_do_not_are_all() -> None:
-    """The how-to on room counts both among the same hundred pods."""
-    text = (ROOT / "docs" / "howto" / "will-it-fit.md").read_text(encoding="utf-8")
-    fit = re.search(r"^(\d+) of 100 fit", text, re.MULTILINE)
-    others = re.search(r"--show unplaced \| grep search\n +(\d+) ", text)
-    assert fit
-    assert others
-    assert 100 == int(fit[1]) + int(others[1])
-
-
 @pytest.mark.slow
 def test_the_picture_shows_what_the_command_prints() -> None:
     """The picture in the README is what a terminal shows."""

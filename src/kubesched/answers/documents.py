@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched.answers.fit import FitReport
 from kubesched.answers.why import WhyReport
 from kubesched.explain.decision_records import DecisionRecords
 from kubesched.explain.report import API_VERSION, PodExplanation
@@ -26,6 +27,7 @@ DOCUMENTS: Final[Mapping[str, type[msgspec.Struct]]] = MappingProxyType(
         document.__name__: document
         for document in (
             WhyReport,
+            FitReport,
             PodExplanation,
             SimulationReport,
             TimelineReport,

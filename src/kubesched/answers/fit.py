@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from kubesched.answers.missing_nodes import MissingNodes, missing_nodes
 from kubesched.answers.node_shapes import NodeShape
 from kubesched.answers.pod_outcomes import (
-    EvictedPod,
     PodOutcomeNow,
     PodOutcomes,
     PodsWithoutNode,
+    PreemptedPod,
     grouped,
 )
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
@@ -66,7 +66,12 @@ class FitQuestion(NamedTuple):
 
 
 class PodsOnNode(msgspec.Struct, frozen=True, rename="camel"):
-    """A node, and how many of a workload's pods it takes."""
+    """A node, and how many of a workload's pods it takes.
+
+    Attributes:
+        node: Its name.
+        pods: How many pods.
+    """
 
     node: str
     pods: int
@@ -110,7 +115,7 @@ class MorePods(msgspec.Struct, frozen=True, rename="camel"):
     count: int
     at_least: bool
     nodes: tuple[PodsOnNode, ...]
-    evicted: tuple[EvictedPod, ...]
+    evicted: tuple[PreemptedPod, ...]
     stopped_by: PodsWithoutNode | None
 
 
@@ -132,8 +137,8 @@ class FitReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     fits: bool
     nodes: int
     workloads: tuple[WorkloadFit, ...]
-    evictions: tuple[EvictedPod, ...] = ()
-    other_evictions: tuple[EvictedPod, ...] = ()
+    evictions: tuple[PreemptedPod, ...] = ()
+    other_evictions: tuple[PreemptedPod, ...] = ()
     more: MorePods | None = None
     missing_nodes: MissingNodes | None = None
     notes: tuple[str, ...] = ()

@@ -37,7 +37,12 @@ Counts = tuple[int, ...]
 
 
 class NodesOfShape(msgspec.Struct, frozen=True, rename="camel"):
-    """A number of nodes of one shape."""
+    """A number of nodes of one shape.
+
+    Attributes:
+        shape: The name of the shape.
+        count: How many nodes.
+    """
 
     shape: str
     count: int

@@ -54,7 +54,7 @@ class PodsWithoutNode(msgspec.Struct, frozen=True, rename="camel"):
     unknown: bool = False
 
 
-class EvictedPod(msgspec.Struct, frozen=True, rename="camel"):
+class PreemptedPod(msgspec.Struct, frozen=True, rename="camel"):
     """A pod that preemption evicts.
 
     Attributes:
@@ -131,13 +131,13 @@ class PodOutcomes:
             info.key, "", unplaced.message, unplaced.reasons, unplaced.plugins, guess
         )
 
-    def evicted(self, since: int = 0) -> tuple[EvictedPod, ...]:
+    def evicted(self, since: int = 0) -> tuple[PreemptedPod, ...]:
         """Return the pods that preemption evicted, without the first ones."""
         found = []
         for one in self._cluster.evictions[since:]:
             now = self.of(self._cluster.gone.get(one.pod, ""), one.pod)
             found.append(
-                EvictedPod(
+                PreemptedPod(
                     one.pod,
                     one.node,
                     one.preemptor,

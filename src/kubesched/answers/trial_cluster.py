@@ -93,8 +93,8 @@ class TrialCluster:
         self.budgets.changed(before, None if is_gone else change.value)
         if is_gone:
             self.gone[f"{change.key.namespace}/{change.key.name}"] = uid_of(change.value)
-            if self._recreates:
-                self._create_again(change.value)
+        elif before is not None and _begins_to_go(before, change.value) and self._recreates:
+            self._create_again(before)
 
     def _create_again(self, pod: Pod) -> None:
         replacement = replacement_of(pod)
@@ -377,6 +377,10 @@ def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
 def names_of(cluster: TrialCluster) -> list[str]:
     """Return the names of the nodes."""
     return [key.name for key in cluster.server.store.keyed(NODES)]
+
+
+def _begins_to_go(before: Pod, after: Pod) -> bool:
+    return bool(after.metadata.deletion_timestamp) and not before.metadata.deletion_timestamp
 
 
 def _is_same_pod(now: KubernetesObject, before: KubernetesObject | None) -> bool:

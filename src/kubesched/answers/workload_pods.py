@@ -119,7 +119,7 @@ def make(
         case Pod():
             return Made([], [], _copies(item, number, frozenset(taken)))
         case DaemonSet():
-            plain = plain_workload(item)
+            plain = _plain(item)
             found = daemons_of(plain, nodes).items()
             used = frozenset(taken)
             return Made([], [], [_owned(plain, pod) for node, pod in found if node not in used])
@@ -159,7 +159,7 @@ def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:
 
 
 def _stateful(item: StatefulSet, number: int, taken: frozenset[str]) -> Made:
-    plain = plain_workload(item)
+    plain = _plain(item)
     name = item.metadata.name
     missing = islice((at for at in count() if f"{name}-{at}" not in taken), number)
     made = Made([], [], [])
@@ -168,6 +168,15 @@ def _stateful(item: StatefulSet, number: int, taken: frozenset[str]) -> Made:
         made.claims.extend(msgspec.convert(claim, PersistentVolumeClaim) for claim in found)
         made.pods.append(_owned(plain, pod_at(plain, at)))
     return made
+
+
+def _plain(item: DaemonSet | StatefulSet) -> Plain:
+    """Return a workload as plain values; one that is in a file only gets a uid."""
+    plain = plain_workload(item)
+    return {
+        **plain,
+        "metadata": {"uid": f"{plain['kind']}/{item.metadata.name}", **plain["metadata"]},
+    }
 
 
 def _owned(owner: Plain, pod: Plain) -> Pod:

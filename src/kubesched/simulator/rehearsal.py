@@ -94,7 +94,13 @@ class Rehearsal:
             replace(configuration, extenders=()),
             registry,
             gates,
-            SimulatedApi(self.server, RandomStreams(seed), Latencies(request=0.0), NO_FAULTS),
+            SimulatedApi(
+                self.server,
+                RandomStreams(seed),
+                Latencies(request=0.0),
+                NO_FAULTS,
+                is_instant=True,
+            ),
             random=Random(seed),
             options=replace(
                 queue_options(configuration, gates),

@@ -39,8 +39,21 @@ class SimulatedApi:
         random_streams: RandomStreams,
         latencies: Latencies,
         faults: FaultPlan,
+        *,
+        is_instant: bool = False,
     ) -> None:
+        """Set up.
+
+        Args:
+            server: The objects.
+            random_streams: Latencies and faults are drawn from streams of their own.
+            latencies: Of requests.
+            faults: Of requests.
+            is_instant: Whether requests without latency and faults are carried out within the call,
+                not in a later step of the loop.
+        """
         self._server = server
+        self._is_instant = is_instant and not latencies.request
         self._latency_seconds = latencies.request
         self._pace = random_streams.stream("request-latency")
         self._fates = {
@@ -119,7 +132,7 @@ class SimulatedApi:
         """
         self.requests[kind] += 1
         fate = self._fates[kind].draw()
-        if not self._latency_seconds and fate is FINE:
+        if self._is_instant and fate is FINE:
             return self._carried_out_at_once(kind, carry_out)
         seconds = self._latency_seconds * self._pace.uniform(0.5, 1.5) + fate.extra_seconds
         await asyncio.sleep(seconds / 2)

@@ -30,6 +30,7 @@ def _printed(tmp_path: Path) -> dict[str, list[str]]:
         "WhyReport": ["why", "shop/big", cluster],
         "FitReport": ["fit", deployment, "--cluster", cluster, "--max"],
         "PodExplanation": ["explain", "shop/big", cluster],
+        "TopReport": ["top", "zones", cluster, "--room-like", "shop/big"],
         "SimulationReport": ["simulate", cluster],
         "TimelineReport": ["simulate", *scenario],
         "TimelineComparison": ["compare", *scenario, *configs],

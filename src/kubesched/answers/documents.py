@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.answers.fit import FitReport
+from kubesched.answers.top import TopReport
 from kubesched.answers.why import WhyReport
 from kubesched.explain.decision_records import DecisionRecords
 from kubesched.explain.report import API_VERSION, PodExplanation
@@ -29,6 +30,7 @@ DOCUMENTS: Final[Mapping[str, type[msgspec.Struct]]] = MappingProxyType(
             WhyReport,
             FitReport,
             PodExplanation,
+            TopReport,
             SimulationReport,
             TimelineReport,
             TimelineComparison,

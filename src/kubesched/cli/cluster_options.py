@@ -26,12 +26,20 @@ class ClusterSource:
         kubeconfig: A kubeconfig file; None for those that kubectl reads.
         context: The name of a context; "" for the current one.
         complete: Whether the source holds every object of the cluster.
+
+    Raises:
+        UserError: There are files, and a live cluster is named too.
     """
 
     files: tuple[Path, ...] = ()
     kubeconfig: Path | None = None
     context: str = ""
     complete: bool = False
+
+    def __post_init__(self) -> None:
+        if self.files and (self.kubeconfig or self.context):
+            flag = "--kubeconfig" if self.kubeconfig else "--context"
+            raise UserError(f"{flag} names a live cluster, and there are files; leave out one")
 
 
 def cluster_options(
@@ -70,9 +78,6 @@ def _with_source(
         own: dict[str, Any] = dict(kwargs)
         names = ("files", "kubeconfig", "context", "complete")
         source = ClusterSource(**{name: own.pop(name) for name in names})
-        if source.files and (source.kubeconfig or source.context):
-            flag = "--kubeconfig" if source.kubeconfig else "--context"
-            raise UserError(f"{flag} names a live cluster, and there are files; leave out one")
         return command(source, *args, **own)
 
     return wrapped

@@ -81,6 +81,9 @@ SUBCOMMANDS: Final = {
     "fit": Subcommand(
         "kubesched.cli.fit:fit", "Tell whether workloads fit, and how many more would."
     ),
+    "top": Subcommand(
+        "kubesched.cli.top:top", "Show what pods request of nodes, and the room that is left."
+    ),
     "evaluate": Subcommand(
         "kubesched.cli.evaluate:evaluate", "Answer recorded scenarios, or check them."
     ),

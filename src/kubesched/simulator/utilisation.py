@@ -54,7 +54,7 @@ class Utilisation:
         """
         self._nodes = nodes
         self._placed = placed
-        self._amounts = {name: self._amounts_of(name, before) for name in _names(nodes)}
+        self._amounts = {name: self._amounts_of(name, before) for name in resource_names(nodes)}
 
     def _amounts_of(self, name: str, before: Usage) -> NDArray[np.int64]:
         """Return allocatable, requested before and requested after: 3 x rows."""
@@ -80,7 +80,7 @@ class Utilisation:
         return tuple(
             NodeUse(
                 names[row],
-                *_region_and_zone(self._nodes.zones[row]),
+                *region_and_zone(self._nodes.zones[row]),
                 self._placed.get(names[row], 0),
                 tuple(resource_use(name, *columns[name][row]) for name in columns),
             )
@@ -91,7 +91,7 @@ class Utilisation:
         """Return the use of each zone, by region and zone."""
         rows: dict[tuple[str, str], list[int]] = {}
         for row in range(len(self._nodes)):
-            rows.setdefault(_region_and_zone(self._nodes.zones[row]), []).append(row)
+            rows.setdefault(region_and_zone(self._nodes.zones[row]), []).append(row)
         return tuple(self._zone(key, rows[key]) for key in sorted(rows))
 
     def _zone(self, key: tuple[str, str], rows: Sequence[int]) -> ZoneUse:
@@ -106,7 +106,8 @@ class Utilisation:
         )
 
 
-def _names(nodes: NodeTable) -> Iterator[str]:
+def resource_names(nodes: NodeTable) -> Iterator[str]:
+    """Yield cpu, memory, pods, then by name the others that a node has or a pod requests."""
     yield from _FIRST
     for name in sorted(nodes.resources):
         at = nodes.resources[name]
@@ -114,6 +115,7 @@ def _names(nodes: NodeTable) -> Iterator[str]:
             yield name
 
 
-def _region_and_zone(key: str) -> tuple[str, str]:
+def region_and_zone(key: str) -> tuple[str, str]:
+    """Return region and zone of a key in `NodeTable.zones`; "" for those that a node lacks."""
     region, _, zone = key.partition(_ZONE_SEPARATOR)
     return region, zone

@@ -1,0 +1,369 @@
+"""Top: what pods request of what nodes can give, per node, pool, zone, namespace, priority, owner.
+
+Reads:    the node table, the pods on nodes, and pending pods; ReplicaSets and Jobs for owners
+Invariants: amounts are integers: cpu in millicores, memory and storage in bytes, the rest in units.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from kubesched.answers.room import Room, RoomPerNode
+from kubesched.api.apps import ReplicaSet
+from kubesched.api.batch import Job
+from kubesched.api.meta import controller_of
+from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.utilisation import region_and_zone, resource_names
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import PodInfo
+
+POOL_LABELS: Final = (
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+    "karpenter.sh/nodepool",
+    "doks.digitalocean.com/node-pool",
+    "node.kubernetes.io/instance-type",
+)
+"""Labels that name a node's pool, the most telling first."""
+BY_NAME: Final = "name"
+BY_ROOM: Final = "room"
+_SHARE_DIGITS: Final = 4
+_PODS: Final = "pods"
+_TEMPLATE_HASH: Final = "pod-template-hash"
+_INTERMEDIATE: Final[Mapping[str, type[ReplicaSet | Job]]] = {"ReplicaSet": ReplicaSet, "Job": Job}
+
+
+class TopGroup(StrEnum):
+    """What the rows are."""
+
+    NODES = "nodes"
+    POOLS = "pools"
+    ZONES = "zones"
+    NAMESPACES = "namespaces"
+    PRIORITIES = "priorities"
+    OWNERS = "owners"
+
+    @property
+    def is_of_nodes(self) -> bool:
+        """Whether a row is a group of nodes; otherwise it is a group of pods."""
+        return self in (TopGroup.NODES, TopGroup.POOLS, TopGroup.ZONES)
+
+
+class ResourceRequests(msgspec.Struct, frozen=True, rename="camel"):
+    """What pods on nodes request of a resource.
+
+    Attributes:
+        resource: The resource's name; `pods` is the number of pods.
+        requested: The sum of the requests.
+        allocatable: Of the row's nodes; of the whole cluster if the row is a group of pods.
+        share: Requested divided by allocatable; None if nothing is allocatable.
+    """
+
+    resource: str
+    requested: int
+    allocatable: int
+    share: float | None
+
+
+class PendingRequests(msgspec.Struct, frozen=True, rename="camel"):
+    """Pods without a node.
+
+    Attributes:
+        pods: Their number.
+        requests: Resource -> the sum of their requests.
+    """
+
+    pods: int
+    requests: dict[str, int]
+
+
+class TopRow(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """A node, a group of nodes, or a group of pods.
+
+    Attributes:
+        name: The name of the node, pool, zone, namespace, priority class or owner; empty for nodes
+            without a pool or zone. A priority without a class has its number.
+        kind: The owner's kind, `Pod` for a pod without an owner; else empty.
+        namespace: The owner's namespace; else empty.
+        priority: The priority's value; None in other groups.
+        nodes: Number of nodes: of the group, or with pods of the group.
+        cordoned: How many of the group's nodes are cordoned; 0 for a group of pods.
+        resources: cpu, memory and pods first, then the others by name.
+        pending: The group's pods without a node; None for a group of nodes.
+        room: How many more pods of the shape that was asked about fit; None if none was.
+    """
+
+    name: str
+    kind: str = ""
+    namespace: str = ""
+    priority: int | None = None
+    nodes: int
+    cordoned: int
+    resources: tuple[ResourceRequests, ...]
+    pending: PendingRequests | None = None
+    room: int | None = None
+
+    def use_of(self, resource: str) -> ResourceRequests:
+        """Return the requests of a resource that is among the report's."""
+        return next(use for use in self.resources if use.resource == resource)
+
+
+class TopReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What pods request of what nodes can give.
+
+    Attributes:
+        group: What the rows are.
+        pool_label: The label whose value is a node's pool; empty unless the rows are pools.
+        sort_by: What the rows are sorted by: `name`, `room`, or a resource, the largest share of
+            allocatable first.
+        rows: The rows.
+        total: All rows together.
+        pending: All pods without a node.
+        room: How many more pods of a shape fit; None if that was not asked.
+    """
+
+    group: TopGroup
+    pool_label: str
+    sort_by: str
+    rows: tuple[TopRow, ...]
+    total: TopRow
+    pending: PendingRequests
+    room: Room | None = None
+
+
+def pool_label_of(nodes: NodeTable) -> str:
+    """Return the first well-known label that names pools and that a node has; "" if none."""
+    used = {key for node in nodes.nodes for key in node.metadata.labels}
+    return next((label for label in POOL_LABELS if label in used), "")
+
+
+class _Key(NamedTuple):
+    """What tells a row from others, in the order of names."""
+
+    falling_priority: int
+    namespace: str
+    name: str
+    kind: str
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The sums of a row."""
+
+    allocatable: Counter[str] = field(default_factory=Counter)
+    requested: Counter[str] = field(default_factory=Counter)
+    nodes: set[int] = field(default_factory=set)
+    cordoned: int = 0
+    room: int = 0
+    pending: Counter[str] = field(default_factory=Counter)
+
+
+_Tallies: TypeAlias = dict[_Key, _Tally]
+
+
+def top(
+    cluster: Cluster,
+    group: TopGroup,
+    *,
+    pool_label: str = "",
+    sort_by: str = "cpu",
+    room: RoomPerNode | None = None,
+) -> TopReport:
+    """Add up requests.
+
+    Args:
+        cluster: The cluster.
+        group: What the rows are.
+        pool_label: The label that names pools; needed for pools only.
+        sort_by: `name`, `room`, or a resource.
+        room: The room for a shape; only for groups of nodes.
+    """
+    nodes = cluster.cache.nodes
+    waiting = [info for info in cluster.pending.values() if not info.is_terminating]
+    resources = list(dict.fromkeys([*resource_names(nodes), *_asked_by(waiting)]))
+    total = _Tally()
+    keys = [_Key(0, "", "", "")] * len(nodes)
+    _add_nodes(dict.fromkeys(keys, total), keys, nodes, resources, room)
+    _add_pending(total.pending, waiting)
+    if group.is_of_nodes:
+        keys = [_Key(0, "", name, "") for name in _places(nodes, group, pool_label)]
+        tallies: _Tallies = {key: _Tally() for key in keys}
+        _add_nodes(tallies, keys, nodes, resources, room)
+    else:
+        tallies = _tallies_of_pods(cluster, group, waiting)
+        for tally in tallies.values():
+            tally.allocatable = total.allocatable
+    rows = [_row(group, key, tally, resources, room) for key, tally in sorted(tallies.items())]
+    if sort_by != BY_NAME:
+        rows.sort(key=lambda row: _size(row, sort_by), reverse=True)
+    return TopReport(
+        group=group,
+        pool_label=pool_label if group is TopGroup.POOLS else "",
+        sort_by=sort_by,
+        rows=tuple(rows),
+        total=_row(TopGroup.NODES, _Key(0, "", "total", ""), total, resources, room),
+        pending=_pending(total),
+        room=None if room is None else room.room,
+    )
+
+
+def _asked_by(pods: Iterable[PodInfo]) -> list[str]:
+    return sorted(
+        {name for info in pods for name, amount in info.template.requests.items() if amount}
+    )
+
+
+def _row(
+    group: TopGroup,
+    key: _Key,
+    tally: _Tally,
+    resources: Sequence[str],
+    room: RoomPerNode | None,
+) -> TopRow:
+    return TopRow(
+        name=key.name,
+        kind=key.kind,
+        namespace=key.namespace,
+        priority=-key.falling_priority if group is TopGroup.PRIORITIES else None,
+        nodes=len(tally.nodes),
+        cordoned=tally.cordoned,
+        resources=tuple(
+            ResourceRequests(name, asked, given, _share(asked, given))
+            for name in resources
+            for asked, given in ((tally.requested[name], tally.allocatable[name]),)
+        ),
+        pending=None if group.is_of_nodes else _pending(tally),
+        room=None if room is None else tally.room,
+    )
+
+
+def _pending(tally: _Tally) -> PendingRequests:
+    requests = {name: amount for name, amount in tally.pending.items() if name != _PODS}
+    return PendingRequests(tally.pending[_PODS], requests)
+
+
+def _share(requested: int, allocatable: int) -> float | None:
+    return round(requested / allocatable, _SHARE_DIGITS) if allocatable > 0 else None
+
+
+def _size(row: TopRow, sort_by: str) -> tuple[float, int]:
+    if sort_by == BY_ROOM:
+        return 0.0, row.room or 0
+    use = row.use_of(sort_by)
+    return use.share or 0.0, use.requested
+
+
+# Nodes.
+
+
+def _add_nodes(
+    tallies: _Tallies,
+    keys: Sequence[_Key],
+    nodes: NodeTable,
+    resources: Iterable[str],
+    room: RoomPerNode | None,
+) -> None:
+    """Add each row of the table to the tally of its key."""
+    for row, key in enumerate(keys):
+        tally = tallies[key]
+        tally.nodes.add(row)
+        tally.cordoned += bool(nodes.unschedulable[row])
+    for name in resources:
+        if name == _PODS:
+            columns = nodes.allowed_pods, nodes.pod_counts
+        else:
+            columns = nodes.allocatable_of(name), nodes.requested_of(name)
+        # Python's integers, because sums of absurd amounts may exceed int64.
+        for key, given, asked in zip(keys, *(column.tolist() for column in columns), strict=True):
+            tally = tallies[key]
+            tally.allocatable[name] += given
+            tally.requested[name] += asked
+    if room is not None:
+        for key, number in zip(keys, room.per_row.tolist(), strict=True):
+            tallies[key].room += number
+
+
+def _places(nodes: NodeTable, group: TopGroup, pool_label: str) -> Iterator[str]:
+    """Yield the name of each node, or of its pool or zone."""
+    if group is TopGroup.NODES:
+        yield from nodes.names
+    elif group is TopGroup.POOLS:
+        pools = nodes.label(pool_label)
+        yield from (pools[row] or "" for row in range(len(nodes)))
+    else:
+        places = [region_and_zone(nodes.zones[row]) for row in range(len(nodes))]
+        has_regions = len({region for region, _ in places}) > 1
+        for region, zone in places:
+            yield "/".join(filter(None, (region, zone))) if has_regions else zone
+
+
+# Pods.
+
+
+def _tallies_of_pods(cluster: Cluster, group: TopGroup, waiting: Iterable[PodInfo]) -> _Tallies:
+    key_of = _KeyOfPod(group, cluster.cache.snapshot(cluster.nominator).objects)
+    tallies: _Tallies = {}
+    for row, pods in enumerate(cluster.cache.nodes.pods):
+        for info in pods.values():
+            tally = tallies.setdefault(key_of(info), _Tally())
+            tally.nodes.add(row)
+            tally.requested[_PODS] += 1
+            for name, amount in info.template.held.items():
+                tally.requested[name] += amount
+    for info in waiting:
+        _add_pending(tallies.setdefault(key_of(info), _Tally()).pending, (info,))
+    return tallies
+
+
+def _add_pending(pending: Counter[str], pods: Iterable[PodInfo]) -> None:
+    for info in pods:
+        pending[_PODS] += 1
+        for name, amount in info.template.requests.items():
+            if amount:
+                pending[name] += amount
+
+
+class _KeyOfPod:
+    """Returns the row of a pod."""
+
+    def __init__(self, group: TopGroup, objects: Objects) -> None:
+        self._group = group
+        self._objects = objects
+        self._owners: dict[tuple[str, str, str], _Key] = {}
+
+    def __call__(self, info: PodInfo) -> _Key:
+        if self._group is TopGroup.NAMESPACES:
+            return _Key(0, "", info.namespace, "")
+        if self._group is TopGroup.PRIORITIES:
+            name = info.spec.priority_class_name or str(info.priority)
+            return _Key(-info.priority, "", name, "")
+        controller = info.template.controller
+        if controller is None:
+            return _Key(0, info.namespace, info.name, "Pod")
+        place = (info.namespace, controller.kind, controller.name)
+        found = self._owners.get(place)
+        if found is None:
+            found = self._owners[place] = self._owner(info, *place)
+        return found
+
+    def _owner(self, info: PodInfo, namespace: str, kind: str, name: str) -> _Key:
+        """Return the workload behind a controller: the Deployment of a ReplicaSet, and so on."""
+        if kind in _INTERMEDIATE:
+            item = self._objects.get(_INTERMEDIATE[kind], name, namespace)
+            above = None if item is None else controller_of(item.metadata)
+            template_hash = info.labels.get(_TEMPLATE_HASH)
+            if above is not None:
+                kind, name = above.kind, above.name
+            elif item is None and kind == "ReplicaSet" and template_hash:
+                # The input has no ReplicaSets; a Deployment's are named after it.
+                kind, name = "Deployment", name.removesuffix(f"-{template_hash}")
+        # Static pods are owned by their node, which is in no namespace.
+        return _Key(0, "" if kind == "Node" else namespace, name, kind)

@@ -1,0 +1,113 @@
+"""`kubesched top`: what pods request of what nodes can give, and the room that is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from kubesched.cli.cluster_options import ClusterSource, cluster_options
+from kubesched.cli.options import (
+    FILE_PATH,
+    IntRange,
+    OutputFormat,
+    SchedulerOptions,
+    output_option,
+    scheduler_options,
+)
+from kubesched.cli.output import write_document, writer
+
+
+@click.command()
+@click.argument("group", required=False, metavar="[nodes|pools|zones|namespaces|priorities|owners]")
+@cluster_options
+@click.option(
+    "--pool-label",
+    default="",
+    metavar="KEY",
+    help="The label whose value is a node's pool [default: the first label found of those that "
+    "cloud providers and Karpenter use, or node.kubernetes.io/instance-type].",
+)
+@click.option(
+    "--sort-by",
+    default="cpu",
+    show_default=True,
+    metavar="WHAT",
+    help="Sort by the requested share of a resource (cpu, memory, pods, nvidia.com/gpu), the "
+    "largest first; or by name, or by room.",
+)
+@click.option(
+    "--top",
+    "limit",
+    type=IntRange(min=1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="The number of rows to show in the table.",
+)
+@click.option(
+    "--room",
+    "shape",
+    metavar="cpu=2,memory=4Gi",
+    help="Count how many more pods with these requests fit. Only amounts and the number of pods "
+    "are looked at: taints, cordons and selectors are not.",
+)
+@click.option(
+    "--room-like",
+    metavar="pod/NAME",
+    help="Count how many more pods like this one fit, with its tolerations, selectors and so on. "
+    "The scheduler's plugins place copies one after another, until one fits nowhere.",
+)
+@output_option
+@scheduler_options
+def top(
+    options: SchedulerOptions,
+    source: ClusterSource,
+    group: str | None,
+    pool_label: str,
+    sort_by: str,
+    limit: int,
+    shape: str | None,
+    room_like: str | None,
+    output: OutputFormat,
+) -> None:
+    """Show what pods request of what nodes can give, and the room that is left.
+
+    The rows are nodes, or else pools, zones, namespaces, priorities or owners of pods. Without
+    FILES, the cluster is the live one of the current context; it is only read.
+
+    Requests decide what fits, not usage: a node whose pods request all of its cpu is full, even if
+    they sleep. Namespaces, priorities and owners are compared with the whole cluster. An owner is
+    the Deployment, StatefulSet or the like that the pods belong to in the end. Pods without a node
+    are pending, and counted separately.
+
+    --room and --room-like add to each node, pool or zone how many more pods of a shape fit, and
+    count them for the cluster. With --room-like the numbers add up: each is where copies went while
+    the others were there too. Nothing is evicted for them, nodes added by an autoscaler are not
+    counted, and copies use the volumes of the pod itself.
+
+    Tables fit the width of the terminal, or 80 columns in a file or pipe (COLUMNS=160 sets another
+    width), with fewer columns or shorter ones if necessary. -o json and -o yaml print all rows and
+    all resources with exact amounts.
+
+    \b
+    Examples:
+      kubesched top
+      kubesched top pools --room cpu=2,memory=4Gi
+      kubesched top zones cluster.json --room-like shop/web-1
+      kubesched top owners --sort-by nvidia.com/gpu --top 5
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    from kubesched.cli.files import check_inputs
+    from kubesched.cli.top_answer import TopQuestion, add_up, group_named
+    from kubesched.cli.top_text import write_top
+
+    rows = group_named(group)
+    if group is not None and rows is None:
+        source = replace(source, files=(FILE_PATH.convert(group, None, None), *source.files))
+    check_inputs([*source.files, options.config])
+    question = TopQuestion(rows, pool_label, sort_by, shape, room_like)
+    report = add_up(options, source, question)
+    if output is not OutputFormat.TABLE:
+        write_document(report, output)
+    else:
+        write_top(writer(), report, limit)

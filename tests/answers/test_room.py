@@ -1,0 +1,204 @@
+"""The room for more pods is what placing them one after another finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kubesched.answers.room import StoppingReason, parse_pod_shape, room_for_shape, room_like
+from kubesched.api.core import Node, Pod
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.decision import Placed
+from kubesched.simulator.cluster import Cluster
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod
+
+GATES: Final = FeatureGates()
+CONFIGURATION: Final = default_configuration(GATES)
+REGISTRY: Final = in_tree_registry()
+TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
+SPREAD: Final = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+
+
+def cluster_of(objects: Sequence[KubernetesObject], *, remembers: bool = True) -> Cluster:
+    """Return a cluster of the objects."""
+    cluster = Cluster(CONFIGURATION, REGISTRY, GATES, remembers=remembers)
+    cluster.load(objects)
+    return cluster
+
+
+# Shapes of amounts.
+
+
+def test_a_shape_is_parsed() -> None:
+    """Cpu in millicores, everything else in whole units."""
+    shape = parse_pod_shape("cpu=1500m, memory=2Gi,nvidia.com/gpu=1")
+    assert shape == {"cpu": 1500, "memory": 2 << 30, "nvidia.com/gpu": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "it asks for nothing; write cpu=2,memory=4Gi"),
+        ("cpu", "'cpu' is no RESOURCE=AMOUNT; write cpu=2,memory=4Gi"),
+        ("cpu=", "'cpu=' is no RESOURCE=AMOUNT; write cpu=2,memory=4Gi"),
+        ("cpu=two", "cpu: 'two' is no quantity; write 2, 500m or 4Gi"),
+        ("cpu=0", "cpu: 0 is not more than 0"),
+        ("memory=-1Gi", "memory: -1Gi is not more than 0"),
+        ("cpu=1,cpu=2", "cpu stands twice; write it once"),
+        ("pods=3", "pods is what is counted; name what one pod requests"),
+    ],
+)
+def test_a_wrong_shape(text: str, error: str) -> None:
+    """The message names the word and what is right."""
+    with pytest.raises(ValueError, match=re.escape(error)):
+        parse_pod_shape(text)
+
+
+AMOUNTS: Final = st.fixed_dictionaries(
+    {"cpu": st.integers(1, 9).map(str), "memory": st.integers(1, 9).map(lambda n: f"{n}Gi")}
+)
+NODES: Final = st.lists(
+    st.tuples(AMOUNTS, st.integers(0, 4), st.sampled_from(["a", "b"])), min_size=1, max_size=4
+).map(
+    lambda made: [
+        make_node(f"n{at}", labels={"zone": zone}, allocatable={**amounts, "pods": pods})
+        for at, (amounts, pods, zone) in enumerate(made)
+    ]
+)
+
+
+@st.composite
+def occupied(draw: st.DrawFn) -> list[KubernetesObject]:
+    """Return nodes with pods on them, which may request more than there is."""
+    nodes = draw(NODES)
+    pods = [
+        make_pod(f"p{at}", node_name=draw(st.sampled_from(nodes)).metadata.name, requests=amounts)
+        for at, amounts in enumerate(draw(st.lists(AMOUNTS, max_size=4)))
+    ]
+    return [*nodes, *pods]
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(occupied(), AMOUNTS)
+def test_room_for_amounts_is_the_room_for_such_a_pod(
+    objects: list[KubernetesObject], amounts: dict[str, str]
+) -> None:
+    """Where nothing but amounts decides, division and placing agree on every node."""
+    cluster = cluster_of(objects)
+    text = ",".join(f"{name}={amount}" for name, amount in amounts.items())
+    divided = room_for_shape(cluster.cache.nodes, parse_pod_shape(text), text)
+    placed = room_like(cluster, make_pod(requests=amounts))
+    assert divided.per_row.tolist() == placed.per_row.tolist()
+    assert divided.room.total == placed.room.total == divided.per_row.sum()
+
+
+# Pods.
+
+
+PODS: Final = st.builds(
+    make_pod,
+    labels=st.just({"app": "web"}),
+    requests=AMOUNTS,
+    host_ports=st.sampled_from([[], [80]]),
+    node_selector=st.sampled_from([{}, {"zone": "a"}]),
+    topology_spread_constraints=st.sampled_from([[], [SPREAD]]),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(occupied(), PODS)
+def test_room_is_found_by_placing(objects: list[KubernetesObject], pod: Pod) -> None:
+    """A scheduler that remembers nothing, in a cluster of its own, places as many."""
+    found = room_like(cluster_of(objects), pod)
+    placed: list[KubernetesObject] = []
+    while True:
+        cluster = cluster_of([*objects, *placed], remembers=False)
+        decision = cluster.schedule_one(PodInfo(pod))
+        if not isinstance(decision, Placed):
+            break
+        placed.append(_bound(pod, f"copy-{len(placed)}", decision.node_name))
+    if not pod.spec.topology_spread_constraints:
+        on = [item.spec.node_name for item in placed if isinstance(item, Pod)]
+        names = [item.metadata.name for item in objects if isinstance(item, Node)]
+        assert found.per_row.tolist() == [on.count(name) for name in names]
+    assert found.room.total == len(placed)
+
+
+def _bound(pod: Pod, name: str, node_name: str) -> Pod:
+    metadata = replace(pod.metadata, name=name, uid=name)
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=node_name))
+
+
+def test_taints_and_cordons_count_for_a_pod() -> None:
+    """Amounts alone look at neither."""
+    cluster = cluster_of(
+        [
+            make_node("free", allocatable={"cpu": "2", "pods": 9}),
+            make_node("tainted", allocatable={"cpu": "3", "pods": 9}, taints=[TAINT]),
+            make_node("cordoned", allocatable={"cpu": "4", "pods": 9}, unschedulable=True),
+        ]
+    )
+    pod = make_pod(requests={"cpu": "1"})
+    amounts = room_for_shape(cluster.cache.nodes, {"cpu": 1000}, "cpu=1")
+    assert amounts.per_row.tolist() == [2, 3, 4]
+    placed = room_like(cluster, pod)
+    assert placed.per_row.tolist() == [2, 0, 0]
+    assert placed.room.stopped_by == (
+        StoppingReason("Insufficient cpu", 1),
+        StoppingReason("node(s) had untolerated taint(s)", 1),
+        StoppingReason("node(s) were unschedulable", 1),
+    )
+
+
+def test_a_pod_that_is_gated_bound_or_preempts() -> None:
+    """Copies are new pods: they wait for no gate, are on no node, and evict nothing."""
+    low = make_pod("low", node_name="n", requests={"cpu": "1"}, priority=1)
+    node = make_node("n", allocatable={"cpu": "3", "pods": 9})
+    for pod in (
+        make_pod("gated", requests={"cpu": "1"}, scheduling_gates=["example.com/wait"]),
+        make_pod("bound", requests={"cpu": "1"}, node_name="n"),
+        make_pod("high", requests={"cpu": "1"}, priority=9),
+    ):
+        there = [pod] if pod.spec.node_name else []
+        found = room_like(cluster_of([node, low, *there]), pod)
+        assert found.room.total == 2 - len(there)
+
+
+def test_the_cluster_is_as_before() -> None:
+    """The copies leave with the answer."""
+    node = make_node("n", allocatable={"cpu": "3", "pods": 9})
+    cluster = cluster_of([node, make_pod("a", node_name="n", requests={"cpu": "1"})])
+    pod = make_pod("b", requests={"cpu": "1"})
+    assert [room_like(cluster, pod).room.total for _ in range(2)] == [2, 2]
+    assert cluster.cache.nodes.pod_counts.tolist() == [1]
+    cluster.cache.check()
+
+
+@pytest.mark.parametrize(
+    ("pod", "error"),
+    [
+        (make_pod(spec={"schedulerName": "other"}), "it is for the scheduler other; name one"),
+        (make_pod(spec={"resourceClaims": [{"name": "gpu"}]}), "it uses ResourceClaims"),
+    ],
+)
+def test_pods_that_cannot_be_copied(pod: Pod, error: str) -> None:
+    """The message says why."""
+    with pytest.raises(ValueError, match=error):
+        room_like(cluster_of([make_node("n")]), pod)

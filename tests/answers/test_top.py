@@ -1,0 +1,246 @@
+"""Requests are added up per node, pool, zone, namespace, priority and owner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pytest
+
+from kubesched.answers.room import room_for_shape
+from kubesched.answers.top import TopGroup, TopReport, TopRow, pool_label_of, top
+from kubesched.api.apps import ReplicaSet
+from kubesched.api.batch import Job
+from kubesched.api.meta import ObjectMeta, OwnerReference
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.cluster import Cluster
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.testing.builders import make_node, make_pod
+
+GATES: Final = FeatureGates()
+CONFIGURATION: Final = default_configuration(GATES)
+REGISTRY: Final = in_tree_registry()
+POOL: Final = "eks.amazonaws.com/nodegroup"
+ZONE: Final = "topology.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+GPU: Final = "nvidia.com/gpu"
+
+
+def cluster_of(*objects: KubernetesObject) -> Cluster:
+    """Return a cluster of the objects."""
+    cluster = Cluster(CONFIGURATION, REGISTRY, GATES)
+    cluster.load(objects)
+    return cluster
+
+
+def owned(kind: str, name: str, **labels: str) -> dict[str, Any]:
+    """Return the metadata of a pod with a controller."""
+    owner = {"apiVersion": "v1", "kind": kind, "name": name, "uid": name, "controller": True}
+    return {"ownerReferences": [owner], "labels": labels}
+
+
+def owned_by(kind: str, name: str, own: str) -> ObjectMeta:
+    """Return the metadata of an object between a workload and its pods."""
+    owner = OwnerReference(kind=kind, name=name, controller=True)
+    return ObjectMeta(name=own, namespace="default", owner_references=(owner,))
+
+
+def small() -> Cluster:
+    """Return three nodes, of which one has GPUs, four pods on them and two pending ones."""
+    return cluster_of(
+        make_node("a", labels={ZONE: "x", POOL: "small"}, allocatable={"cpu": "4"}),
+        make_node("b", labels={ZONE: "y", POOL: "small"}, allocatable={"cpu": "4"}),
+        make_node("c", labels={ZONE: "y"}, allocatable={"cpu": "8", GPU: 2}, unschedulable=True),
+        make_pod("1", node_name="a", requests={"cpu": "1"}, namespace="shop", priority=7),
+        make_pod("2", node_name="a", requests={"cpu": "2"}, namespace="shop"),
+        make_pod("3", node_name="b", requests={"cpu": "500m"}, namespace="batch"),
+        make_pod("4", node_name="c", requests={"cpu": "1", GPU: 1}, namespace="batch"),
+        make_pod("5", requests={"cpu": "3"}, namespace="shop", priority=7),
+        make_pod("6", requests={"memory": "1Gi", GPU: 4}, namespace="lab"),
+    )
+
+
+def numbers(report: TopReport, resource: str = "cpu") -> dict[str, tuple[int, int]]:
+    """Return name -> what is requested and allocatable, in the order of the rows."""
+    uses = {row.name: row.use_of(resource) for row in report.rows}
+    return {name: (use.requested, use.allocatable) for name, use in uses.items()}
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        (TopGroup.NODES, {"a": (3000, 4000), "b": (500, 4000), "c": (1000, 8000)}),
+        (TopGroup.POOLS, {"small": (3500, 8000), "": (1000, 8000)}),
+        (TopGroup.ZONES, {"x": (3000, 4000), "y": (1500, 12000)}),
+        (
+            TopGroup.NAMESPACES,
+            {"shop": (3000, 16000), "batch": (1500, 16000), "lab": (0, 16000)},
+        ),
+        (TopGroup.PRIORITIES, {"0": (3500, 16000), "7": (1000, 16000)}),
+    ],
+)
+def test_amounts(group: TopGroup, expected: dict[str, tuple[int, int]]) -> None:
+    """Groups of nodes have their own allocatable, groups of pods the cluster's."""
+    assert numbers(top(small(), group, pool_label=POOL)) == expected
+
+
+@pytest.mark.parametrize("group", TopGroup)
+def test_rows_add_up(group: TopGroup) -> None:
+    """No pod is counted twice, and none is forgotten."""
+    report = top(small(), group, pool_label=POOL)
+    for use in report.total.resources:
+        found = [row.use_of(use.resource) for row in report.rows]
+        assert sum(each.requested for each in found) == use.requested
+        if group.is_of_nodes:
+            assert sum(each.allocatable for each in found) == use.allocatable
+    if not group.is_of_nodes:
+        pending = [row.pending for row in report.rows if row.pending is not None]
+        assert sum(each.pods for each in pending) == report.pending.pods == 2
+
+
+def test_pending_pods_are_separate() -> None:
+    """They are in no sum of a node, and their resources are named though nothing has them."""
+    report = top(small(), TopGroup.NODES)
+    assert report.pending.pods == 2
+    assert report.pending.requests == {"cpu": 3000, "memory": 1 << 30, GPU: 4}
+    lab = next(row for row in top(small(), TopGroup.NAMESPACES).rows if row.name == "lab")
+    assert lab.pending is not None
+    assert (lab.nodes, lab.pending.pods, lab.pending.requests[GPU]) == (0, 1, 4)
+
+
+def test_terminating_pods_do_not_wait() -> None:
+    """A pod that is deleted before it had a node needs none."""
+    gone = make_pod(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    assert top(cluster_of(make_node("n"), gone), TopGroup.NODES).pending.pods == 0
+
+
+def test_counts_of_nodes() -> None:
+    """A group of nodes has its nodes, a group of pods those with its pods."""
+    zones = {row.name: (row.nodes, row.cordoned) for row in top(small(), TopGroup.ZONES).rows}
+    assert zones == {"x": (1, 0), "y": (2, 1)}
+    spaces = {row.name: row.nodes for row in top(small(), TopGroup.NAMESPACES).rows}
+    assert spaces == {"shop": 1, "batch": 2, "lab": 0}
+    total = top(small(), TopGroup.NAMESPACES).total
+    assert (total.nodes, total.cordoned) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("sort_by", "expected"),
+    [
+        ("cpu", ["a", "c", "b"]),
+        (GPU, ["c", "a", "b"]),
+        ("name", ["a", "b", "c"]),
+        ("pods", ["a", "b", "c"]),
+        ("room", ["c", "b", "a"]),
+    ],
+)
+def test_order(sort_by: str, expected: list[str]) -> None:
+    """The largest share first, then the largest amount, then names."""
+    cluster = small()
+    room = room_for_shape(cluster.cache.nodes, {"cpu": 1000}, "cpu=1")
+    report = top(cluster, TopGroup.NODES, sort_by=sort_by, room=room)
+    assert [row.name for row in report.rows] == expected
+
+
+def test_priorities_by_name_are_by_value() -> None:
+    """A class has its name, a number stands for itself, the highest is first."""
+    cluster = cluster_of(
+        make_node("n"),
+        make_pod("a", node_name="n", priority=10, spec={"priorityClassName": "high"}),
+        make_pod("b", node_name="n", priority=9),
+        make_pod("c", node_name="n", priority=100),
+    )
+    rows = top(cluster, TopGroup.PRIORITIES, sort_by="name").rows
+    assert [(row.name, row.priority) for row in rows] == [("100", 100), ("high", 10), ("9", 9)]
+
+
+def test_regions_tell_zones_apart() -> None:
+    """Zones of one name in two regions are two."""
+    nodes = [
+        make_node(f"n{at}", labels={ZONE: zone, REGION: region})
+        for at, (zone, region) in enumerate([("1", "eu"), ("1", "us"), ("2", "us")])
+    ]
+    names = [row.name for row in top(cluster_of(*nodes), TopGroup.ZONES, sort_by="name").rows]
+    assert names == ["eu/1", "us/1", "us/2"]
+
+
+def test_rooms_add_up() -> None:
+    """The room of a zone is that of its nodes."""
+    cluster = small()
+    room = room_for_shape(cluster.cache.nodes, {"cpu": 1000}, "cpu=1")
+    report = top(cluster, TopGroup.ZONES, room=room)
+    assert {row.name: row.room for row in report.rows} == {"x": 1, "y": 10}
+    assert report.total.room == 11
+    assert report.room == room.room
+
+
+# Pools.
+
+
+def test_the_label_of_pools() -> None:
+    """The first well-known label that any node has."""
+    kinds = {"node.kubernetes.io/instance-type": "large"}
+    assert pool_label_of(cluster_of(make_node("n")).cache.nodes) == ""
+    assert pool_label_of(cluster_of(make_node("n", labels=kinds)).cache.nodes) == next(iter(kinds))
+    both = [make_node("n", labels=kinds), make_node("m", labels={POOL: "p"})]
+    assert pool_label_of(cluster_of(*both).cache.nodes) == POOL
+
+
+# Owners.
+
+
+def _owner_of(metadata: dict[str, Any], *others: KubernetesObject) -> str:
+    """Return the one row's owner, as `Kind namespace/name`."""
+    pod = make_pod("p", node_name="n", metadata=metadata)
+    (row,) = top(cluster_of(make_node("n"), pod, *others), TopGroup.OWNERS).rows
+    return _text(row)
+
+
+def _text(row: TopRow) -> str:
+    return f"{row.kind} {row.namespace}/{row.name}"
+
+
+OWNERS: Final[Sequence[tuple[dict[str, Any], list[KubernetesObject], str]]] = [
+    ({}, [], "Pod default/p"),
+    (owned("StatefulSet", "db"), [], "StatefulSet default/db"),
+    (owned("Node", "n"), [], "Node /n"),
+    (owned("ReplicaSet", "web-5d", **{"pod-template-hash": "5d"}), [], "Deployment default/web"),
+    (owned("ReplicaSet", "web-5d"), [], "ReplicaSet default/web-5d"),
+    (
+        owned("ReplicaSet", "web-5d"),
+        [ReplicaSet(metadata=owned_by("Rollout", "web", "web-5d"))],
+        "Rollout default/web",
+    ),
+    (
+        owned("ReplicaSet", "web-5d", **{"pod-template-hash": "5d"}),
+        [ReplicaSet(metadata=ObjectMeta(name="web-5d", namespace="default"))],
+        "ReplicaSet default/web-5d",
+    ),
+    (owned("Job", "night-1"), [], "Job default/night-1"),
+    (
+        owned("Job", "night-1"),
+        [Job(metadata=owned_by("CronJob", "night", "night-1"))],
+        "CronJob default/night",
+    ),
+]
+
+
+@pytest.mark.parametrize(("metadata", "others", "expected"), OWNERS)
+def test_owners(
+    metadata: dict[str, Any], others: Sequence[KubernetesObject], expected: str
+) -> None:
+    """An owner is the workload that people created, as far as the input shows it."""
+    assert _owner_of(metadata, *others) == expected
+
+
+def test_owners_of_two_namespaces() -> None:
+    """Workloads of one name in two namespaces are two."""
+    pods = [
+        make_pod(str(at), node_name="n", namespace=namespace, metadata=owned("Job", "j"))
+        for at, namespace in enumerate(["a", "b", "a"])
+    ]
+    rows = top(cluster_of(make_node("n"), *pods), TopGroup.OWNERS).rows
+    counts = {_text(row): row.use_of("pods").requested for row in rows}
+    assert counts == {"Job a/j": 2, "Job b/j": 1}

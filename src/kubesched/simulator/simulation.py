@@ -24,7 +24,7 @@ from kubesched.simulator.report import Gated, Ignored, SimulationReport, Summary
 from kubesched.simulator.unknown_kinds import UnknownOutcomes
 from kubesched.simulator.utilisation import Usage, Utilisation
 from kubesched.snapshot.objects import KubernetesObject
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
 
 T = TypeVar("T", Gated, Unplaced)
 
@@ -88,26 +88,28 @@ class Simulation:
         self._ignored: list[Ignored] = []
         self._pods: dict[str, PodInfo] = {}
         found = list(objects)
-        for item in found:
-            if isinstance(item, Pod):
-                self._add(PodInfo(item))
         rehearsal.load(found)
+        for item in found:
+            if isinstance(item, Pod) and not item.spec.node_name:
+                self._add(item)
         self._before = Usage.of(self._scheduler.cache.nodes)
         if watch is not None:
             rehearsal.outcomes.on_attempt = self._call_watch
 
-    def _add(self, info: PodInfo) -> None:
-        if info.node_name or info.pod.status.phase in FINISHED:
+    def _add(self, pod: Pod) -> None:
+        metadata, name = pod.metadata, scheduler_name_of(pod)
+        if pod.status.phase in FINISHED:
             return
-        if info.scheduler_name not in self._scheduler.profiles:
+        if name not in self._scheduler.profiles:
             reason = "belongs to another scheduler"
-        elif info.is_terminating:
+        elif metadata.deletion_timestamp is not None:
             reason = "is being deleted"
         else:
-            self._pods[info.uid] = info
+            queued = self._scheduler.queue.get_pod(f"{metadata.namespace}/{metadata.name}")
+            assert queued is not None, "every pending pod is queued"
+            self._pods[queued.pod_info.uid] = queued.pod_info
             return
-        name = info.spec.scheduler_name or "default-scheduler"
-        self._ignored.append(Ignored(info.key, name, reason))
+        self._ignored.append(Ignored(f"{metadata.namespace}/{metadata.name}", name, reason))
 
     def _call_watch(self) -> None:
         tried = len(self._rehearsal.outcomes.attempts)

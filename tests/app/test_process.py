@@ -22,6 +22,7 @@ from kubesched.plugins.registry import in_tree_registry
 
 SCHEDULER = User("system:kube-scheduler", ("system:authenticated",))
 TOKEN = "s"  # noqa: S105 - of a server that lives as long as a test
+ADMIN_TOKEN = "a"  # noqa: S105 - of the same
 PODS = "/api/v1/namespaces/default/pods"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -124,7 +125,7 @@ def playing(options: Options, script: Callable[[Cluster], Awaitable[None]]) -> i
     """Run a scheduler while a script goes on; return the scheduler's exit code."""
 
     async def main() -> int:
-        server = ApiServer({TOKEN: SCHEDULER})
+        server = ApiServer({TOKEN: SCHEDULER, ADMIN_TOKEN: ADMIN})
         await server.start()
         try:
             cluster = Cluster(server, options)

@@ -19,6 +19,7 @@ from kubesched.answers.near_misses import near_misses
 from kubesched.answers.pod_changes import pod_changes
 from kubesched.answers.trial import ChangeTrial
 from kubesched.api.core import Pod, PodCondition
+from kubesched.explain.decision_records import DecisionRecord, QueueState
 from kubesched.explain.report import NodeVerdict, PodExplanation, PodOutcome, RetryEvents, Unknown
 from kubesched.explain.sentences import as_far_as_known, count, headline, names
 
@@ -41,6 +42,7 @@ class PodState(StrEnum):
     PREEMPTS = "Preempts"
     UNSCHEDULABLE = "Unschedulable"
     UNKNOWN = "Unknown"
+    GONE = "Gone"
 
 
 _NEEDS_CHANGES: Final = (PodState.GATED, PodState.UNSCHEDULABLE)
@@ -107,6 +109,9 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         last_attempt: What the scheduler wrote about its last attempt; None if it wrote nothing.
         retry_after: The events that requeue the pod, per plugin that rejected it.
         unknown: The kinds that the answer depends on and the files lack.
+        queue: Where the pod is in the queue of the running scheduler; null if that was not asked,
+            or does not hold the pod.
+        records: What the running scheduler decided about the pod, the newest first.
     """
 
     pod: str
@@ -121,6 +126,8 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     last_attempt: LastAttempt | None = None
     retry_after: tuple[RetryEvents, ...] = ()
     unknown: tuple[Unknown, ...] = ()
+    queue: QueueState | None = None
+    records: tuple[DecisionRecord, ...] = ()
 
     @property
     def needs_changes(self) -> bool:

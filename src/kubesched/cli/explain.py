@@ -13,10 +13,11 @@ from kubesched.cli.options import (
     scheduler_options,
 )
 from kubesched.cli.output import write_document, writer
+from kubesched.cli.pod_completion import complete_pod
 
 
 @click.command()
-@click.argument("pod", metavar="POD")
+@click.argument("pod", metavar="POD", shell_complete=complete_pod)
 @namespace_option
 @cluster_options
 @click.option(

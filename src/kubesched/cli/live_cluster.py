@@ -66,7 +66,7 @@ def read_live(source: ClusterSource) -> LiveCluster:
         UserError: It cannot be read; names context, server, reason and remedy.
         SetupError: A kubeconfig or certificate cannot be used.
     """
-    settings, name = _target(source)
+    settings, name = live_target(source)
     place = f"{name} ({settings.server})"
     lists: list[KindList] = []
     try:
@@ -86,8 +86,13 @@ def read_live(source: ClusterSource) -> LiveCluster:
     )
 
 
-def _target(source: ClusterSource) -> tuple[ConnectionSettings, str]:
-    """Return the connection that the source names, and its name."""
+def live_target(source: ClusterSource) -> tuple[ConnectionSettings, str]:
+    """Return the connection that the source names, and its name.
+
+    Raises:
+        UserError: It names none.
+        SetupError: A kubeconfig cannot be used.
+    """
     if source.kubeconfig is not None:
         found = load_kubeconfig(str(source.kubeconfig))
     else:

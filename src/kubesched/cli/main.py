@@ -162,10 +162,10 @@ class LazyGroup(click.Group):
                 sys.stdout.flush()
             return result
 
-        sys.exit(_ended(command))
+        sys.exit(ended(command))
 
 
-def _ended(command: Callable[[], object]) -> int:
+def ended(command: Callable[[], object]) -> int:
     """Run the command, flush stdout, and return the exit code."""
     code = run(command)
     try:

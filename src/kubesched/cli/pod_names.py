@@ -61,6 +61,19 @@ def find_pod(
     raise UserError(f"pod {text}: there is no such pod{_near_pods(text, pods)}")
 
 
+def pod_named(text: str, namespace: str) -> tuple[str, str] | None:
+    """Return namespace and name of a pod that may be gone; None if the text names a workload.
+
+    Args:
+        text: As `find_pod` takes it.
+        namespace: Of a name without one; "" for `default`.
+    """
+    prefix, _, name = text.rpartition("/")
+    if prefix in _OWNER_KINDS:
+        return None
+    return (namespace or "default" if prefix in ("", *_POD_KINDS) else prefix), name
+
+
 def _pod_of_workload(
     text: str, kind: str, name: str, pods: Sequence[Pod], preferred: str
 ) -> tuple[Pod, tuple[str, ...]]:

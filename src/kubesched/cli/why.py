@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from kubesched.cli.cluster_options import ClusterSource, cluster_options, namespace_option
@@ -13,10 +15,14 @@ from kubesched.cli.options import (
     scheduler_options,
 )
 from kubesched.cli.output import write_document, writer
+from kubesched.cli.pod_completion import complete_pod
+
+if TYPE_CHECKING:
+    from kubesched.cli.running_scheduler import RunningScheduler
 
 
 @click.command()
-@click.argument("pod", metavar="POD")
+@click.argument("pod", metavar="POD", shell_complete=complete_pod)
 @namespace_option
 @cluster_options
 @click.option(
@@ -27,6 +33,18 @@ from kubesched.cli.output import write_document, writer
     metavar="N",
     help="The number of changes to show.",
 )
+@click.option(
+    "--scheduler",
+    default="",
+    metavar="URL",
+    help="Also ask this running kubesched, such as https://127.0.0.1:10259, as the context's user: "
+    "where the pod is in its queue, what it decided, and who evicted the pod.",
+)
+@click.option(
+    "--insecure-skip-tls-verify",
+    is_flag=True,
+    help="Accept any certificate of --scheduler.",
+)
 @output_option
 @scheduler_options
 def why(
@@ -35,6 +53,8 @@ def why(
     pod: str,
     namespace: str,
     top: int,
+    scheduler: str,
+    insecure_skip_tls_verify: bool,
     output: OutputFormat,
 ) -> None:
     """Tell why POD is pending, and the smallest changes that make it fit.
@@ -47,6 +67,9 @@ def why(
     or add, a pod to evict. Each was tried: the scheduler's plugins decided again, and placed the
     pod. Nothing is changed in the cluster.
 
+    With --scheduler, the answer also has what only the running scheduler knows, as far as it keeps
+    it. Where it may not be asked, a note says so.
+
     `kubesched explain` shows every node and every score of the same decision.
 
     \b
@@ -54,13 +77,27 @@ def why(
       kubesched why web-1 -n shop
       kubesched why deploy/web --context production
       kubesched why shop/web-1 cluster.json -o json
+      kubectl -n kube-system port-forward deployment/kubesched 10259 &
+      kubesched why web-1 --scheduler https://localhost:10259 --insecure-skip-tls-verify
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
     from kubesched.cli.files import check_inputs
     from kubesched.cli.why_answer import ask_why, write_why
 
     check_inputs([*source.files, options.config])
-    report = ask_why(options, pod, source, namespace)
+    running = _running(source, scheduler, is_insecure=insecure_skip_tls_verify)
+    report = ask_why(options, pod, source, namespace, running)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:
         write_why(writer(), report, top)
+
+
+def _running(source: ClusterSource, url: str, *, is_insecure: bool) -> RunningScheduler | None:
+    from kubesched.cli.errors import UserError
+    from kubesched.cli.running_scheduler import RunningScheduler
+
+    if url and source.files:
+        raise UserError("--scheduler asks about a live cluster, and there are files; leave out one")
+    if is_insecure and not url:
+        raise UserError("--insecure-skip-tls-verify is about --scheduler, which is not given")
+    return RunningScheduler(url, is_insecure) if url else None

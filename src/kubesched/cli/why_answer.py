@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from kubesched.answers.explaining import explain_pod
+from kubesched.answers.recorded import outcome_of, why_gone, with_records
 from kubesched.answers.trial import ChangeTrial
 from kubesched.answers.why import Cause, WhyReport, state_of, why, why_undecided
 from kubesched.api.core import Pod
 from kubesched.cli.cluster_input import read_cluster
 from kubesched.cli.cluster_options import ClusterSource
-from kubesched.cli.errors import write_warnings
+from kubesched.cli.errors import UserError, write_warnings
 from kubesched.cli.explain_text import write_retry, write_unknown
 from kubesched.cli.loading import load_scheduler, new_cluster, with_scheduler_name
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.output import Writer
-from kubesched.cli.pod_names import find_pod
+from kubesched.cli.pod_names import find_pod, pod_named
+from kubesched.cli.running_scheduler import RunningScheduler, ask_running
+from kubesched.explain.decision_records import DecisionRecord, QueuePart, QueueState
 from kubesched.explain.sentences import count, names
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 
 _INDENT: Final = 2
 _CAUSES_MAX: Final = 5
+_RECORDS_MAX: Final = 5
+_PART_WORDS: Final = {
+    QueuePart.ACTIVE: "ready to be tried, waiting",
+    QueuePart.UNSCHEDULABLE: "waits for an event that may help,",
+    QueuePart.GATED: "held back by a gate,",
+    QueuePart.IN_FLIGHT: "being scheduled now, waiting",
+}
 
 
 def ask_why(
-    options: SchedulerOptions, pod_name: str, source: ClusterSource, namespace: str = ""
+    options: SchedulerOptions,
+    pod_name: str,
+    source: ClusterSource,
+    namespace: str = "",
+    running: RunningScheduler | None = None,
 ) -> WhyReport:
-    """Answer why a pod is pending.
+    """Answer why a pod is pending, or who evicted it.
 
     Args:
         options: Which scheduler.
         pod_name: As `find_pod` takes it.
         source: The cluster.
         namespace: The namespace of names without one; "" for that of the live context, or any.
+        running: The scheduler of a live cluster to ask too.
 
     Raises:
         UserError: The pod does not exist.
@@ -46,7 +62,14 @@ def ask_why(
     given = read_cluster(source)
     write_warnings(given.warnings)
     pods = [item for item in given.objects if isinstance(item, Pod)]
-    found, notes = find_pod(pod_name, pods, namespace or given.namespace, only=bool(namespace))
+    preferred = namespace or given.namespace
+    try:
+        found, notes = find_pod(pod_name, pods, preferred, only=bool(namespace))
+    except UserError:
+        gone = None if running is None else _ask_gone(running, source, pod_name, preferred)
+        if gone is None:
+            raise
+        return gone
     pod = with_scheduler_name(found, options.profile)
     schedulers = [profile.scheduler_name for profile in scheduler.configuration.profiles]
     state = state_of(pod, schedulers)
@@ -60,7 +83,33 @@ def ask_why(
         explanation = explain_pod(cluster, cluster.pending[PodInfo(pod).uid], all_filters=True)
         report = why(ChangeTrial(cluster, pod), explanation)
         cluster.check_plugins()
-    return msgspec.structs.replace(report, notes=(*notes, *report.notes))
+    report = msgspec.structs.replace(report, notes=(*notes, *report.notes))
+    return report if running is None else _with_running(report, running, source, pod)
+
+
+def _with_running(
+    report: WhyReport, running: RunningScheduler, source: ClusterSource, pod: Pod
+) -> WhyReport:
+    """Add what the running scheduler answers, or a note why it does not."""
+    metadata = pod.metadata
+    records, problem = ask_running(running, source, metadata.namespace, metadata.name)
+    if records is None:
+        return msgspec.structs.replace(report, notes=(*report.notes, problem))
+    return with_records(report, records, metadata.uid)
+
+
+def _ask_gone(
+    running: RunningScheduler, source: ClusterSource, pod_name: str, namespace: str
+) -> WhyReport | None:
+    """Answer for a pod that the cluster does not have; None if the scheduler has no record."""
+    named = pod_named(pod_name, namespace)
+    if named is None:
+        return None
+    records, problem = ask_running(running, source, *named)
+    if records is None:
+        write_warnings([problem])
+        return None
+    return why_gone("/".join(named), records)
 
 
 def write_why(writer: Writer, report: WhyReport, top: int) -> None:
@@ -86,7 +135,43 @@ def write_why(writer: Writer, report: WhyReport, top: int) -> None:
         when = f", {report.last_attempt.time}" if report.last_attempt.time else ""
         writer.heading(f"Last attempt{when}")
         writer.line(report.last_attempt.message, indent=_INDENT)
-    write_retry(writer, report.retry_after)
+    if report.queue is not None:
+        _write_queue(writer, report.queue)
+    if report.records:
+        _write_records(writer, report.pod, report.records)
+    queued = report.queue.retry_after if report.queue is not None else ()
+    write_retry(writer, queued or report.retry_after)
+
+
+def _write_queue(writer: Writer, queue: QueueState) -> None:
+    writer.heading("In the queue")
+    since = f" since {queue.since}" if queue.since else ""
+    writer.line(f"{_queue_words(queue)}{since}", indent=_INDENT)
+    writer.line(f"tried {count(queue.attempts, 'time')}", indent=_INDENT)
+    plugins = [entry.plugin for entry in queue.retry_after]
+    if plugins:
+        writer.line(f"rejected by {names(plugins)}", indent=_INDENT)
+
+
+def _queue_words(queue: QueueState) -> str:
+    match queue.part:
+        case QueuePart.BACKOFF:
+            return f"backs off until {queue.backoff_ends}, waiting"
+        case QueuePart.WAITING_ON_PERMIT:
+            return f"has {queue.node} and waits for permission by {names(queue.waits_for)},"
+        case QueuePart.BINDING:
+            return f"being bound to {queue.node}"
+    return _PART_WORDS[queue.part]
+
+
+def _write_records(writer: Writer, pod: str, records: Sequence[DecisionRecord]) -> None:
+    writer.heading("Last decisions")
+    for record in records[:_RECORDS_MAX]:
+        words = f"evicted for {record.pod}" if record.evicts(pod) else outcome_of(record)
+        writer.line(f"{record.time}  {words}", indent=_INDENT)
+    left = len(records) - _RECORDS_MAX
+    if left > 0:
+        writer.line(f"and {left} more; -o json shows them", indent=_INDENT)
 
 
 def _write_changes(writer: Writer, report: WhyReport, top: int) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 import pytest
 
-from kubesched.cli.cluster_options import ClusterSource, cluster_flags, cluster_options
-from kubesched.cli.errors import UserError
+from kubesched.cli.cluster_options import cluster_flags, cluster_options
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.sources import ClusterSource
 
 
 @click.command()

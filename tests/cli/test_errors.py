@@ -6,9 +6,10 @@ import click
 import pytest
 
 from kubesched.api.decode import DecodeError, Source
-from kubesched.cli.errors import UserError, one_line, printable, run, user_messages
+from kubesched.cli.errors import one_line, printable, run, user_messages
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.framework.registry import RegistryError
+from kubesched.inputs.errors import UserError
 from kubesched.simulator.evaluate import ScenarioError
 
 

@@ -23,11 +23,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.cli.errors import UserError
 from kubesched.cli.sandbox_access import CONTEXT, SandboxAccess, check_ours, write_private
 from kubesched.cli.sandbox_nodes import node_template, read_node
 from kubesched.cli.sandbox_scheduler import configuration_text, read_wanted
 from kubesched.cluster.node_template import NodeTemplate
+from kubesched.inputs.errors import UserError
 
 from .cluster import Json, run
 

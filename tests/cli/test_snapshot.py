@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.cli.cluster_input import read_cluster
-from kubesched.cli.cluster_options import ClusterSource
 from kubesched.cli.snapshot_fields import AnonymousNames
+from kubesched.inputs.cluster_input import read_cluster
+from kubesched.inputs.sources import ClusterSource
 
 from .cluster import run, shop, write
 from .live import live

@@ -14,9 +14,9 @@ from kubesched.api.codec import decode_object, encode_json
 from kubesched.api.core import Pod, Service
 from kubesched.api.meta import KubeObject
 from kubesched.cli import snapshot_fields
-from kubesched.cli.live_cluster import READ_KINDS
 from kubesched.cli.snapshot_fields import AnonymousNames, FieldRules
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.inputs.live_cluster import READ_KINDS
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.evaluate import Evaluator
 from kubesched.testing.builders import make_pod

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.cli.live_cluster import READ_KINDS, READER_ROLE
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import LeaderElection
+from kubesched.inputs.live_cluster import READ_KINDS, READER_ROLE
 from tests.deploy.permissions import rules_of
 from tests.deploy.sent_requests import WRITES, Wish, coroutine_methods, sent
 from tests.deploy.shipped import DEPLOY, WAYS, configuration_of, objects_of

@@ -4,42 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from kubesched.cli.errors import UserError
 from kubesched.cli.options import FILE_PATH
+from kubesched.inputs.sources import ClusterSource
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSource:
-    """Where a cluster is read from; without files and names it is the current context.
-
-    Attributes:
-        files: Files and directories; `-` is stdin.
-        kubeconfig: A kubeconfig file; None for those that kubectl reads.
-        context: The name of a context; "" for the current one.
-        complete: Whether the source holds every object of the cluster.
-
-    Raises:
-        UserError: There are files, and a live cluster is named too.
-    """
-
-    files: tuple[Path, ...] = ()
-    kubeconfig: Path | None = None
-    context: str = ""
-    complete: bool = False
-
-    def __post_init__(self) -> None:
-        if self.files and (self.kubeconfig or self.context):
-            flag = "--kubeconfig" if self.kubeconfig else "--context"
-            raise UserError(f"{flag} names a live cluster, and there are files; leave out one")
 
 
 def cluster_options(

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.errors import EXIT_INTERRUPTED, UserError, write_warnings
+from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.options import (
     FILE_PATH,
     IntRange,
     OutputFormat,
-    SchedulerOptions,
     duration_option,
     feature_gates_option,
     html_option,
@@ -19,6 +18,8 @@ from kubesched.cli.options import (
     plugin_option,
 )
 from kubesched.cli.output import simple_table, write_document, writer
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.sources import SchedulerOptions
 
 
 @click.command()

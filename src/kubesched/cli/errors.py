@@ -14,11 +14,13 @@ from typing import Final
 
 import click
 
+from kubesched.inputs.errors import EXIT_INPUT, UserError
+
 EXIT_DIFFERENT: Final = 1
 """The command ran, and its check failed."""
 EXIT_PLUGIN: Final = 1
 """A plugin raised; there is no result."""
-EXIT_USAGE: Final = 2
+EXIT_USAGE: Final = EXIT_INPUT
 """The arguments or input files are invalid."""
 EXIT_INTERNAL: Final = 70
 """A bug in kubesched."""
@@ -27,20 +29,6 @@ EXIT_BROKEN_PIPE: Final = 141
 """The reader of stdout closed the pipe; 128 + SIGPIPE, as in shells."""
 
 DEBUG_VARIABLE: Final = "KUBESCHED_DEBUG"
-
-
-class UserError(Exception):
-    """Something that the user can put right.
-
-    Attributes:
-        messages: One line per field error: what, where, and the remedy.
-        exit_code: What the command ends with.
-    """
-
-    def __init__(self, *messages: str, exit_code: int = EXIT_USAGE) -> None:
-        super().__init__("\n".join(messages))
-        self.messages = messages
-        self.exit_code = exit_code
 
 
 class ReaderGoneError(Exception):

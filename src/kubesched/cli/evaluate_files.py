@@ -17,8 +17,9 @@ from typing import BinaryIO, Final, cast
 
 import msgspec
 
-from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, UserError, naming, write_errors
+from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, naming, write_errors
 from kubesched.cli.output import Writer, simple_table, write_line, writer
+from kubesched.inputs.errors import UserError
 from kubesched.simulator.differences import Difference, differences
 from kubesched.simulator.evaluate import Evaluator
 from kubesched.simulator.scenario_lines import AnsweredLine, answer_lines

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import click
 
-from kubesched.cli.cluster_options import ClusterSource, cluster_options, namespace_option
-from kubesched.cli.options import (
-    IntRange,
-    OutputFormat,
-    SchedulerOptions,
-    output_option,
-    scheduler_options,
-)
+from kubesched.cli.cluster_options import cluster_options, namespace_option
+from kubesched.cli.options import IntRange, OutputFormat, output_option, scheduler_options
 from kubesched.cli.output import write_document, writer
 from kubesched.cli.pod_completion import complete_pod
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
 @click.command()

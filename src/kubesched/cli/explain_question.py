@@ -11,21 +11,21 @@ import msgspec
 
 from kubesched.answers.explaining import explain_pod
 from kubesched.api.core import Node, Pod
-from kubesched.cli.cluster_input import read_cluster
-from kubesched.cli.cluster_options import ClusterSource
-from kubesched.cli.completed_input import FINISHED
-from kubesched.cli.errors import UserError, write_warnings
-from kubesched.cli.loading import (
+from kubesched.cli.errors import write_warnings
+from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
+from kubesched.explain.report import PodExplanation
+from kubesched.inputs.cluster_input import read_cluster
+from kubesched.inputs.completed_input import FINISHED
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import (
     load_scheduler,
     new_cluster,
     pending_again,
     with_scheduler_name,
 )
-from kubesched.cli.near_names import near_names
-from kubesched.cli.options import SchedulerOptions
-from kubesched.cli.pod_names import find_pod
-from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
-from kubesched.explain.report import PodExplanation
+from kubesched.inputs.near_names import near_names
+from kubesched.inputs.pod_names import find_pod
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.pod_info import PodInfo

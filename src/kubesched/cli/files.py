@@ -15,7 +15,8 @@ from pathlib import Path
 import click
 
 from kubesched.api.decode import STANDARD_INPUT, files_in
-from kubesched.cli.errors import UserError, naming, printable
+from kubesched.cli.errors import naming, printable
+from kubesched.inputs.errors import UserError
 
 
 def check_inputs(files: Iterable[Path | None]) -> None:

@@ -6,16 +6,11 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.cluster_options import ClusterSource, cluster_flags, namespace_option
+from kubesched.cli.cluster_options import cluster_flags, namespace_option
 from kubesched.cli.errors import EXIT_DIFFERENT
-from kubesched.cli.options import (
-    FILE_PATH,
-    OutputFormat,
-    SchedulerOptions,
-    output_option,
-    scheduler_options,
-)
+from kubesched.cli.options import FILE_PATH, OutputFormat, output_option, scheduler_options
 from kubesched.cli.output import write_document, writer
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
 @click.command()

@@ -22,18 +22,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.decode import STANDARD_INPUT, Loaded, load
 from kubesched.api.meta import controller_of
 from kubesched.api.pod import PodSpec
-from kubesched.cli.cluster_input import read_cluster
-from kubesched.cli.cluster_options import ClusterSource
-from kubesched.cli.completed_input import not_read
-from kubesched.cli.errors import UserError, write_warnings
-from kubesched.cli.loading import (
-    distinct_objects,
-    load_scheduler,
-    pending_again,
-    with_scheduler_name,
-)
-from kubesched.cli.near_names import near_names
-from kubesched.cli.options import SchedulerOptions
+from kubesched.cli.errors import write_warnings
 from kubesched.cli.output import Writer, simple_table
 from kubesched.cli.trials import (
     run_trial,
@@ -42,8 +31,19 @@ from kubesched.cli.trials import (
     write_without_node,
     write_wrapped,
 )
-from kubesched.cli.unknown_fields import unknown_fields
 from kubesched.explain.sentences import count, names
+from kubesched.inputs.cluster_input import read_cluster
+from kubesched.inputs.completed_input import not_read
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import (
+    distinct_objects,
+    load_scheduler,
+    pending_again,
+    with_scheduler_name,
+)
+from kubesched.inputs.near_names import near_names
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.inputs.unknown_fields import unknown_fields
 from kubesched.simulator.soundness import spec_errors
 from kubesched.snapshot.objects import KubernetesObject
 

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from kubesched.cli.errors import UserError, user_messages
+from kubesched.cli.errors import user_messages
+from kubesched.inputs.errors import UserError
 
 C = TypeVar("C", bound=Callable[..., Any])
 

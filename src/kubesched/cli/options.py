@@ -12,6 +12,8 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
+from kubesched.inputs.sources import SchedulerOptions
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -28,25 +30,6 @@ class OutputFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerOptions:
-    """The options of the scheduler.
-
-    Attributes:
-        config: A KubeSchedulerConfiguration file; None for the default configuration.
-        profile: Scheduler name to use for all pods; None for each pod's own.
-        feature_gates: As written, `A=true,B=false`.
-        plugins: Out-of-tree plugins as written, `module:Class` or `file.py:Class`.
-        seed: Of the random source that breaks ties.
-    """
-
-    config: Path | None = None
-    profile: str | None = None
-    feature_gates: str = ""
-    plugins: tuple[str, ...] = ()
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

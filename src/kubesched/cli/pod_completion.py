@@ -25,8 +25,8 @@ def complete_pod(ctx: click.Context, _parameter: click.Parameter, incomplete: st
 def _matching(ctx: click.Context, incomplete: str) -> list[str]:
     import asyncio
 
-    from kubesched.cli.cluster_options import ClusterSource
-    from kubesched.cli.live_cluster import live_target
+    from kubesched.inputs.live_cluster import live_target
+    from kubesched.inputs.sources import ClusterSource
 
     given = ctx.params
     source = ClusterSource(

@@ -30,15 +30,15 @@ from kubesched.app.options import (
 )
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
-from kubesched.cli.errors import UserError
-from kubesched.cli.loading import in_file, register_plugins, with_plugins
-from kubesched.cli.plugin_loading import load_entry_points
 from kubesched.client.connect import find_settings
 from kubesched.client.event_loop import new_event_loop
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError, forbidden
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import in_file, register_plugins, with_plugins
+from kubesched.inputs.plugin_loading import load_entry_points
 from kubesched.plugins.registry import in_tree_registry
 
 _ELECTION: Final = {

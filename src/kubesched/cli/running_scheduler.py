@@ -11,14 +11,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubesched.api.errors import ApiError
-from kubesched.cli.cluster_options import ClusterSource
-from kubesched.cli.errors import UserError
-from kubesched.cli.live_cluster import live_target
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings, TlsSettings, server_url
 from kubesched.client.event_loop import new_event_loop
 from kubesched.client.requests import Request
 from kubesched.explain.decision_records import DecisionRecords
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.live_cluster import live_target
+from kubesched.inputs.sources import ClusterSource
 
 _PATH: Final = "/debug/decisions"
 _SECONDS_MAX: Final = 5.0

@@ -23,7 +23,7 @@ from kubesched.api.yaml_syntax import YamlError, dump, load_documents
 from kubesched.apiserver.authorization import SCHEDULER
 from kubesched.apiserver.request import User
 from kubesched.apiserver.server import ADMIN
-from kubesched.cli.errors import UserError
+from kubesched.inputs.errors import UserError
 
 CONTEXT: Final = "kubesched-sandbox"
 HOST: Final = "127.0.0.1"

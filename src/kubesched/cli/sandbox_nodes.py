@@ -9,8 +9,8 @@ from typing import Any, Final
 from kubesched.api.quantity import QuantityError, canonical
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.apiserver.plain import Plain
-from kubesched.cli.errors import UserError
 from kubesched.cluster.node_template import NodeTemplate
+from kubesched.inputs.errors import UserError
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _STORAGE: Final = "100Gi"

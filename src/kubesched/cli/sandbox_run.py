@@ -22,7 +22,7 @@ from kubesched.apiserver.durable import DurableServer, JournalError
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.pod_reports import PodLatencies, kubelets_of
 from kubesched.apiserver.server import ApiServer
-from kubesched.cli.errors import UserError, write_errors
+from kubesched.cli.errors import write_errors
 from kubesched.cli.sandbox_access import HOST, SandboxAccess, check_ours, remove_own, write_private
 from kubesched.cli.sandbox_nodes import node_template
 from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_wanted
@@ -31,6 +31,7 @@ from kubesched.cluster.controllers.idle_kinds import IDLE_KINDS
 from kubesched.cluster.node_keeper import NodeKeeper
 from kubesched.cluster.node_template import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.inputs.errors import UserError
 
 _EXIT_FAILED: Final = 1
 _EXIT_NOT_FOUND: Final = 127

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubesched.api.yaml_syntax import YamlError, dump, load_documents
-from kubesched.cli.errors import UserError
+from kubesched.inputs.errors import UserError
 
 _CHILD: Final = "from kubesched.cli.sandbox_scheduler import serve; serve()"
 _STOP_SECONDS: Final = 5.0

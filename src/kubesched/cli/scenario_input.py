@@ -15,16 +15,16 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from kubesched.api.decode import STANDARD_INPUT, Loaded, load
-from kubesched.cli.cluster_input import head_of
-from kubesched.cli.errors import UserError
 from kubesched.cli.files import read_problem
-from kubesched.cli.loading import in_file, load_scheduler
-from kubesched.cli.options import SchedulerOptions
-from kubesched.cli.workloads import check_workloads, collecting
 from kubesched.config.documents import read_document
 from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.config.load import encode_configuration
 from kubesched.framework.registry import Registry
+from kubesched.inputs.cluster_input import head_of
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import in_file, load_scheduler
+from kubesched.inputs.sources import SchedulerOptions
+from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.openb import is_openb
 from kubesched.simulator.pod_reports import RUN_SECONDS

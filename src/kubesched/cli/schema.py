@@ -21,9 +21,9 @@ def schema(kind: str | None) -> None:
     import msgspec
 
     from kubesched.answers.documents import DOCUMENTS, schema_of
-    from kubesched.cli.errors import UserError
-    from kubesched.cli.near_names import near_names
     from kubesched.cli.output import simple_table, write_line, writer
+    from kubesched.inputs.errors import UserError
+    from kubesched.inputs.near_names import near_names
 
     if kind is None:
         rows = [(name, schema_of(name)["description"]) for name in DOCUMENTS]

@@ -7,19 +7,20 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from kubesched.cli.cluster_options import ClusterSource, cluster_options
-from kubesched.cli.errors import EXIT_INTERRUPTED, UserError, write_warnings
+from kubesched.cli.cluster_options import cluster_options
+from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.options import (
     FILE_PATH,
     IntRange,
     OutputFormat,
-    SchedulerOptions,
     TimelineOptions,
     output_option,
     scheduler_options,
     timeline_options,
 )
 from kubesched.cli.output import write_document, writer
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 SECTIONS = ("summary", "placements", "unplaced", "zones", "nodes")
 
@@ -191,10 +192,10 @@ def _place(
     top: int,
     output: OutputFormat,
 ) -> int:
-    from kubesched.cli.cluster_input import read_cluster
-    from kubesched.cli.loading import check_plugins, load_scheduler
     from kubesched.cli.simulate_run import run_simulation, write_timing
     from kubesched.cli.simulate_text import write_report
+    from kubesched.inputs.cluster_input import read_cluster
+    from kubesched.inputs.loading import check_plugins, load_scheduler
 
     scheduler = load_scheduler(options)
     check_plugins(scheduler, options.config)

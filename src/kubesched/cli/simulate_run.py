@@ -14,8 +14,8 @@ from typing import Final, Self
 import click
 
 from kubesched.cli.errors import naming
-from kubesched.cli.loading import SchedulerSetup
 from kubesched.cli.output import Progress, progress
+from kubesched.inputs.loading import SchedulerSetup
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import simulate_cluster
 from kubesched.snapshot.objects import KubernetesObject

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.cluster_options import ClusterSource, cluster_options
+from kubesched.cli.cluster_options import cluster_options
 from kubesched.cli.options import FILE_PATH
+from kubesched.inputs.sources import ClusterSource
 
 
 @click.command()
@@ -51,10 +52,10 @@ def snapshot(source: ClusterSource, output: Path, anonymize: bool) -> None:
       kubesched snapshot --anonymize -o - | kubesched simulate -
       kubesched snapshot nodes.json pods.json --anonymize
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.cluster_input import read_cluster
     from kubesched.cli.errors import write_warnings
     from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.cli.snapshot_file import STDOUT, write_snapshot
+    from kubesched.inputs.cluster_input import read_cluster
 
     check_inputs(source.files)
     is_file = str(output) != STDOUT

@@ -16,12 +16,12 @@ import msgspec
 
 from kubesched.api.codec import encode_json
 from kubesched.api.core import Node, Pod
-from kubesched.cli.cluster_input import ClusterInput
 from kubesched.cli.errors import naming
 from kubesched.cli.files import replacing
-from kubesched.cli.live_cluster import READ_KINDS
 from kubesched.cli.snapshot_fields import AnonymousNames, FieldRules
 from kubesched.explain.sentences import count
+from kubesched.inputs.cluster_input import ClusterInput
+from kubesched.inputs.live_cluster import READ_KINDS
 from kubesched.snapshot.objects import KubernetesObject
 
 STDOUT: Final = "-"

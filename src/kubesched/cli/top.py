@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import click
 
-from kubesched.cli.cluster_options import ClusterSource, cluster_options
+from kubesched.cli.cluster_options import cluster_options
 from kubesched.cli.options import (
     FILE_PATH,
     IntRange,
     OutputFormat,
-    SchedulerOptions,
     output_option,
     scheduler_options,
 )
 from kubesched.cli.output import write_document, writer
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
 @click.command()

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from kubesched.answers.room import RoomPerNode, parse_pod_shape, room_for_shape, room_like
 from kubesched.answers.top import BY_NAME, BY_ROOM, TopGroup, TopReport, pool_label_of, top
 from kubesched.api.core import Pod
-from kubesched.cli.cluster_input import read_cluster
-from kubesched.cli.cluster_options import ClusterSource
-from kubesched.cli.errors import UserError, write_warnings
-from kubesched.cli.loading import load_scheduler, new_cluster, with_scheduler_name
-from kubesched.cli.near_names import near_names
-from kubesched.cli.options import SchedulerOptions
-from kubesched.cli.pod_names import find_pod
+from kubesched.cli.errors import write_warnings
+from kubesched.inputs.cluster_input import read_cluster
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import load_scheduler, new_cluster, with_scheduler_name
+from kubesched.inputs.near_names import near_names
+from kubesched.inputs.pod_names import find_pod
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.simulator.utilisation import resource_names

@@ -11,15 +11,15 @@ from typing import Final, TypeVar
 
 from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
-from kubesched.cli.cluster_input import ClusterInput
-from kubesched.cli.errors import UserError
 from kubesched.cli.explain_text import write_unknown
-from kubesched.cli.loading import SchedulerSetup, in_file
-from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.output import Writer
 from kubesched.config.field_errors import ConfigError
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
+from kubesched.inputs.cluster_input import ClusterInput
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import SchedulerSetup, in_file
+from kubesched.inputs.sources import SchedulerOptions
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal
 

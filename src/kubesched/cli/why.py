@@ -6,19 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.cluster_options import ClusterSource, cluster_options, namespace_option
-from kubesched.cli.options import (
-    IntRange,
-    OutputFormat,
-    SchedulerOptions,
-    output_option,
-    scheduler_options,
-)
+from kubesched.cli.cluster_options import cluster_options, namespace_option
+from kubesched.cli.options import IntRange, OutputFormat, output_option, scheduler_options
 from kubesched.cli.output import write_document, writer
 from kubesched.cli.pod_completion import complete_pod
 
 if TYPE_CHECKING:
     from kubesched.cli.running_scheduler import RunningScheduler
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
 @click.command()
@@ -93,8 +88,8 @@ def why(
 
 
 def _running(source: ClusterSource, url: str, *, is_insecure: bool) -> RunningScheduler | None:
-    from kubesched.cli.errors import UserError
     from kubesched.cli.running_scheduler import RunningScheduler
+    from kubesched.inputs.errors import UserError
 
     if url and source.files:
         raise UserError("--scheduler asks about a live cluster, and there are files; leave out one")

@@ -12,17 +12,17 @@ from kubesched.answers.recorded import outcome_of, why_gone, with_records
 from kubesched.answers.trial import ChangeTrial
 from kubesched.answers.why import Cause, WhyReport, state_of, why, why_undecided
 from kubesched.api.core import Pod
-from kubesched.cli.cluster_input import read_cluster
-from kubesched.cli.cluster_options import ClusterSource
-from kubesched.cli.errors import UserError, write_warnings
+from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_retry, write_unknown
-from kubesched.cli.loading import load_scheduler, new_cluster, with_scheduler_name
-from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.output import Writer
-from kubesched.cli.pod_names import find_pod, pod_named
 from kubesched.cli.running_scheduler import RunningScheduler, ask_running
 from kubesched.explain.decision_records import DecisionRecord, QueuePart, QueueState
 from kubesched.explain.sentences import count, names
+from kubesched.inputs.cluster_input import read_cluster
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import load_scheduler, new_cluster, with_scheduler_name
+from kubesched.inputs.pod_names import find_pod, pod_named
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 

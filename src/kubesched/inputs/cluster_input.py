@@ -16,12 +16,12 @@ from typing import Final, NamedTuple
 
 from kubesched.api.core import Pod
 from kubesched.api.decode import STANDARD_INPUT, Loaded, Source, load, load_bytes
-from kubesched.cli.cluster_options import ClusterSource
-from kubesched.cli.completed_input import ALL_KINDS, completed
-from kubesched.cli.errors import UserError
-from kubesched.cli.loading import distinct_objects, pending_again, with_scheduler_name
-from kubesched.cli.unknown_fields import unknown_fields
-from kubesched.cli.workloads import check_workloads, collecting
+from kubesched.inputs.completed_input import ALL_KINDS, completed
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
+from kubesched.inputs.sources import ClusterSource
+from kubesched.inputs.unknown_fields import unknown_fields
+from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.simulator.openb import is_openb, read_openb
 from kubesched.snapshot.objects import KubernetesObject
 
@@ -75,7 +75,7 @@ def read_cluster(
     live = None
     if not source.files:
         # Imported late: files need no HTTP client.
-        from kubesched.cli.live_cluster import read_live
+        from kubesched.inputs.live_cluster import read_live
 
         live = read_live(source)
     if live is None:

@@ -10,9 +10,9 @@ from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
-from kubesched.cli.errors import UserError
-from kubesched.cli.near_names import NEAR_MAX, near_names
 from kubesched.explain.sentences import count
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.near_names import NEAR_MAX, near_names
 
 _OWNER_KINDS: Final = {
     **dict.fromkeys(("deploy", "deployment", "deployments"), "Deployment"),

@@ -12,22 +12,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
-import click
-
 from kubesched.api.coordination import Lease
 from kubesched.api.core import Binding, CoreEvent, Node, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.events import Event
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import KINDS, Kind
-from kubesched.cli.cluster_options import ClusterSource
-from kubesched.cli.errors import UserError
 from kubesched.client.cluster_lists import KindList, list_kinds
 from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.event_loop import new_event_loop
 from kubesched.client.kubeconfig import load_kubeconfig, merged_kubeconfig
 from kubesched.client.requests import IgnoringObserver
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.sources import ClusterSource
 
 READER_ROLE: Final = "kubesched-reader"
 """The ClusterRole that allows to read everything that is read here."""
@@ -178,7 +176,12 @@ async def _show(name: str, received: _Received) -> None:
     try:
         while True:
             text = f"Reading {name}: {received.byte_count / 1e6:.0f} MB"
-            click.echo(f"\r{text}", nl=False, err=True)
+            _write(f"\r{text}")
             await asyncio.sleep(_REFRESH_SECONDS)
     finally:
-        click.echo("\r\033[K", nl=False, err=True)
+        _write("\r\033[K")
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

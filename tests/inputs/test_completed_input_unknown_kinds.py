@@ -15,8 +15,7 @@ from kubesched.config.load import default_configuration
 from kubesched.explain.saving import KUBECTL_NAMES, SAVE_COMMAND, SAVE_KNOWN_COMMAND
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.cluster import Cluster
-
-from .cluster import Json, node, pod, run, write
+from tests.cli.cluster import Json, node, pod, run, write
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "kubernetes.io/hostname"

@@ -19,17 +19,16 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.apiserver.authorization import SCHEDULER
 from kubesched.apiserver.request import User
-from kubesched.cli.cluster_input import read_cluster
-from kubesched.cli.cluster_options import ClusterSource
 from kubesched.cli.errors import EXIT_INTERRUPTED
-from kubesched.cli.live_cluster import READ_KINDS
 from kubesched.client.cluster_lists import KindList
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
+from kubesched.inputs.cluster_input import read_cluster
+from kubesched.inputs.live_cluster import READ_KINDS
+from kubesched.inputs.sources import ClusterSource
+from tests.cli.cluster import Json, pod, run, shop, write
+from tests.cli.live import TOKEN, live, write_kubeconfig
 from tests.client.certificates import Authority
 from tests.deploy.shipped import DEPLOY, objects_of
-
-from .cluster import Json, pod, run, shop, write
-from .live import TOKEN, live, write_kubeconfig
 
 _SCHEDULER = User(SCHEDULER, ("system:authenticated",))
 _STRANGER = User("stranger", ("system:authenticated",))
@@ -244,7 +243,7 @@ def test_in_a_pod_its_own_cluster_is_read(tmp_path: Path, monkeypatch: pytest.Mo
             server=json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"],
             user=UserSettings(token=TOKEN),
         )
-        monkeypatch.setattr("kubesched.cli.live_cluster.in_cluster_settings", lambda _: own)
+        monkeypatch.setattr("kubesched.inputs.live_cluster.in_cluster_settings", lambda _: own)
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
         assert "this cluster" == read_cluster(ClusterSource()).source
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))

@@ -18,10 +18,10 @@ from typing import Final
 
 import msgspec
 
-from kubesched.cli.errors import UserError
 from kubesched.config.types import Configuration
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import PluginFactory, Registry
+from kubesched.inputs.errors import UserError
 
 ENTRY_POINT_GROUP: Final = "kubesched.plugins"
 

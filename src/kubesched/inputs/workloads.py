@@ -16,7 +16,7 @@ from kubesched.api.batch import CronJob, Job
 from kubesched.api.core import Pod, ReplicationController
 from kubesched.api.decode import Loaded
 from kubesched.api.selectors import SelectorError, compile_label_selector, matches_set
-from kubesched.cli.errors import UserError
+from kubesched.inputs.errors import UserError
 from kubesched.snapshot.objects import KubernetesObject
 
 _WORKLOADS: Final = (

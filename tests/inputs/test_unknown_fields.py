@@ -8,9 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kubesched.cli.unknown_fields import unknown_fields
-
-from .cluster import Json, node, pod, run, write
+from kubesched.inputs.unknown_fields import unknown_fields
+from tests.cli.cluster import Json, node, pod, run, write
 
 
 def _typo() -> Json:

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.cli import plugin_loading
-from kubesched.cli.errors import UserError
-from kubesched.cli.plugin_loading import load_plugin
-
-from .cluster import run, shop, write
+from kubesched.inputs import plugin_loading
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.plugin_loading import load_plugin
+from tests.cli.cluster import run, shop, write
 
 PLUGIN = '''
 """A plugin for the test."""

@@ -15,16 +15,16 @@ import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.api.decode import Loaded, Source
-from kubesched.cli.completed_input import FINISHED
-from kubesched.cli.errors import UserError
-from kubesched.cli.near_names import near_names
-from kubesched.cli.options import SchedulerOptions
-from kubesched.cli.plugin_loading import load_entry_points, load_plugin
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.framework.registry import PluginFactory, Registry, RegistryError
+from kubesched.inputs.completed_input import FINISHED
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.near_names import near_names
+from kubesched.inputs.plugin_loading import load_entry_points, load_plugin
+from kubesched.inputs.sources import SchedulerOptions
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.simulator.cluster import Cluster

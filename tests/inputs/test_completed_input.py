@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .cluster import Json, node, pod, run, write
+from tests.cli.cluster import Json, node, pod, run, write
 
 
 def _with(found: Json, **spec: Any) -> Json:

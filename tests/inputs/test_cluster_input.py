@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from kubesched.api.core import Node, Pod
-from kubesched.cli.cluster_input import ClusterInput, read_cluster
-from kubesched.cli.cluster_options import ClusterSource
-from kubesched.cli.errors import UserError
-
-from .cluster import node, pod, write
+from kubesched.inputs.cluster_input import ClusterInput, read_cluster
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.sources import ClusterSource
+from tests.cli.cluster import node, pod, write
 
 
 def _read(*files: Path) -> ClusterInput:

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.cli.errors import UserError
-from kubesched.cli.loading import (
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration, load_configuration
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import (
     load_scheduler,
     new_cluster,
     with_plugins,
     with_scheduler_name,
 )
-from kubesched.cli.options import SchedulerOptions
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration, load_configuration
+from kubesched.inputs.sources import SchedulerOptions
 from kubesched.testing.builders import make_pod
 
 GATES = FeatureGates()

@@ -1,0 +1,52 @@
+"""What names a cluster, and what names the scheduler that decides on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubesched.inputs.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSource:
+    """Where a cluster is read from; without files and names it is the current context.
+
+    Attributes:
+        files: Files and directories; `-` is stdin.
+        kubeconfig: A kubeconfig file; None for those that kubectl reads.
+        context: The name of a context; "" for the current one.
+        complete: Whether the source holds every object of the cluster.
+
+    Raises:
+        UserError: There are files, and a live cluster is named too.
+    """
+
+    files: tuple[Path, ...] = ()
+    kubeconfig: Path | None = None
+    context: str = ""
+    complete: bool = False
+
+    def __post_init__(self) -> None:
+        if self.files and (self.kubeconfig or self.context):
+            flag = "--kubeconfig" if self.kubeconfig else "--context"
+            raise UserError(f"{flag} names a live cluster, and there are files; leave out one")
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerOptions:
+    """The options of the scheduler.
+
+    Attributes:
+        config: A KubeSchedulerConfiguration file; None for the default configuration.
+        profile: Scheduler name to use for all pods; None for each pod's own.
+        feature_gates: As written, `A=true,B=false`.
+        plugins: Out-of-tree plugins as written, `module:Class` or `file.py:Class`.
+        seed: Of the random source that breaks ties.
+    """
+
+    config: Path | None = None
+    profile: str | None = None
+    feature_gates: str = ""
+    plugins: tuple[str, ...] = ()
+    seed: int = 0

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
+from typing import cast
+
 import msgspec
 import numpy as np
 import pytest
@@ -12,13 +16,14 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.decode import Source, decode_object
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import PermitPlugin, PreEnqueuePlugin, ReservePlugin
+from kubesched.framework.plugin import PermitPlugin, PreBindPlugin, PreEnqueuePlugin, ReservePlugin
 from kubesched.framework.status import SUCCESS, Code, Status, failure, unschedulable
 from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import Simulation
+from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod
@@ -305,6 +310,27 @@ def test_room_held_by_a_waiting_pod_is_free_again() -> None:
     assert ["Insufficient cpu"] == [reason for pod in report.unplaced for reason in pod.reasons]
 
 
+class Dawdles(PreBindPlugin):
+    """Never ends."""
+
+    name = "Dawdles"
+
+    def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Have something to do."""
+        return SUCCESS
+
+    async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Wait for nobody."""
+        await asyncio.Event().wait()
+        return SUCCESS
+
+
+def test_a_binding_that_never_ends_is_given_up() -> None:
+    """It ends the simulation, and is not reported as placed."""
+    (unplaced,) = simulate([node("n"), make_pod("a")], Dawdles).unplaced
+    assert ("default/a", "being bound on node n") == (unplaced.pod, unplaced.message)
+
+
 class Stumbles(ReservePlugin):
     """Fails once for the pod `odd`, and always for `broken`."""
 
@@ -486,7 +512,7 @@ def claim_of(name: str) -> dict[str, object]:
 
 
 def test_devices_are_given_once() -> None:
-    """Two devices serve two claims; the third pod finds none."""
+    """Two devices serve two claims; the third pod waits until one of the others is gone."""
     raw: list[dict[str, object]] = [
         {
             "apiVersion": "resource.k8s.io/v1",
@@ -515,6 +541,15 @@ def test_devices_are_given_once() -> None:
     report = simulate([node("n"), *objects, *pods])
     assert {"p0": "n", "p1": "n"} == placed(report)
     assert ("DynamicResources",) == report.unplaced[0].plugins
+
+    async def steps(rehearsal: Rehearsal) -> list[str]:
+        rehearsal.load(cast("Iterable[KubernetesObject]", [node("n"), *objects, *pods]))
+        await rehearsal.settle()
+        rehearsal.server.delete_pod("default", "p1")
+        await rehearsal.settle()
+        return [found.pod for found in rehearsal.outcomes.placements.values()]
+
+    assert ["default/p0", "default/p2"] == rehearse(steps)
 
 
 def test_volumes_are_given_once() -> None:

@@ -74,6 +74,10 @@ class Cache:
         """Return the current counts."""
         return CacheStatistics(len(self.nodes), len(self._pods), len(self._assumed))
 
+    def assumed_pods(self) -> list[PodInfo]:
+        """Return the pods that were assumed and not yet confirmed, in the order of assuming."""
+        return [self._pods[uid] for uid in self._assumed]
+
     # Nodes and other objects.
 
     def add_node(self, node: Node) -> None:

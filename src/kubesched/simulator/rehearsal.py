@@ -27,7 +27,7 @@ Differs:  extenders are not called; a pod that was tried a hundred times is give
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Final
 
@@ -54,6 +54,7 @@ from kubesched.simulator.timestamps import seconds_of
 from kubesched.snapshot.objects import KubernetesObject
 
 _STEP_SECONDS: Final = 1.0
+_PATIENCE_STEPS: Final = 3600
 _TICK_SECONDS: Final = 1e-6
 _NEVER_SECONDS: Final = 1e9
 _ATTEMPTS_MAX: Final = 100
@@ -155,7 +156,7 @@ class Rehearsal:
         """
         if self._running is None:
             self._running = asyncio.ensure_future(self.scheduler.run())
-        while True:
+        for _ in self._steps():
             await asyncio.wait([self._running], timeout=_STEP_SECONDS)
             # Whatever this moment has begun ends before the clock moves on.
             await asyncio.sleep(_TICK_SECONDS)
@@ -166,6 +167,15 @@ class Rehearsal:
                 return
             if not self._may_change():
                 return
+
+    def _steps(self) -> Iterator[None]:
+        """Yield until nothing has changed for longer than any plugin waits."""
+        last, patience = -1, 0
+        while patience < _PATIENCE_STEPS:
+            yield
+            now = self.server.changes + self.outcomes.attempts.total()
+            patience = patience + 1 if now == last else 0
+            last = now
 
     def _may_change(self) -> bool:
         """Whether something may change with time, now that nothing is left to do at once."""
@@ -214,12 +224,13 @@ class Rehearsal:
             uid: replace(unplaced, nominated_node=nominator.node_of(uid))
             for uid, unplaced in self.outcomes.unplaced.items()
         }
-        for waiting in self.scheduler.waiting_pods:
-            pod, plugins = waiting.pod, sorted(waiting.pending_plugins)
-            reason = f"waiting on permit of {', '.join(plugins)}"
-            message = f"{reason} on node {waiting.node_name}"
+        for pod in self.scheduler.cache.assumed_pods():
+            waiting = self.scheduler.waiting_pods.get(pod.uid)
+            plugins = () if waiting is None else tuple(sorted(waiting.pending_plugins))
+            reason = f"waiting on permit of {', '.join(plugins)}" if plugins else "being bound"
+            message = f"{reason} on node {pod.node_name}"
             attempts = self.outcomes.attempts[pod.uid]
-            found[pod.uid] = Unplaced(pod.key, message, (reason,), tuple(plugins), attempts)
+            found[pod.uid] = Unplaced(pod.key, message, (reason,), plugins, attempts)
         return found
 
 

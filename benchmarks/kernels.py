@@ -25,7 +25,7 @@ from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.select_host import select_host
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.node_selection import match_required_node_affinity
 from kubesched.snapshot.node_table import NodeColumns
@@ -72,7 +72,7 @@ def _groups(nodes: NodeColumns) -> Iterator[tuple[str, Kernel]]:
     yield "groups count, new", lambda: nodes.groups.count(PodSum(_is_app_1))
 
 
-def _changes(cluster: Cluster, pod: PodInfo) -> Iterator[tuple[str, Kernel]]:
+def _changes(cluster: ClusterState, pod: PodInfo) -> Iterator[tuple[str, Kernel]]:
     nodes = cluster.cache.nodes
     row = len(nodes) // 2
     there = pod.on_node(nodes.names[row])

@@ -26,7 +26,7 @@ from kubesched.framework.dra import ClaimTracker
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
 
 _ATTEMPTS_MAX = 3
@@ -84,10 +84,12 @@ class Tracing(msgspec.Struct, frozen=True):
     traced_us: float
 
 
-def new_cluster(*, remembers: bool = True) -> Cluster:
+def new_cluster(*, remembers: bool = True) -> ClusterState:
     """Return an empty cluster with the default configuration."""
     gates = FeatureGates()
-    return Cluster(default_configuration(gates), in_tree_registry(), gates, remembers=remembers)
+    return ClusterState(
+        default_configuration(gates), in_tree_registry(), gates, remembers=remembers
+    )
 
 
 class Run:

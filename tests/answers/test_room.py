@@ -17,7 +17,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision import Placed
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
@@ -34,9 +34,9 @@ SPREAD: Final = {
 }
 
 
-def cluster_of(objects: Sequence[KubernetesObject], *, remembers: bool = True) -> Cluster:
+def cluster_of(objects: Sequence[KubernetesObject], *, remembers: bool = True) -> ClusterState:
     """Return a cluster of the objects."""
-    cluster = Cluster(CONFIGURATION, REGISTRY, GATES, remembers=remembers)
+    cluster = ClusterState(CONFIGURATION, REGISTRY, GATES, remembers=remembers)
     cluster.load(objects)
     return cluster
 

@@ -15,7 +15,7 @@ from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
@@ -28,9 +28,9 @@ REGION: Final = "topology.kubernetes.io/region"
 GPU: Final = "nvidia.com/gpu"
 
 
-def cluster_of(*objects: KubernetesObject) -> Cluster:
+def cluster_of(*objects: KubernetesObject) -> ClusterState:
     """Return a cluster of the objects."""
-    cluster = Cluster(CONFIGURATION, REGISTRY, GATES)
+    cluster = ClusterState(CONFIGURATION, REGISTRY, GATES)
     cluster.load(objects)
     return cluster
 
@@ -47,7 +47,7 @@ def owned_by(kind: str, name: str, own: str) -> ObjectMeta:
     return ObjectMeta(name=own, namespace="default", owner_references=(owner,))
 
 
-def small() -> Cluster:
+def small() -> ClusterState:
     """Return three nodes, of which one has GPUs, four pods on them and two pending ones."""
     return cluster_of(
         make_node("a", labels={ZONE: "x", POOL: "small"}, allocatable={"cpu": "4"}),

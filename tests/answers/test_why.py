@@ -19,7 +19,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision import Placed
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
@@ -31,9 +31,9 @@ REGISTRY: Final = in_tree_registry()
 TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 
 
-def cluster_of(objects: Sequence[KubernetesObject]) -> Cluster:
+def cluster_of(objects: Sequence[KubernetesObject]) -> ClusterState:
     """Return a cluster of the objects."""
-    cluster = Cluster(CONFIGURATION, REGISTRY, GATES, remembers=False)
+    cluster = ClusterState(CONFIGURATION, REGISTRY, GATES, remembers=False)
     cluster.load(objects)
     return cluster
 

@@ -13,7 +13,7 @@ from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import NodeToStatus, Status, unschedulable
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod_info
@@ -45,7 +45,7 @@ class Mute(FilterPlugin[None]):
 def test_no_detail(plugin: str) -> None:
     """Without a plugin that knows details there are none."""
     gates = FeatureGates()
-    cluster = Cluster(default_configuration(gates), in_tree_registry(), gates)
+    cluster = ClusterState(default_configuration(gates), in_tree_registry(), gates)
     cluster.load([make_node("a")])
     profile = cluster.profiles["default-scheduler"]
     profile.plugins["Mute"] = Mute(None, profile)

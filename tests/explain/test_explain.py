@@ -17,7 +17,7 @@ from kubesched.framework.status import unresolvable
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
@@ -28,14 +28,14 @@ REGISTRY = in_tree_registry()
 TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 
 
-def cluster_of(nodes: Sequence[Node], pods: Sequence[Pod]) -> Cluster:
+def cluster_of(nodes: Sequence[Node], pods: Sequence[Pod]) -> ClusterState:
     """Return a cluster of nodes and pods."""
-    cluster = Cluster(CONFIGURATION, REGISTRY, GATES, remembers=False)
+    cluster = ClusterState(CONFIGURATION, REGISTRY, GATES, remembers=False)
     cluster.load([*nodes, *pods])
     return cluster
 
 
-def explain(cluster: Cluster, pod: Pod, *, all_filters: bool = False) -> PodExplanation:
+def explain(cluster: ClusterState, pod: Pod, *, all_filters: bool = False) -> PodExplanation:
     """Explain the decision for the pod."""
     info = PodInfo(pod)
     profile = cluster.profile_of(info)

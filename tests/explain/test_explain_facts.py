@@ -15,7 +15,7 @@ from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.explain.sentences import headline, pre_filter_sentences
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.simulation import simulate_cluster
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -196,7 +196,7 @@ PODS = [
 def explain(asked: Json, *others: Json) -> PodExplanation:
     """Explain a pod on two nodes in two zones."""
     gates = FeatureGates()
-    cluster = Cluster(default_configuration(gates), in_tree_registry(), gates, remembers=False)
+    cluster = ClusterState(default_configuration(gates), in_tree_registry(), gates, remembers=False)
     every = [node("a-1"), node("b-1"), *PODS, *others]
     cluster.load(cast("Any", decode_object(one)) for one in every)
     info = PodInfo(cast("Pod", decode_object(asked)))

@@ -13,7 +13,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.config.types import Configuration
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
@@ -51,9 +51,9 @@ def make_cluster(
     *,
     seed: int = 0,
     percentage: int = 100,
-) -> Cluster:
+) -> ClusterState:
     """Return the real thing, with those of the default plugins that the model knows."""
-    cluster = Cluster(configuration_of(ratings, percentage), REGISTRY, GATES, seed=seed)
+    cluster = ClusterState(configuration_of(ratings, percentage), REGISTRY, GATES, seed=seed)
     cluster.load(items)
     return cluster
 

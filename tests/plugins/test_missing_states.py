@@ -23,7 +23,7 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
@@ -51,14 +51,14 @@ def _cluster(
     gates: FeatureGates,
     *,
     remembers: bool,
-) -> Cluster:
+) -> ClusterState:
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
     }
     configuration = exhaustive(load_configuration(raw, gates))
-    cluster = Cluster(configuration, REGISTRY, gates, remembers=remembers)
+    cluster = ClusterState(configuration, REGISTRY, gates, remembers=remembers)
     cluster.load([*NODES, *objects])
     return cluster
 

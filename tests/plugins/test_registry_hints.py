@@ -8,7 +8,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.framework.cluster_event import ASSIGNED_POD, NODE, Action, ClusterEvent
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 
@@ -44,7 +44,7 @@ def test_in_tree_hints_per_template_do_not_look_further(
 ) -> None:
     """Name, uid, annotations and status of the waiting pod change no answer."""
     gates = FeatureGates()
-    cluster = Cluster(default_configuration(gates), in_tree_registry(), gates)
+    cluster = ClusterState(default_configuration(gates), in_tree_registry(), gates)
     profile = cluster.profiles["default-scheduler"]
     profile.objects = cluster.cache.objects
     one = make_pod("a", requests={"cpu": "1"})

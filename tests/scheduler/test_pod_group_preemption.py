@@ -15,7 +15,7 @@ from kubesched.api.scheduling import (
 )
 from kubesched.framework.status import SUCCESS, Status, unschedulable
 from kubesched.scheduler.pod_group_preemption import Trial
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
 from tests.model.clusters import make_cluster
@@ -213,7 +213,7 @@ async def _says(status: Status) -> Status:
     return status
 
 
-def _cluster() -> Cluster:
+def _cluster() -> ClusterState:
     cluster = make_cluster([], ())
     for name in "nm":
         cluster.cache.add_node(make_node(name))

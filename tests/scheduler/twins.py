@@ -23,7 +23,7 @@ from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 from tests.scheduler.toys import told
@@ -242,7 +242,7 @@ class Twins:
 
     def __init__(self, seed: int = 0) -> None:
         self.clusters = tuple(
-            Cluster(_CONFIGURATION, in_tree_registry(), _GATES, seed=seed, remembers=remembers)
+            ClusterState(_CONFIGURATION, in_tree_registry(), _GATES, seed=seed, remembers=remembers)
             for remembers in (True, False)
         )
         self.bound: dict[str, Pod] = {}

@@ -13,7 +13,7 @@ from kubesched.config.load import default_configuration, load_configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision import Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod, make_pod_info
 
@@ -35,13 +35,13 @@ TWO_PROFILES = load_configuration(
 )
 
 
-def _cluster(*objects: KubernetesObject, seed: int = 0) -> Cluster:
-    cluster = Cluster(CONFIGURATION, in_tree_registry(), GATES, seed=seed)
+def _cluster(*objects: KubernetesObject, seed: int = 0) -> ClusterState:
+    cluster = ClusterState(CONFIGURATION, in_tree_registry(), GATES, seed=seed)
     cluster.load(objects)
     return cluster
 
 
-def _check(cluster: Cluster) -> None:
+def _check(cluster: ClusterState) -> None:
     cluster.cache.check()
     cluster.nominator.check()
 
@@ -207,7 +207,7 @@ def test_preemption_step_by_step() -> None:
 
 def test_profiles_by_scheduler_name() -> None:
     """A pod belongs to the profile it names; without a name to the default one."""
-    cluster = Cluster(TWO_PROFILES, in_tree_registry(), GATES)
+    cluster = ClusterState(TWO_PROFILES, in_tree_registry(), GATES)
     profiles = [
         cluster.profile_of(make_pod_info(spec={"schedulerName": name}))
         for name in ("", "default-scheduler", "packed", "other")
@@ -218,7 +218,7 @@ def test_profiles_by_scheduler_name() -> None:
 
 def test_each_profile_decides_for_its_pods() -> None:
     """The profile's own plugins decide: without score plugins nothing is scored."""
-    cluster = Cluster(TWO_PROFILES, in_tree_registry(), GATES)
+    cluster = ClusterState(TWO_PROFILES, in_tree_registry(), GATES)
     cluster.load([make_node("a"), make_node("b")])
     scored = []
     for name in ("default-scheduler", "packed"):

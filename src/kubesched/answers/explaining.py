@@ -11,11 +11,11 @@ from kubesched.explain.unknown import (
     with_unknown,
 )
 from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
 
 
-def explain_pod(cluster: Cluster, info: PodInfo, *, all_filters: bool) -> PodExplanation:
+def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
     """Explain what is decided for a pending pod of a cluster."""
     profile = cluster.profile_of(info)
     assert profile is not None, "checked before"

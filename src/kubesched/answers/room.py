@@ -24,7 +24,7 @@ from kubesched.api.quantity import QuantityError, milli_value, value
 from kubesched.explain.report import Unknown
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.scheduler.decision import Placed, Rejected
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.unknown_kinds import UnknownOutcomes
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -115,7 +115,7 @@ def room_for_shape(nodes: NodeTable, shape: Mapping[str, int], text: str) -> Roo
     return RoomPerNode(room, fitting)
 
 
-def room_like(cluster: Cluster, pod: Pod) -> RoomPerNode:
+def room_like(cluster: ClusterState, pod: Pod) -> RoomPerNode:
     """Return how many more pods like this one fit.
 
     Args:

@@ -18,7 +18,7 @@ from kubesched.answers.room import Room, RoomPerNode
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.meta import controller_of
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.utilisation import region_and_zone, resource_names
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
@@ -170,7 +170,7 @@ _Tallies: TypeAlias = dict[_Key, _Tally]
 
 
 def top(
-    cluster: Cluster,
+    cluster: ClusterState,
     group: TopGroup,
     *,
     pool_label: str = "",
@@ -308,7 +308,9 @@ def _places(nodes: NodeTable, group: TopGroup, pool_label: str) -> Iterator[str]
 # Pods.
 
 
-def _tallies_of_pods(cluster: Cluster, group: TopGroup, waiting: Iterable[PodInfo]) -> _Tallies:
+def _tallies_of_pods(
+    cluster: ClusterState, group: TopGroup, waiting: Iterable[PodInfo]
+) -> _Tallies:
     key_of = _KeyOfPod(group, cluster.cache.snapshot(cluster.nominator).objects)
     tallies: _Tallies = {}
     for row, pods in enumerate(cluster.cache.nodes.pods):

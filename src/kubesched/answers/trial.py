@@ -17,7 +17,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.scheduler.decision import Placed, Rejected
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
 
 _REJECTED_BEFORE: Final = 1_000
@@ -32,7 +32,7 @@ class ChangeTrial:
         decisions: Number of decisions so far.
     """
 
-    def __init__(self, cluster: Cluster, pod: Pod) -> None:
+    def __init__(self, cluster: ClusterState, pod: Pod) -> None:
         self.cluster = cluster
         self.pod = pod
         self.decisions = 0

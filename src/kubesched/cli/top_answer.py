@@ -15,7 +15,7 @@ from kubesched.inputs.loading import load_scheduler, new_cluster, with_scheduler
 from kubesched.inputs.near_names import near_names
 from kubesched.inputs.pod_names import find_pod
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.simulator.utilisation import resource_names
 from kubesched.snapshot.node_table import NodeTable
@@ -122,7 +122,7 @@ def _pool_label(nodes: NodeTable, given: str) -> str:
     raise UserError(f"--pool-label {label}: no node has this label{hint}")
 
 
-def _resource(flag: str, text: str, cluster: Cluster) -> str:
+def _resource(flag: str, text: str, cluster: ClusterState) -> str:
     """Return a resource that a node has or a pod requests; `gpu` stands for `nvidia.com/gpu`.
 
     Raises:

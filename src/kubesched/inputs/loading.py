@@ -27,7 +27,7 @@ from kubesched.inputs.plugin_loading import load_entry_points, load_plugin
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.soundness import errors_of
 from kubesched.snapshot.objects import KubernetesObject
 
@@ -138,14 +138,14 @@ def check_plugins(scheduler: SchedulerSetup, config: Path | None) -> None:
 
 def new_cluster(
     scheduler: SchedulerSetup, options: SchedulerOptions, *, remembers: bool = True
-) -> Cluster:
+) -> ClusterState:
     """Return an empty cluster with the scheduler's profiles.
 
     Raises:
         UserError: A plugin cannot be built; one line per error, with the configuration's file.
     """
     try:
-        return Cluster(
+        return ClusterState(
             scheduler.configuration,
             scheduler.registry,
             scheduler.feature_gates,

@@ -1,4 +1,4 @@
-"""Cluster combines objects, profiles and scheduling cycles, without an API server.
+"""ClusterState combines objects, profiles and scheduling cycles, without an API server.
 
 Upstream: pkg/scheduler/eventhandlers.go (which objects count as what, v1.36)
 Reads:    any Kubernetes objects
@@ -34,7 +34,7 @@ from kubesched.snapshot.snapshot import Snapshot
 _FINISHED = ("Succeeded", "Failed")
 
 
-class Cluster:
+class ClusterState:
     """The objects of a cluster, the profiles, and nominations.
 
     Attributes:

@@ -26,7 +26,7 @@ from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.plugin_failure import FILTER, failure_of
 from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -74,7 +74,7 @@ class Evaluator:
         ]
         return {"name": name, **_Sequence(cluster, bool(scenario.get("preempt"))).run(pods)}
 
-    def prepare(self, scenario: Mapping[str, Any]) -> tuple[Cluster, PodInfo]:
+    def prepare(self, scenario: Mapping[str, Any]) -> tuple[ClusterState, PodInfo]:
         """Return the cluster of a scenario with one pod, and the pod, not yet tried.
 
         Raises:
@@ -86,9 +86,9 @@ class Evaluator:
             raise ScenarioError("scenario.pod: required (or scenario.pods for a sequence)")
         return cluster, cluster.add_pending(_decode_pod(scenario["pod"], "pod"))
 
-    def _cluster(self, scenario: Mapping[str, Any]) -> Cluster:
+    def _cluster(self, scenario: Mapping[str, Any]) -> ClusterState:
         configuration = self._configuration(scenario.get("config"))
-        cluster = Cluster(configuration, self._registry, self._gates, remembers=False)
+        cluster = ClusterState(configuration, self._registry, self._gates, remembers=False)
         objects = _sequence(scenario, "objects")
         cluster.load(_decode(item, f"objects[{at}]") for at, item in enumerate(objects))
         return cluster
@@ -129,7 +129,7 @@ def _decode_pod(raw: object, place: str) -> Pod:
 # One attempt.
 
 
-def _attempt(cluster: Cluster, info: PodInfo) -> tuple[Answer, Decision | None]:
+def _attempt(cluster: ClusterState, info: PodInfo) -> tuple[Answer, Decision | None]:
     answer: Answer = {"filter": {}, "feasible": [], "best": []}
     if cluster.profile_of(info) is None:
         raise ScenarioError(
@@ -284,7 +284,7 @@ def _clears_nomination(decision: Decision | None) -> bool:
 class _Sequence:
     """Schedules pods one after another and applies each decision to the cluster."""
 
-    def __init__(self, cluster: Cluster, preempts: bool) -> None:
+    def __init__(self, cluster: ClusterState, preempts: bool) -> None:
         self._cluster = cluster
         self._preempts = preempts
         self._steps: list[Answer] = []

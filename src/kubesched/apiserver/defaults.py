@@ -14,7 +14,7 @@ import base64
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from kubesched.api.pod_requests import is_pod_level_resource
 from kubesched.apiserver.amounts import (
@@ -28,9 +28,10 @@ from kubesched.apiserver.schema import (
     MapType,
     ObjectType,
     decoded,
+    object_in,
 )
 from kubesched.apiserver.status import bad_request
-from kubesched.apiserver.values import Field, SchemaError, ValueType
+from kubesched.apiserver.values import SchemaError
 
 
 def with_defaults(resource: Resource, obj: Plain) -> Plain:
@@ -81,7 +82,7 @@ class _Plan:
         self.children = [
             (field.name, element, isinstance(field.type, ListType), isinstance(field.type, MapType))
             for field in object_type.fields.values()
-            if (element := _object_in(field)) is not None
+            if (element := object_in(field.type)) is not None
             # Types that hold themselves have no defaults.
             and element is not object_type
             and _plan(element) is not None
@@ -95,13 +96,6 @@ class _Plan:
 def _plan(object_type: ObjectType) -> _Plan | None:
     """Return what there is to fill in, None if there is nothing."""
     return _Plan(object_type) or None
-
-
-def _object_in(field: Field) -> ObjectType | None:
-    value_type: ValueType | Any = field.type
-    if isinstance(value_type, ListType | MapType):
-        value_type = value_type.element
-    return value_type if isinstance(value_type, ObjectType) else None
 
 
 # The core group.

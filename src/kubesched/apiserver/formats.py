@@ -146,6 +146,16 @@ search_domain: Final = _Form(
     "example.com",
     length_max=_SUBDOMAIN_LENGTH_MAX,
 )
+condition_reason: Final = _Form(
+    "a condition reason must start with alphabetic character, optionally followed by a string of "
+    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+    "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?",
+    "my_name",
+    "MY_NAME",
+    "MyName",
+    "ReasonA,ReasonB",
+    "ReasonA:ReasonB",
+)
 _SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
 _FEATURE: Final = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*")
 _FEATURE_RULE: Final = (
@@ -153,13 +163,6 @@ _FEATURE_RULE: Final = (
     "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and "
     "slashes"
 )
-
-
-def sysctl(text: str) -> tuple[str, ...]:
-    """Check the name of a setting of the kernel."""
-    if len(text) <= _SUBDOMAIN_LENGTH_MAX and _SYSCTL.fullmatch(text):
-        return ()
-    return (f"must have at most 253 characters and match regex ^{_SYSCTL.pattern}$",)
 
 
 def feature(text: str) -> tuple[str, ...]:
@@ -246,19 +249,12 @@ def address(text: str) -> tuple[str, ...]:
 
 def network(text: str) -> tuple[str, ...]:
     """Check a network: an address, a slash, and a number of bits."""
-    return () if network_family(text) else (_NETWORK_RULE,)
-
-
-def network_family(text: str) -> int:
-    """Return 4 or 6, 0 for a text that is no network."""
-    if "/" not in text or "%" in text or not text.rpartition("/")[2].isdecimal():
-        return 0
+    bits = text.rpartition("/")[2]
     try:
-        return ip_network(
-            text if ":" in text else _LEADING_ZEROS.sub("", text), strict=False
-        ).version
+        ip_network(text if ":" in text else _LEADING_ZEROS.sub("", text), strict=False)
     except ValueError:
-        return 0
+        return (_NETWORK_RULE,)
+    return () if "/" in text and bits.isdecimal() and "%" not in text else (_NETWORK_RULE,)
 
 
 # Paths.
@@ -281,40 +277,27 @@ def file_path(text: str) -> tuple[str, ...]:
     return (*relative_path(text), *(("must not start with '..'",) if is_reserved else ()))
 
 
-def absolute_path(text: str) -> tuple[str, ...]:
-    """Check that a path begins at the root."""
-    return () if text.startswith("/") else ("must be an absolute path",)
+def _unless(is_sound: Callable[[str], object], rule: str) -> NameRule:
+    """Return a form that has one rule."""
+    return lambda text: () if is_sound(text) else (rule,)
 
 
-def attribute(text: str) -> tuple[str, ...]:
-    """Check the name of a device's attribute: a domain, a slash, and a name."""
+def _is_attribute(text: str) -> bool:
+    """Whether a text is a domain, a slash, and a name."""
     domain, _, name = text.partition("/")
-    return () if domain and name else ("must be a domain and a name separated by a slash",)
-
-
-def driver_name(text: str) -> tuple[str, ...]:
-    """Check the name of a CSI driver, without its length."""
-    return dns_subdomain(text.lower())
-
-
-def extended_resource(text: str) -> tuple[str, ...]:
-    """Check the name of a resource outside Kubernetes' own."""
-    return () if is_extended_resource_name(text) else ("must be a valid extended resource name",)
-
-
-def not_padded(text: str) -> tuple[str, ...]:
-    """Check that a text neither begins nor ends with a space."""
-    return () if text == text.strip() else ("must not have leading or trailing whitespace",)
+    return bool(domain and name)
 
 
 FORMS: Final[Mapping[str, NameRule]] = {
-    "absolute_path": absolute_path,
+    "absolute_path": _unless(lambda text: text.startswith("/"), "must be an absolute path"),
     "address": address,
-    "attribute": attribute,
+    "attribute": _unless(_is_attribute, "must be a domain and a name separated by a slash"),
     "config_key": config_map_key,
-    "driver": driver_name,
+    "driver": lambda text: dns_subdomain(text.lower()),
     "env_name": environment_variable_name,
-    "extended_resource": extended_resource,
+    "extended_resource": _unless(
+        is_extended_resource_name, "must be a valid extended resource name"
+    ),
     "feature": feature,
     "file_path": file_path,
     "header": http_header_name,
@@ -323,14 +306,20 @@ FORMS: Final[Mapping[str, NameRule]] = {
     "label_value": lambda text: tuple(label_value_errors(text)),
     "network": network,
     "no_backsteps": no_backsteps,
-    "not_padded": not_padded,
+    "not_padded": _unless(
+        lambda text: text == text.strip(), "must not have leading or trailing whitespace"
+    ),
     "path_segment": path_segment,
     "port_name": port_name,
     "prefix": prefix_of(dns_subdomain),
     "qualified": lambda text: tuple(label_key_errors(text.lower())),
+    "reason": condition_reason,
     "relative_path": relative_path,
     "search_domain": search_domain,
     "subdomain": dns_subdomain,
-    "sysctl": sysctl,
+    "sysctl": _unless(
+        lambda text: len(text) <= _SUBDOMAIN_LENGTH_MAX and _SYSCTL.fullmatch(text),
+        f"must have at most 253 characters and match regex ^{_SYSCTL.pattern}$",
+    ),
 }
 """The forms by the names that tables call them."""

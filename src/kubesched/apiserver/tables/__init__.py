@@ -188,7 +188,8 @@ def _cell(text: str, kind: str) -> Cell:
     if word == "age":
         path, has_default, default = paths.partition(" or")
         return _age(_parts(path), default.strip() if has_default else UNKNOWN)
-    return _WORDS[word](*(_parts(path) for path in paths.split()))
+    show, found_at = _WORDS[word], [_parts(path) for path in paths.split()]
+    return lambda value, _now: show(*(get(value, *path) for path in found_at))
 
 
 def _parts(path: str) -> tuple[str, ...]:
@@ -211,65 +212,29 @@ def _age(path: tuple[str, ...], default: str) -> Cell:
     return lambda value, now: since(get(value, *path), now) if get(value, *path) else default
 
 
-def _count(*paths: tuple[str, ...]) -> Cell:
-    return lambda value, _now: sum(len(get(value, *path) or ()) for path in paths)
+def _selector(selector: Plain | None) -> str:
+    if selector is None:
+        return NONE
+    try:
+        return str(compile_label_selector(msgspec.convert(selector, LabelSelector))) or NONE
+    except SelectorError:
+        return "<error>"
 
 
-def _number(path: tuple[str, ...]) -> Cell:
-    return lambda value, _now: get(value, *path) or 0
+def _of_containers(containers: Sequence[Plain] | None, name: str) -> str:
+    return ",".join(container.get(name, "") for container in containers or ())
 
 
-def _flag(path: tuple[str, ...]) -> Cell:
-    return lambda value, _now: bool(get(value, *path))
-
-
-def _ratio(one: tuple[str, ...], other: tuple[str, ...]) -> Cell:
-    return lambda value, _now: f"{get(value, *one) or 0}/{get(value, *other) or 0}"
-
-
-def _of_containers(name: str) -> Callable[[tuple[str, ...]], Cell]:
-    def cell_of(path: tuple[str, ...]) -> Cell:
-        return lambda value, _now: ",".join(
-            container.get(name, "") for container in get(value, *path) or ()
-        )
-
-    return cell_of
-
-
-def _join(path: tuple[str, ...]) -> Cell:
-    return lambda value, _now: ",".join(get(value, *path) or ()) or NONE
-
-
-def _modes(path: tuple[str, ...]) -> Cell:
-    return lambda value, _now: modes_text(get(value, *path))
-
-
-def _labels(path: tuple[str, ...]) -> Cell:
-    return lambda value, _now: join(get(value, *path))
-
-
-def _selector(path: tuple[str, ...]) -> Cell:
-    def cell(value: Plain, _now: datetime) -> str:
-        selector = get(value, *path)
-        if selector is None:
-            return NONE
-        try:
-            return str(compile_label_selector(msgspec.convert(selector, LabelSelector))) or NONE
-        except SelectorError:
-            return "<error>"
-
-    return cell
-
-
-_WORDS: Final[Mapping[str, Callable[..., Cell]]] = {
-    "count": _count,
-    "flag": _flag,
-    "images": _of_containers("image"),
-    "join": _join,
-    "labels": _labels,
-    "modes": _modes,
-    "names": _of_containers("name"),
-    "number": _number,
-    "ratio": _ratio,
+_WORDS: Final[Mapping[str, Callable[..., Any]]] = {
+    "count": lambda *found: sum(len(one or ()) for one in found),
+    "flag": bool,
+    "images": lambda found: _of_containers(found, "image"),
+    "join": lambda found: ",".join(found or ()) or NONE,
+    "labels": join,
+    "modes": modes_text,
+    "names": lambda found: _of_containers(found, "name"),
+    "number": lambda found: found or 0,
+    "ratio": lambda one, other: f"{one or 0}/{other or 0}",
     "selector": _selector,
 }
+"""What cells show of that which stands at their paths."""

@@ -22,7 +22,7 @@ from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.validation.amounts import check_amount, check_overhead
-from kubesched.apiserver.validation.metadata import check_condition, check_finalizer
+from kubesched.apiserver.validation.metadata import check_finalizer
 from kubesched.apiserver.validation.pods import (
     VOLUME_SOURCES,
     check_taints,
@@ -406,7 +406,6 @@ CHECKS: Final[Mapping[str, Check]] = {
     "core_v1/PersistentVolumeClaimStatus": _check_claim_status,
     "core_v1/PersistentVolumeSpec": _check_volume,
     "core_v1/ServiceSpec": _check_service,
-    "meta_v1/Condition": check_condition,
     "node_v1/RuntimeClass": _check_runtime_class,
     "policy_v1/PodDisruptionBudgetSpec": _check_budget,
     "resource_v1/ResourceSliceSpec": _check_slice,

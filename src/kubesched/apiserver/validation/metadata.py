@@ -8,9 +8,8 @@ Differs:  several wrong labels are reported in the order of their keys.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors, label_value_errors
@@ -18,7 +17,6 @@ from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import (
     FORMS,
     dns_label,
-    form_error,
     prefix_of,
 )
 from kubesched.apiserver.plain import Plain
@@ -26,18 +24,6 @@ from kubesched.apiserver.plain import Plain
 _STANDARD_FINALIZERS: Final = ("foregroundDeletion", "kubernetes", "orphan")
 _NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _ANNOTATIONS_SIZE_MAX: Final = 256 * 1024
-_REASON_FORM: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
-_REASON: Final = re.compile(_REASON_FORM)
-_REASON_RULE: Final = form_error(
-    "a condition reason must start with alphabetic character, optionally followed by a string of "
-    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
-    _REASON_FORM,
-    "my_name",
-    "MY_NAME",
-    "MyName",
-    "ReasonA,ReasonB",
-    "ReasonA:ReasonB",
-)
 
 
 def check_metadata(
@@ -227,26 +213,8 @@ def check_requirement(
             errors.each(f"{path}.values[{index}]", value, label_value_errors(value))
 
 
-def check_condition(condition: Plain, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with a condition of a status."""
-    errors.each(f"{path}.type", condition["type"], label_key_errors(condition["type"]))
-    if condition["status"] not in ("False", "True", "Unknown"):
-        errors.not_supported(f"{path}.status", condition["status"], ("False", "True", "Unknown"))
-    if condition.get("observedGeneration", 0) < 0:
-        detail = "must be greater than or equal to zero"
-        errors.invalid(f"{path}.observedGeneration", condition["observedGeneration"], detail)
-    if not condition.get("lastTransitionTime"):
-        errors.required(f"{path}.lastTransitionTime")
-    reason: Any = condition.get("reason", "")
-    if not reason:
-        errors.required(f"{path}.reason")
-    elif _REASON.fullmatch(reason) is None:
-        errors.invalid(f"{path}.reason", reason, _REASON_RULE)
-
-
 __all__ = [
     "check_annotations",
-    "check_condition",
     "check_finalizer",
     "check_labels",
     "check_metadata",

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import pytest
 
-from kubesched.apiserver.admission import CREATE, UPDATE, admit, admit_delete, check
+from kubesched.apiserver.admission import AdmissionRequest, admit, admit_delete, check
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.status import StatusError
 
-from .verdicts import ADMIN, Objects, resource_of
+from .verdicts import Objects, resource_of
 
 _POD: Final = resource_of("Pod")
 _HIGH: Final = {"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"}
@@ -27,13 +27,13 @@ def _pod(**spec: Any) -> Plain:
 
 
 def _admitted(pod: Plain, **objects: list[Plain]) -> Plain:
-    spec: Plain = admit(_POD, pod, CREATE, Objects(**objects), ADMIN)["spec"]
+    spec: Plain = admit(AdmissionRequest(_POD, Objects(**objects)), pod)["spec"]
     return spec
 
 
 def _refusal(pod: Plain, **objects: list[Plain]) -> str:
     with pytest.raises(StatusError) as caught:
-        admit(_POD, pod, CREATE, Objects(**objects), ADMIN)
+        admit(AdmissionRequest(_POD, Objects(**objects)), pod)
     return caught.value.message
 
 
@@ -109,8 +109,8 @@ def test_only_one_class_is_for_all() -> None:
     other = {"metadata": {"name": "other"}, "value": 1, "globalDefault": True}
     objects = Objects(priorityclasses=[_USUAL])
     with pytest.raises(StatusError, match="PriorityClass usual is already marked as default"):
-        check(resource, other, CREATE, objects, ADMIN)
-    check(resource, _USUAL, UPDATE, objects, ADMIN, old=_USUAL)
+        check(AdmissionRequest(resource, objects), other)
+    check(AdmissionRequest(resource, objects, old=_USUAL), _USUAL)
 
 
 # Namespaces.
@@ -161,9 +161,9 @@ def test_new_nodes_are_not_ready() -> None:
     resource = resource_of("Node")
     node = with_defaults(resource, {"metadata": {"name": "n"}})
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
-    once = admit(resource, node, CREATE, Objects(), ADMIN)
+    once = admit(AdmissionRequest(resource, Objects()), node)
     assert [taint] == once["spec"]["taints"]
-    assert once == admit(resource, once, CREATE, Objects(), ADMIN)
+    assert once == admit(AdmissionRequest(resource, Objects()), once)
 
 
 def test_pods_stay_a_while_on_nodes_in_trouble() -> None:
@@ -217,7 +217,7 @@ def test_default_storage_class(spec: Plain, classes: list[Plain], expected: str 
     """Claims that say no class get the default one."""
     resource = resource_of("PersistentVolumeClaim")
     objects = Objects(storageclasses=classes)
-    claim = admit(resource, _claim(**spec), CREATE, objects, ADMIN)
+    claim = admit(AdmissionRequest(resource, objects), _claim(**spec))
     assert expected == claim["spec"].get("storageClassName")
 
 
@@ -242,10 +242,10 @@ def test_growing_claims(may_grow: bool, volume: str, is_refused: bool) -> None:
     resource = resource_of("PersistentVolumeClaim")
     objects = Objects(storageclasses=[_class("a", allowVolumeExpansion=may_grow)])
     if not is_refused:
-        check(resource, new, UPDATE, objects, ADMIN, old=old)
+        check(AdmissionRequest(resource, objects, old=old), new)
         return
     with pytest.raises(StatusError) as caught:
-        check(resource, new, UPDATE, objects, ADMIN, old=old)
+        check(AdmissionRequest(resource, objects, old=old), new)
     assert 403 == caught.value.code
 
 
@@ -260,7 +260,7 @@ def _range(**limit: Any) -> Plain:
 def test_limit_ranges_fill_in() -> None:
     """Containers get what they do not say, and the pod a note of it."""
     found = _range(default={"cpu": "2"}, defaultRequest={"cpu": "1", "memory": "1Gi"})
-    pod = admit(_POD, _pod(), CREATE, Objects(limitranges=[found]), ADMIN)
+    pod = admit(AdmissionRequest(_POD, Objects(limitranges=[found])), _pod())
     expected = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}}
     assert expected == pod["spec"]["containers"][0]["resources"]
     note = "LimitRanger plugin set: cpu, memory request for container c; cpu limit for container c"
@@ -302,10 +302,10 @@ def test_limit_ranges_bound(bounds: Plain, resources: Plain, why: str | None) ->
     pod = _pod(containers=[{"name": "c", "image": "i", "resources": resources}])
     objects = Objects(limitranges=[_range(**bounds)])
     if why is None:
-        check(_POD, pod, CREATE, objects, ADMIN)
+        check(AdmissionRequest(_POD, objects), pod)
         return
     with pytest.raises(StatusError) as caught:
-        check(_POD, pod, CREATE, objects, ADMIN)
+        check(AdmissionRequest(_POD, objects), pod)
     assert f'pods "p" is forbidden: {why}' == caught.value.message
 
 
@@ -360,8 +360,8 @@ def test_services_get_addresses_and_ports() -> None:
     """What is taken is not given again."""
     resource = resource_of("Service")
     spec = {"type": "NodePort", "ports": [{"port": 80}]}
-    first = admit(resource, _service(**spec), CREATE, Objects(), ADMIN)
-    second = admit(resource, _service(**spec), CREATE, Objects(services=[first]), ADMIN)
+    first = admit(AdmissionRequest(resource, Objects()), _service(**spec))
+    second = admit(AdmissionRequest(resource, Objects(services=[first])), _service(**spec))
     assert first["spec"]["clusterIP"] != second["spec"]["clusterIP"]
     assert first["spec"]["ports"][0]["nodePort"] != second["spec"]["ports"][0]["nodePort"]
     assert [first["spec"]["clusterIP"]] == first["spec"]["clusterIPs"]
@@ -401,5 +401,5 @@ def test_addresses_and_ports_that_services_cannot_have(spec: Plain, message: str
     objects = Objects(services=[{"metadata": {"name": "o"}, "spec": other}])
     service = _service(**{"ports": [{"port": 80}], **spec})
     with pytest.raises(StatusError) as caught:
-        admit(resource_of("Service"), service, CREATE, objects, ADMIN)
+        admit(AdmissionRequest(resource_of("Service"), objects), service)
     assert f'Service "s" is invalid: {message}' == caught.value.message

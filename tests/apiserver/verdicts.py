@@ -10,15 +10,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kubesched.apiserver import admission, strategy, validation
-from kubesched.apiserver.admission import CREATE, UPDATE
+from kubesched.apiserver.admission import AdmissionRequest
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.request import User
 from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
 from tests.contract.boundary import WORD_FOR_WORD, is_not_checked, wording
 
-ADMIN: Final = User("admin", ("system:masters",))
 NOW: Final = "2024-05-06T07:08:09Z"
 _UID: Final = "11111111-2222-3333-4444-555555555555"
 _SERVERS_OWN: Final = ("uid", "creationTimestamp", "resourceVersion", "managedFields")
@@ -86,12 +84,12 @@ def created(resource: Resource, body: Plain, objects: Objects | None = None) -> 
     body = {**body, "kind": resource.kind, "apiVersion": resource.api_version}
     try:
         obj = with_defaults(resource, body)
-        obj = admission.admit(resource, obj, CREATE, objects, ADMIN)
+        obj = admission.admit(AdmissionRequest(resource, objects), obj)
         obj["metadata"] = {**obj["metadata"], "uid": _UID, "creationTimestamp": NOW}
         obj = strategy.prepare_for_create(resource, obj)
         faults = validation.errors_of_new(resource, obj)
         if not faults:
-            admission.check(resource, obj, CREATE, objects, ADMIN)
+            admission.check(AdmissionRequest(resource, objects), obj)
     except StatusError as error:
         if error.code != 422:
             return {"status": error.code, "message": error.message}
@@ -105,7 +103,9 @@ def changed(resource: Resource, old: Plain, new: Plain, subresource: str) -> dic
     objects = Objects()
     metadata = {name: one for name, one in new["metadata"].items() if name != "managedFields"}
     obj = with_defaults(resource, {**new, "metadata": metadata})
-    obj = admission.admit(resource, obj, UPDATE, objects, ADMIN, old=old, subresource=subresource)
+    obj = admission.admit(
+        AdmissionRequest(resource, objects, old=old, subresource=subresource), obj
+    )
     obj = strategy.prepare_for_update(resource, obj, old, subresource, NOW)
     faults = validation.errors_of_update(resource, obj, old, subresource)
     return {"status": 422, "causes": causes(faults)} if faults else {"status": 200, "object": obj}

@@ -15,7 +15,7 @@ import msgspec
 
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.request import Request, Target, User
+from kubesched.apiserver.request import Request, Target
 from kubesched.apiserver.resources import Resource
 
 APPLY_TYPE: Final = "application/apply-patch+yaml"
@@ -53,11 +53,6 @@ class Operation(msgspec.Struct):
     def warnings(self) -> list[str]:
         """Texts for the user, in order; they are sent even where the request is refused."""
         return self.request.warnings
-
-    @property
-    def user(self) -> User:
-        """Who asks."""
-        return self.request.user
 
     @property
     def manager(self) -> str:

@@ -127,7 +127,8 @@ class Registry:
         version = obj["metadata"].get("resourceVersion", "")
         if is_tracked:
             obj = self.tracked(operation, None, obj)
-        obj = admission.admit(resource, obj, admission.CREATE, self.lookup, operation.user)
+        admitted = admission.AdmissionRequest(resource, self.lookup)
+        obj = admission.admit(admitted, obj)
         obj = without_repeated_owners(operation, obj, is_admitted=True)
         obj = self._prepared(operation, obj)
         metadata = obj["metadata"]
@@ -138,7 +139,7 @@ class Registry:
         missing = self.idle_kinds.get(resource.storage_kind)
         if missing:
             operation.warnings.append(f"{resource.kind} is stored, but here {missing}")
-        admission.check(resource, obj, admission.CREATE, self.lookup, operation.user)
+        admission.check(admitted, obj)
         if operation.is_dry_run and version:
             metadata["resourceVersion"] = version
         elif is_version(version):
@@ -220,8 +221,8 @@ class Registry:
         check_namespace(operation, new)
         if operation.request.method == "PUT":
             _check_uid(operation, old["metadata"], new["metadata"])
-        admitted = (admission.UPDATE, self.lookup, operation.user)
-        new = admission.admit(resource, new, *admitted, old=old, subresource=operation.subresource)
+        admitted = admission.AdmissionRequest(resource, self.lookup, old, operation.subresource)
+        new = admission.admit(admitted, new)
         new = without_repeated_owners(operation, new, is_admitted=True)
         _check_version(operation, old["metadata"], new["metadata"])
         version = old["metadata"]["resourceVersion"]
@@ -232,7 +233,7 @@ class Registry:
         if errors:
             raise invalid_status(_internal(resource), operation.name, errors)
         operation.warnings.extend(warnings_of_update(resource, new, old, operation.subresource))
-        admission.check(resource, new, *admitted, old=old, subresource=operation.subresource)
+        admission.check(admitted, new)
         return new
 
     def replace(self, operation: Operation, found: StoredObject, new: Plain) -> StoredObject:

@@ -16,19 +16,16 @@ from kubesched.apiserver.admission import (
     storage,
 )
 from kubesched.apiserver.admission.request import (
-    CREATE,
-    UPDATE,
     AdmissionRequest,
     Lookup,
     admit_into_namespace,
     immortal_namespace,
 )
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.request import ANONYMOUS, User
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import forbidden
 
-__all__ = ["CREATE", "UPDATE", "Lookup", "admit", "admit_delete", "check", "topology_labels"]
+__all__ = ["AdmissionRequest", "Lookup", "admit", "admit_delete", "check", "topology_labels"]
 
 topology_labels = pods.topology_labels
 
@@ -46,55 +43,24 @@ _STEPS = (
 _CHECKS = (limit_ranges.check, pods.check_default_class, storage.check, pods.check_overhead)
 
 
-def admit(
-    resource: Resource,
-    obj: Plain,
-    operation: str,
-    lookup: Lookup,
-    user: User = ANONYMOUS,
-    *,
-    old: Plain | None = None,
-    subresource: str = "",
-) -> Plain:
-    """Return an object as it goes on, before it is checked.
-
-    Args:
-        resource: Of the object.
-        obj: With its defaults and its namespace; it is not changed.
-        operation: CREATE or UPDATE.
-        lookup: To see other objects.
-        user: Who asks.
-        old: What is stored, for an update.
-        subresource: Through which it is written; "" for none.
+def admit(request: AdmissionRequest, obj: Plain) -> Plain:
+    """Return an object, with its defaults and namespace, as it goes on before it is checked.
 
     Raises:
         StatusError: The request is refused.
     """
-    request = AdmissionRequest(resource, operation, lookup, user, old, subresource)
     admit_into_namespace(request, obj)
     for step in _STEPS:
         obj = step(request, obj)
     return obj
 
 
-def check(
-    resource: Resource,
-    obj: Plain,
-    operation: str,
-    lookup: Lookup,
-    user: User = ANONYMOUS,
-    *,
-    old: Plain | None = None,
-    subresource: str = "",
-) -> None:
+def check(request: AdmissionRequest, obj: Plain) -> None:
     """Refuse an object that keeps all rules of its kind, and does not go with other objects.
-
-    The arguments are those of `admit`.
 
     Raises:
         StatusError: The request is refused.
     """
-    request = AdmissionRequest(resource, operation, lookup, user, old, subresource)
     for one in _CHECKS:
         one(request, obj)
 

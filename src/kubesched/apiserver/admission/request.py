@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.request import User
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, cause, details_of, forbidden
 
@@ -39,19 +38,20 @@ class AdmissionRequest(NamedTuple):
 
     Attributes:
         resource: What is written.
-        operation: CREATE or UPDATE.
         lookup: To see other objects.
-        user: Who asks.
-        old: What is stored, for an update.
+        old: What is stored, for an update; None for a new object.
         subresource: Through which it is written; "" for none.
     """
 
     resource: Resource
-    operation: str
     lookup: Lookup
-    user: User
-    old: Plain | None
-    subresource: str
+    old: Plain | None = None
+    subresource: str = ""
+
+    @property
+    def operation(self) -> str:
+        """CREATE or UPDATE."""
+        return CREATE if self.old is None else UPDATE
 
     def is_for(self, kind: str, *operations: str) -> bool:
         """Whether it writes such an object itself, by one of some operations."""

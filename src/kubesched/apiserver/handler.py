@@ -17,7 +17,7 @@ from kubesched.apiserver.authorization import Reviewer
 from kubesched.apiserver.decoding import decoded, read_object, typed
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.listing import ObjectList, exact_version, list_objects, list_options
-from kubesched.apiserver.operation import Operation, operation_of, without_repeated_owners
+from kubesched.apiserver.operation import Operation, operation_of
 from kubesched.apiserver.patching import Patch, check_name, check_type, same_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation, negotiate
@@ -185,7 +185,6 @@ class Handler:
         if call.resource.kind == "Binding":
             bind(self._registry, operation, obj)
             return json_response(201, success(201))
-        obj = without_repeated_owners(operation, obj, is_admitted=False)
         return Response(201, call.presentation.one(self._registry.create(operation, obj)))
 
     def _update(self, call: _Call) -> Response:
@@ -193,7 +192,6 @@ class Handler:
         obj = decoded(operation, self._resources, call.resource)
         check_namespace(operation, obj)
         check_name(operation, obj)
-        obj = without_repeated_owners(operation, obj, is_admitted=False)
         stored, is_new = self._registry.update(
             operation, lambda _: obj, creates=call.resource.is_created_by_update
         )

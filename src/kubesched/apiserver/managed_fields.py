@@ -48,19 +48,12 @@ _STRIPPED: Final[FieldSet] = frozenset(
 )
 _STATUS: Final[FieldSet] = frozenset({("f:status",)})
 _SPEC: Final[FieldSet] = frozenset({("f:spec",)})
-_SPEC_AND_METADATA: Final[FieldSet] = _SPEC | {("f:metadata",)}
-# What writes of the status leave as it is, besides the spec.
-_STATUS_IGNORES: Final[Mapping[tuple[str, str], FieldSet]] = {
-    ("", "pods"): _SPEC
-    | {("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")},
-    ("apps", "deployments"): _SPEC | {("f:metadata", "f:labels")},
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"): _SPEC_AND_METADATA,
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): _SPEC_AND_METADATA,
-    ("networking.k8s.io", "servicecidrs"): _SPEC_AND_METADATA,
-    ("resource.k8s.io", "resourceclaims"): _SPEC_AND_METADATA,
-    ("scheduling.k8s.io", "podgroups"): _SPEC_AND_METADATA,
-    ("storage.k8s.io", "volumeattachments"): _SPEC_AND_METADATA,
+# What of the metadata writes of the status leave as it is.
+_LEFT_BY_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
+    "deployments.apps": ("labels",),
+    "pods": ("deletionTimestamp", "ownerReferences"),
 }
+# What writes of the status leave as it is, besides the spec.
 
 
 class Owner(NamedTuple):
@@ -186,7 +179,9 @@ def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
     if not subresource:
         return _STATUS
     if subresource == "status":
-        return _STATUS_IGNORES.get((resource.group, resource.plural), _SPEC)
+        left = _LEFT_BY_STATUS.get(resource.group_resource, ())
+        metadata = {("f:metadata", f"f:{name}") for name in left}
+        return _SPEC | ({("f:metadata",)} if resource.is_status_only else metadata)
     return frozenset()
 
 

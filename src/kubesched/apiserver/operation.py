@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
-from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import Request, Target
 from kubesched.apiserver.resources import Resource
 
@@ -106,36 +105,3 @@ def check_dry_run(values: Sequence[str], errors: FieldErrors) -> None:
     """Add what is wrong with the stages of a dry run."""
     if any(value != "All" for value in values):
         errors.not_supported("dryRun", values, ("All",))
-
-
-# Owners.
-
-_WARNING: Final = (
-    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in "
-    "1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "
-    "UID(s) observed: {}"
-)
-_AFTER_ADMISSION: Final = " after mutating admission happens"
-
-
-def without_repeated_owners(operation: Operation, obj: Plain, *, is_admitted: bool) -> Plain:
-    """Return an object that names each owner once; it is the same one if it does already.
-
-    Args:
-        operation: The request; what is taken out is added to its warnings.
-        obj: With its defaults.
-        is_admitted: Whether admission has seen it, as it has what patches make.
-    """
-    references = obj["metadata"].get("ownerReferences") or ()
-    kept: list[Plain] = []
-    repeated: list[str] = []
-    for one in references:
-        if one in kept:
-            repeated.append(one["uid"])
-        else:
-            kept.append(one)
-    if not repeated:
-        return obj
-    when = _AFTER_ADMISSION if is_admitted else ""
-    operation.warnings.append(_WARNING.format(when, ", ".join(repeated)))
-    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": kept}}

@@ -18,7 +18,7 @@ import msgspec
 from kubesched.apiserver import admission, managed_fields, strategy, validation
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind, invalid_status
 from kubesched.apiserver.listing import is_version, version_of_object
-from kubesched.apiserver.operation import Operation, without_repeated_owners
+from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource, Resources
 from kubesched.apiserver.status import (
@@ -129,7 +129,7 @@ class Registry:
             obj = self.tracked(operation, None, obj)
         admitted = admission.AdmissionRequest(resource, self.lookup)
         obj = admission.admit(admitted, obj)
-        obj = without_repeated_owners(operation, obj, is_admitted=True)
+        _drop_repeated_owners(obj["metadata"])
         obj = self._prepared(operation, obj)
         metadata = obj["metadata"]
         errors = validation.errors_of_new(resource, obj)
@@ -223,7 +223,7 @@ class Registry:
             _check_uid(operation, old["metadata"], new["metadata"])
         admitted = admission.AdmissionRequest(resource, self.lookup, old, operation.subresource)
         new = admission.admit(admitted, new)
-        new = without_repeated_owners(operation, new, is_admitted=True)
+        _drop_repeated_owners(new["metadata"])
         _check_version(operation, old["metadata"], new["metadata"])
         version = old["metadata"]["resourceVersion"]
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
@@ -271,6 +271,14 @@ def check_namespace(operation: Operation, obj: Plain) -> None:
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     metadata["namespace"] = operation.namespace
+
+
+def _drop_repeated_owners(metadata: Plain) -> None:
+    """Let an object name each owner once, in place."""
+    owners = metadata.get("ownerReferences") or []
+    once = [one for index, one in enumerate(owners) if one not in owners[:index]]
+    if len(once) < len(owners):
+        metadata["ownerReferences"] = once
 
 
 def precondition_failed(

@@ -18,6 +18,7 @@ A line of the table is a kind, indented lines below it are its subresources:
     upsert          an update of an object that does not exist creates it
     echoed          a deletion answers with the object, not with a Status
     plain           finalizers need no domain
+    statusonly      a write of the status leaves the metadata as it is
     orphans         dependents stay where a deletion does not choose
     select          fields that field selectors may name, besides those of the metadata
     alpha           the group version, alpha or beta, is served on demand only
@@ -102,6 +103,7 @@ class Resource(msgspec.Struct, frozen=True):
         is_created_by_update: Whether an update of an object that does not exist creates it.
         is_shown_when_deleted: Whether a deletion answers with the object.
         is_plain: Whether finalizers need no domain.
+        is_status_only: Whether a write of the status leaves the metadata as it is.
         orphans_dependents: Whether dependents stay where a deletion does not choose.
         selectable: Fields that field selectors may name, besides those of the metadata.
         definition: The CustomResourceDefinition that it comes from; None for built-in kinds.
@@ -125,6 +127,7 @@ class Resource(msgspec.Struct, frozen=True):
     is_created_by_update: bool = False
     is_shown_when_deleted: bool = False
     is_plain: bool = False
+    is_status_only: bool = False
     orphans_dependents: bool = False
     selectable: tuple[str, ...] = ()
     definition: Plain | None = None
@@ -331,6 +334,7 @@ def _resource(group: str, version: str, words: Sequence[str]) -> Resource:
         is_created_by_update="upsert" in notes,
         is_shown_when_deleted="echoed" in notes,
         is_plain="plain" in notes,
+        is_status_only="statusonly" in notes,
         orphans_dependents="orphans" in notes,
         selectable=_listed(notes, "select"),
     )

@@ -152,23 +152,22 @@ class ObjectType(ValueType):
         name: File and name, such as `core_v1/PodSpec`.
         short_name: Without the file, such as `PodSpec`.
         is_atomic: Whether server-side apply owns it as a whole.
+        is_open: Whether fields that are not known are kept as they are sent.
     """
 
     is_struct = True
 
-    def __init__(self, file: str, name: str, source: _Source) -> None:
+    def __init__(self, file: str, name: str, source: _Source, *, is_open: bool = False) -> None:
         self.name = f"{file}/{name}"
         self.short_name = name
         self.is_atomic = source.is_atomic
+        self.is_open = is_open
         self._file = file
         self._lines = source.lines
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
         """Its fields by name, in Go's order; read late, since types may hold themselves."""
-        return self._read_fields()
-
-    def _read_fields(self) -> Mapping[str, Field]:
         fields = (_field(line, self._file, self.short_name) for line in self._lines)
         return {field.name: field for field in fields}
 
@@ -191,7 +190,9 @@ class ObjectType(ValueType):
         read: Plain = {}
         for name, one in value.items():
             field = self.fields.get(name)
-            if field is None:
+            if field is None and self.is_open:
+                read[name] = one
+            elif field is None:
                 reading.note_unknown(place, name)
             elif one is not None:
                 result = field.type.read(one, Place(place, field), reading)
@@ -213,9 +214,11 @@ class ObjectType(ValueType):
         )
 
     def child(self, name: str) -> ValueType | None:
-        """Return the type of a field, None if it is not known."""
+        """Return the type of a field, None if there is no such field."""
         field = self.fields.get(name)
-        return None if field is None else field.type
+        if field is None:
+            return UNTYPED if self.is_open else None
+        return field.type
 
     def is_whole(self, *values: Any) -> bool:
         """Whether its fields have no owners of their own."""
@@ -243,41 +246,15 @@ class Untyped(ValueType):
         return not all(isinstance(value, dict) for value in values)
 
 
-class CustomType(ObjectType):
-    """The type of a custom resource: it has metadata, and whatever else it is sent with."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__("custom_v1", kind, _Source("", is_atomic=False, lines=list(_OBJECT)))
-
-    def _read_fields(self) -> Mapping[str, Field]:
-        return _OpenFields(self.short_name, super()._read_fields())
-
-
-class _OpenFields(dict[str, Field]):
-    """Fields of which only some are known."""
-
-    def __init__(self, owner: str, known: Mapping[str, Field]) -> None:
-        super().__init__(known)
-        self._owner = owner
-
-    def get(self, name: str, default: Any = None) -> Any:
-        del default
-        if name in self:
-            return self[name]
-        return Field(
-            name,
-            self._owner,
-            Untyped(),
-            is_pointer=True,
-            is_left_out=False,
-            is_always_written=False,
-        )
+UNTYPED: Final = Untyped()
 
 
 @cache
 def custom_type(kind: str) -> ObjectType:
-    """Return the type of a custom resource."""
-    return CustomType(kind)
+    """Return the type of a custom resource: it has metadata, and whatever else it is sent with."""
+    return ObjectType(
+        "custom_v1", kind, _Source("", is_atomic=False, lines=[*_OBJECT]), is_open=True
+    )
 
 
 def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:

@@ -26,12 +26,6 @@ _KUBERNETES: Final = "kubernetes"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # The status of a pod is looked at before it is dropped.
 _KEEPS_STATUS_ON_CREATE: Final = frozenset(("APIService", "Node", "Pod"))
-_RESETS_METADATA_FOR_STATUS: Final = frozenset(
-    (
-        *("DeviceTaintRule", "FlowSchema", "PriorityLevelConfiguration", "ResourceClaim"),
-        "VolumeAttachment",
-    )
-)
 _SYSTEM_METADATA: Final = ("deletionGracePeriodSeconds", "deletionTimestamp", "selfLink")
 
 
@@ -109,12 +103,11 @@ def _with_generation(resource: Resource, new: Plain, old: Plain) -> Plain:
     fields: Sequence[str] = resource.generation_fields
     if resource.definition is not None:
         fields = [name for name in {**new, **old} if name not in ("metadata", "status")]
-    types = resource.type.fields
     is_changed = False
     for name in fields:
-        field = types.get(name)
-        assert field is not None, f"{resource.kind} has {name}"
-        is_changed |= not field.type.is_equal(new.get(name), old.get(name))
+        value_type = resource.type.child(name)
+        assert value_type is not None, f"{resource.kind} has {name}"
+        is_changed |= not value_type.is_equal(new.get(name), old.get(name))
     for kind, name in (("Deployment", "annotations"), ("EndpointSlice", "labels")):
         if resource.kind == kind:
             is_changed |= new["metadata"].get(name) != old["metadata"].get(name)
@@ -131,7 +124,7 @@ def _status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
     if "spec" in old:
         new["spec"] = old["spec"]
     metadata = new["metadata"]
-    if resource.kind in _RESETS_METADATA_FOR_STATUS:
+    if resource.is_status_only:
         new["metadata"] = _metadata_of_object(new, old)
     if resource.kind == "Deployment":
         metadata.pop("labels", None)

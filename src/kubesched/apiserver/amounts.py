@@ -1,20 +1,29 @@
-"""Amounts of resources: what a pod's containers need together, and the class that makes of it.
+"""Amounts of resources: what pods' containers need together, the class that makes of them, rules.
 
 Upstream: staging/src/k8s.io/component-helpers/resource/helpers.go,
-          pkg/apis/core/helper/qos/qos.go (v1.36)
-Differs:  nothing.
+          pkg/apis/core/helper/{qos/qos.go,helpers.go},
+          pkg/apis/core/validation/validation.go (validateResourceRequirements, v1.36)
+Differs:  several wrong resources are reported in the order of their names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
 from kubesched.api.core import Pod
-from kubesched.api.pod_requests import pod_limit_amounts, pod_request_amounts
-from kubesched.api.quantity import Amount, parse_quantity
+from kubesched.api.label_format import label_key_errors
+from kubesched.api.pod_requests import is_pod_level_resource, pod_limit_amounts, pod_request_amounts
+from kubesched.api.quantity import Amount, QuantityError, parse_quantity
+from kubesched.api.resource_names import (
+    is_extended_resource_name,
+    is_huge_page_resource_name,
+    is_native_resource,
+)
+from kubesched.apiserver.field_errors import FieldErrors
+from kubesched.apiserver.formats import dns_label
 from kubesched.apiserver.plain import Plain
 
 SHARED_RESOURCES: Final = ("cpu", "memory")
@@ -74,3 +83,177 @@ def of_containers(spec: Plain, kind: str) -> dict[str, Amount]:
     pod = msgspec.convert({"spec": containers}, Pod)
     total = pod_request_amounts if kind == "requests" else pod_limit_amounts
     return total(pod, pod_level=False)
+
+
+_CONTAINER_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+_INTEGER_RESOURCES: Final = (
+    *("configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas"),
+    *("secrets", "services", "services.loadbalancers", "services.nodeports"),
+)
+_STANDARD_RESOURCES: Final = (
+    *(*_CONTAINER_RESOURCES, *_INTEGER_RESOURCES, "storage", "requests.storage"),
+    *("limits.cpu", "limits.ephemeral-storage", "limits.memory"),
+    *("requests.cpu", "requests.ephemeral-storage", "requests.memory"),
+)
+_NO_OVERCOMMIT: Final = "Limit must be set for non overcommitable resources"
+_NameCheck: TypeAlias = Callable[[str, str, FieldErrors], None]
+
+
+def check_resources(owner: Plain, path: str, claims: Collection[str], errors: FieldErrors) -> None:
+    """Add what is wrong with the resources of a container, or of a pod as a whole.
+
+    Args:
+        owner: The container, or the specification of the pod.
+        path: Of the owner.
+        claims: Names of the pod's resource claims.
+        errors: What is added to.
+    """
+    resources, path = owner["resources"], f"{path}.resources"
+    if "containers" not in owner:
+        _check(resources, _check_container_name, claims, path, errors)
+        return
+    if (owner.get("os") or {}).get("name") == "windows":
+        errors.forbidden(path, "may not be set for a windows pod")
+        return
+    if resources.get("claims"):
+        errors.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
+    _check(resources, _check_pod_name, claims, path, errors)
+    _check_sums(owner, path, errors)
+
+
+def check_overhead(overhead: Plain, path: str, errors: FieldErrors) -> None:
+    """Add what is wrong with the overhead of a pod, which is checked as limits."""
+    _check({"limits": overhead}, _check_container_name, (), path, errors)
+
+
+def check_amount(name: str, quantity: str, path: str, errors: FieldErrors) -> None:
+    """Add what is wrong with an amount of a resource."""
+    amount = parse_quantity(quantity)
+    if amount.sign < 0:
+        errors.invalid(path, quantity, "must be greater than or equal to 0")
+    is_integer = name in _INTEGER_RESOURCES or is_extended_resource_name(name)
+    if is_integer and amount.milli_value() % 1000:
+        errors.invalid(path, quantity, "must be an integer")
+
+
+def _check_name(name: str, path: str, errors: FieldErrors) -> None:
+    wrong = label_key_errors(name)
+    errors.each(path, name, wrong)
+    is_standard = name in _STANDARD_RESOURCES or name.startswith(
+        ("hugepages-", "requests.hugepages-")
+    )
+    if not wrong and "/" not in name and not is_standard:
+        errors.invalid(path, name, "must be a standard resource type or fully qualified")
+
+
+def _check_container_name(name: str, path: str, errors: FieldErrors) -> None:
+    _check_name(name, path, errors)
+    if "/" not in name:
+        if name not in _CONTAINER_RESOURCES and not is_huge_page_resource_name(name):
+            errors.invalid(path, name, "must be a standard resource for containers")
+    elif not is_native_resource(name) and not is_extended_resource_name(name):
+        errors.invalid(path, name, "doesn't follow extended resource name standard")
+
+
+def _check_pod_name(name: str, path: str, errors: FieldErrors) -> None:
+    before = len(errors)
+    _check_name(name, path, errors)
+    if len(errors) == before and not is_pod_level_resource(name):
+        errors.not_supported(path, name, ("cpu", "hugepages-", "memory"))
+
+
+def _check(
+    resources: Plain,
+    check_name: _NameCheck,
+    claims: Collection[str],
+    path: str,
+    errors: FieldErrors,
+) -> None:
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    for kind, amounts in (("limits", limits), ("requests", requests)):
+        for name, quantity in amounts.items():
+            at = f"{path}.{kind}[{name}]"
+            check_name(name, at, errors)
+            check_amount(name, quantity, at, errors)
+            if kind == "requests":
+                _check_limit(name, quantity, limits.get(name), path, errors)
+            if is_huge_page_resource_name(name) and not _is_divisible(name, quantity):
+                detail = f"{quantity} is not positive integer multiple of {name}"
+                errors.invalid(at, quantity, detail)
+    names = (*limits, *requests)
+    if any(map(is_huge_page_resource_name, names)) and not any(
+        name in SHARED_RESOURCES for name in names
+    ):
+        errors.forbidden(path, "HugePages require cpu or memory")
+    _check_claims(resources.get("claims") or (), claims, f"{path}.claims", errors)
+
+
+def _check_limit(
+    name: str, quantity: str, limit: str | None, path: str, errors: FieldErrors
+) -> None:
+    may_exceed = is_native_resource(name) and not is_huge_page_resource_name(name)
+    if limit is None:
+        if not may_exceed:
+            errors.required(f"{path}.limits", _NO_OVERCOMMIT)
+        return
+    order = parse_quantity(quantity).compare(parse_quantity(limit))
+    if order and not may_exceed:
+        errors.invalid(f"{path}.requests", quantity, f"must be equal to {name} limit of {limit}")
+    elif order > 0:
+        detail = f"must be less than or equal to {name} limit of {limit}"
+        errors.invalid(f"{path}.requests", quantity, detail)
+
+
+def _is_divisible(name: str, quantity: str) -> bool:
+    """Whether an amount is a whole number of pages."""
+    try:
+        page = parse_quantity(name.removeprefix("hugepages-"))
+    except QuantityError:
+        return False
+    if page.sign <= 0 or page.milli_value() % 1000:
+        return False
+    return parse_quantity(quantity).value() % page.value() == 0
+
+
+def _check_claims(
+    claims: Sequence[Plain], known: Collection[str], path: str, errors: FieldErrors
+) -> None:
+    keys: list[str] = []
+    for index, claim in enumerate(claims):
+        at, name, request = f"{path}[{index}]", claim["name"], claim.get("request", "")
+        if not name:
+            errors.required(at)
+            continue
+        key = f"{name}/{request}" if request else name
+        if request:
+            errors.each(f"{at}.request", request, dns_label(request))
+        # A whole claim clashes with any of its requests.
+        is_taken = name in keys or (
+            not request and any(one.partition("/")[0] == name for one in keys)
+        )
+        if is_taken or key in keys:
+            errors.duplicate(at, key if key in keys else name)
+        keys.append(key)
+        if name not in known:
+            names = f": {', '.join(sorted(known))}" if known else " which is empty"
+            errors.not_found(
+                at, name, f"must be one of the names in pod.spec.resourceClaims{names}"
+            )
+
+
+def _check_sums(spec: Plain, path: str, errors: FieldErrors) -> None:
+    """Add where containers ask for more than the pod."""
+    for kind in ("requests", "limits"):
+        own = spec["resources"].get(kind) or {}
+        for name, amount in sorted(of_containers(spec, kind).items()):
+            is_bound = name in own and (kind == "requests" or is_huge_page_resource_name(name))
+            if is_bound and amount.compare(parse_quantity(own[name])) > 0:
+                detail = f"must be greater than or equal to aggregate container {kind} of {amount}"
+                errors.invalid(f"{path}.{kind}[{name}]", own[name], detail)
+    limits = spec["resources"].get("limits") or {}
+    for index, container in enumerate(spec.get("containers") or ()):
+        for name, limit in (container["resources"].get("limits") or {}).items():
+            bound = limits.get(name)
+            if bound is not None and parse_quantity(limit).compare(parse_quantity(bound)) > 0:
+                field = f"{path}.containers[{index}][{name}].limits"
+                errors.invalid(field, limit, f"must be less than or equal to pod limits of {bound}")

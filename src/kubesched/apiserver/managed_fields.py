@@ -14,13 +14,14 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from kubesched.apiserver.field_sets import (
+from kubesched.apiserver.owned_values import (
+    Comparison,
     FieldSet,
     FieldSetError,
+    compare,
     from_fields_v1,
     to_fields_v1,
 )
-from kubesched.apiserver.owned_values import Comparison, compare
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import ObjectType

@@ -20,7 +20,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kubesched.apiserver.field_sets import FieldSet, Path, path_text, sorted_paths, without_below
 from kubesched.apiserver.managed_fields import (
     APPLY,
     Managers,
@@ -38,12 +37,17 @@ from kubesched.apiserver.managed_fields import (
 )
 from kubesched.apiserver.owned_values import (
     Comparison,
+    FieldSet,
+    Path,
     compare,
     field_set,
     merge,
+    path_text,
     remove,
+    sorted_paths,
     type_errors,
     with_named,
+    without_below,
 )
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.resources import Resource

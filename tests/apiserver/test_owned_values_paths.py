@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.field_sets import (
+from kubesched.apiserver.owned_values import (
     FieldSetError,
     from_fields_v1,
     key_element,

@@ -14,15 +14,18 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.decode import Source, decode_object
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import load_configuration
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PermitPlugin, PreBindPlugin, PreEnqueuePlugin, ReservePlugin
 from kubesched.framework.status import SUCCESS, Code, Status, failure, unschedulable
+from kubesched.plugins.registry import in_tree_registry
 from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
-from kubesched.simulator.simulation import Simulation
+from kubesched.simulator.simulation import Simulation, simulate_cluster
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -356,6 +359,25 @@ def test_errors_are_tried_again_after_a_change() -> None:
     (broken,) = report.unplaced
     assert ("default/broken", True) == (broken.pod, broken.error)
     assert broken.attempts <= 3
+
+
+def test_what_an_extender_manages_is_not_counted() -> None:
+    """The extender itself is not called."""
+    managed = [{"name": "example.com/disk", "ignoredByScheduler": True}]
+    gates = FeatureGates()
+    configuration = load_configuration(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [
+                {"urlPrefix": "http://nowhere", "filterVerb": "f", "managedResources": managed}
+            ],
+        },
+        gates,
+    )
+    objects: list[KubernetesObject] = [node("n"), make_pod("a", requests={"example.com/disk": 1})]
+    report = simulate_cluster(configuration, in_tree_registry(), gates, objects)
+    assert {"a": "n"} == placed(report)
 
 
 # Utilisation.

@@ -36,6 +36,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.api.times import parse_time
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.plugin_args import ignore_extender_resources
 from kubesched.config.types import Configuration
 from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.registry import Registry
@@ -92,7 +93,7 @@ class Rehearsal:
         loop = asyncio.get_running_loop()
         self.server = InstantServer(loop.time)
         self.scheduler, self._handlers = assemble(
-            replace(configuration, extenders=()),
+            replace(ignore_extender_resources(configuration), extenders=()),
             registry,
             gates,
             SimulatedApi(

@@ -167,23 +167,24 @@ class SchedulingCycle:
         trace: Trace | None,
     ) -> Feasible | Diagnosis:
         status, names, contributors = self._pre_filter(cycle, pod, snapshot, known.plan, trace)
-        if known is not self._nothing:
-            if not status.is_success:
-                # Plugins after the one that rejects the pod must not have left a state.
-                raise AskEveryPlugin
-            if names is None:
-                # What is known is known of all rows, and the pod may go to any.
-                filtering = self._filter(cycle, pod, snapshot, known, None, None)
-                found = self._found_everywhere(cycle, known, filtering)
-                return (
-                    found if found.count else Search.diagnosis_everywhere(snapshot.nodes, filtering)
-                )
+        if known is not self._nothing and not status.is_success:
+            # Plugins after the one that rejects the pod must not have left a state.
+            raise AskEveryPlugin
         if not status.is_success:
             return Diagnosis.of_pre_filter(status, contributors)
         search = Search(snapshot.nodes, names, contributors)
-        nominated = self._try_nominated(cycle, pod, snapshot, search, trace)
-        if nominated is not None:
-            return nominated
+        if pod.pod.status.nominated_node_name:
+            nominated = self._try_nominated(cycle, pod, snapshot, search, trace)
+            if nominated is not None:
+                return nominated
+        if known is not self._nothing and names is None:
+            # What is known is known of all rows, and the pod may go to any.
+            filtering = self._filter(cycle, pod, snapshot, known, None, None)
+            found = self._found_everywhere(cycle, known, filtering)
+            if found.count:
+                return found
+            search.add_all(filtering)
+            return search.diagnosis()
         found = self._search(cycle, pod, snapshot, known, search, trace)
         return found if found.count else search.diagnosis()
 
@@ -196,8 +197,7 @@ class SchedulingCycle:
         trace: Trace | None,
     ) -> Feasible | None:
         """Return the pod's nominated node if it passes the filters."""
-        name = pod.pod.status.nominated_node_name
-        nominated = snapshot.nodes.row_of.get(name) if name else None
+        nominated = snapshot.nodes.row_of.get(pod.pod.status.nominated_node_name)
         if nominated is None or not self.restriction.allows(nominated):
             return None
         rows = np.array([nominated], np.intp)

@@ -90,16 +90,14 @@ class Memory:
         began = timer.now()
         known, is_hinted = None, False
         try:
-            if self._looks_at_all(pod, snapshot):
+            if self._looks_at_all(snapshot):
                 known, is_hinted = self._recall(pod, snapshot)
         finally:
             timer.got_node_hint(timer.now() - began, is_hinted=is_hinted)
         return (known if known is not None and known.usable else None), is_hinted
 
-    def _looks_at_all(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+    def _looks_at_all(self, snapshot: Snapshot) -> bool:
         """Whether the search evaluates all nodes, so that their order does not matter."""
-        if pod.pod.status.nominated_node_name:
-            return False
         rows, percentage = len(snapshot.nodes), self._profile.percentage_of_nodes_to_score
         return not percentage or feasible_nodes_to_find(rows, percentage) == rows
 

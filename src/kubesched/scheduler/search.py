@@ -37,13 +37,6 @@ class Search:
         self._answers: RowAnswers | None = None
         self._tried: NDArray[np.bool_] | None = None
 
-    @classmethod
-    def diagnosis_everywhere(cls, nodes: NodeTable, filtering: Filtering) -> Diagnosis:
-        """Return why no row is feasible after a search of all rows."""
-        search = cls(nodes, None, ())
-        search.add_all(filtering)
-        return search.diagnosis()
-
     @property
     def answers(self) -> RowAnswers:
         """The first rejection per row of the table."""

@@ -17,7 +17,8 @@ class QueuedPodInfo:
     """A pending pod. Mutable; owned by the queue, or by the cycle while the pod is in flight.
 
     Attributes:
-        pod_info: The pod.
+        pod_info: The pod; a newer version has the same name.
+        key: `namespace/name`.
         timestamp: When it last entered a queue, in seconds.
         attempts: How often it was tried.
         backoff_expiration: When its backoff ends, in seconds; None if not computed.
@@ -43,6 +44,10 @@ class QueuedPodInfo:
     pending_plugins: frozenset[str] = frozenset()
     gating_plugin: str = ""
     gating_plugin_events: tuple[ClusterEvent, ...] = field(default=())
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = self.pod_info.key
 
     @property
     def is_gated(self) -> bool:

@@ -74,7 +74,7 @@ class BackoffQueue:
 
     def add(self, queued: QueuedPodInfo) -> None:
         """Add a pod to the heap of rejected pods or of errors."""
-        key = queued.pod_info.key
+        key = queued.key
         if self._may_be_early(queued):
             self._rejected.add(queued)
             self._failed.delete(key)
@@ -89,7 +89,7 @@ class BackoffQueue:
 
     def reorder(self, queued: QueuedPodInfo) -> None:
         """Reorder a pod of the queue after its object changed."""
-        heap = self._rejected if queued.pod_info.key in self._rejected else self._failed
+        heap = self._rejected if queued.key in self._rejected else self._failed
         heap.add(queued)
 
     def delete(self, key: str) -> QueuedPodInfo | None:
@@ -157,13 +157,13 @@ class BackoffQueue:
         self._rejected.check()
         self._failed.check()
         for queued in self._rejected:
-            assert self._may_be_early(queued), f"nothing rejected {queued.pod_info.key}"
-            assert queued.pod_info.key not in self._failed, f"{queued.pod_info.key} is here twice"
+            assert self._may_be_early(queued), f"nothing rejected {queued.key}"
+            assert queued.key not in self._failed, f"{queued.key} is here twice"
         for queued in self._failed:
-            assert not self._may_be_early(queued), f"{queued.pod_info.key} was rejected"
+            assert not self._may_be_early(queued), f"{queued.key} was rejected"
         if self._aligns:
             pods = chain(self._rejected, self._failed)
-            gated = [queued.pod_info.key for queued in pods if queued.is_gated]
+            gated = [queued.key for queued in pods if queued.is_gated]
             assert not gated, f"gated pods may be popped: {gated}"
 
     def _order(self, queued: QueuedPodInfo) -> Order:

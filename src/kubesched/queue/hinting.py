@@ -203,7 +203,7 @@ class QueueingHints:
             return self._ask(registration, change, queued.pod_info.pod)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             # An unnecessary attempt does no harm, a pod that is never retried does.
-            found = PluginError(registration.plugin, HINT, queued.pod_info.key, error)
+            found = PluginError(registration.plugin, HINT, queued.key, error)
             if found.places:
                 self.report_plugin_error(found)
             return True

@@ -53,7 +53,7 @@ class KeyedHeap:
 
     def add(self, queued: QueuedPodInfo) -> None:
         """Add a pod, replace the one of the same name, or reorder it after a change."""
-        key = queued.pod_info.key
+        key = queued.key
         known = self._entries.get(key)
         self._version += 1
         arrival = self._version if known is None else known[1]
@@ -79,7 +79,7 @@ class KeyedHeap:
         while heap:
             entry = heappop(heap)
             queued = entry[3]
-            key = queued.pod_info.key
+            key = queued.key
             if entries.get(key) is entry:
                 del entries[key]
                 return queued
@@ -102,7 +102,7 @@ class KeyedHeap:
         live = {entry[2] for entry in self._heap}
         for key, (order, _, version, queued) in self._entries.items():
             assert version in live, f"{key} is not in the heap"
-            assert key == queued.pod_info.key, f"{queued.pod_info.key} is filed as {key}"
+            assert key == queued.key, f"{queued.key} is filed as {key}"
             assert order == self._sort_key(queued), f"{key} has another sort key now"
 
     def _drop_stale(self) -> None:

@@ -204,13 +204,13 @@ class SchedulingQueue:
         for part in (self._active, self._backoff, self._unschedulable, self._in_flight):
             part.check()
         self.nominator.check()
-        gated = [queued.pod_info.key for queued in self._active if queued.is_gated]
+        gated = [queued.key for queued in self._active if queued.is_gated]
         assert not gated, f"gated pods are active: {gated}"
         backoff, rejected = self._backoff.keys(), self._unschedulable.keys()
         twice = (backoff & rejected) | (self._active.keys() & (backoff | rejected))
         assert not twice, f"{sorted(twice)} wait twice"
         for queued in self._in_flight.pods():
-            key, uid = queued.pod_info.key, queued.pod_info.uid
+            key, uid = queued.key, queued.pod_info.uid
             waiting = self.get_pod(key)
             assert waiting is None or waiting.pod_info.uid != uid, f"{key} waits and is in flight"
 
@@ -259,7 +259,7 @@ class SchedulingQueue:
 
     def _update_event(self, queued: QueuedPodInfo, change: ClusterChange, now: float) -> bool:
         strategy = self.hints.strategy(queued, change)
-        in_backoff = queued.pod_info.key in self._backoff
+        in_backoff = queued.key in self._backoff
         if strategy is QueueingStrategy.SKIP and in_backoff:
             return False
         origin = QueuePlace.BACKOFF if in_backoff else QueuePlace.UNSCHEDULABLE
@@ -342,7 +342,7 @@ class SchedulingQueue:
             strategy = strategy_of(queued)
             if strategy is QueueingStrategy.SKIP:
                 continue
-            self._unschedulable.delete(queued.pod_info.key)
+            self._unschedulable.delete(queued.key)
             place = self._requeue(queued, QueuePlace.UNSCHEDULABLE, strategy, event.label, now)
             woke = self._wakes(place) or woke
         self._in_flight.record(change)
@@ -430,7 +430,7 @@ class SchedulingQueue:
         Raises:
             QueueError: The pod is queued already.
         """
-        key, uid = queued.pod_info.key, queued.pod_info.uid
+        key, uid = queued.key, queued.pod_info.uid
         if key in self:
             self.done(uid, now)
             raise QueueError(
@@ -479,7 +479,7 @@ class SchedulingQueue:
         # With pop-from-backoff, PreEnqueue plugins ran when the pod entered backoffQ.
         if not (self._options.pops_from_backoff and origin is QueuePlace.BACKOFF):
             self.gates.ask(queued)
-        key = queued.pod_info.key
+        key = queued.key
         if queued.is_gated:
             if key not in self._active and key not in self._backoff:
                 self._to_unschedulable(queued, origin, label, now)
@@ -501,7 +501,7 @@ class SchedulingQueue:
             self.gates.ask(queued)
             if queued.is_gated:
                 return self._to_unschedulable(queued, origin, label, now)
-        self._unschedulable.delete(queued.pod_info.key)
+        self._unschedulable.delete(queued.key)
         self._backoff.add(queued)
         self._report(queued, origin, QueuePlace.BACKOFF, label, now)
         self.on_backoff()
@@ -531,6 +531,6 @@ class SchedulingQueue:
     ) -> None:
         if self.observers:
             gating = queued.gating_plugin
-            move = QueueMove(queued.pod_info.key, origin, destination, event, now, gating)
+            move = QueueMove(queued.key, origin, destination, event, now, gating)
             for observer in self.observers:
                 observer(move)

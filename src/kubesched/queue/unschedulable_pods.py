@@ -57,7 +57,7 @@ class UnschedulablePods:
 
     def put(self, queued: QueuedPodInfo, topics: Sequence[Topic]) -> bool:
         """Add a pod, or file it again after a change; return whether it was absent before."""
-        key = queued.pod_info.key
+        key = queued.key
         known = self._entries.get(key)
         if known is None:
             self._arrivals += 1
@@ -104,7 +104,7 @@ class UnschedulablePods:
         arrivals = [entry.arrival for entry in self._entries.values()]
         assert arrivals == sorted(arrivals), "pods are out of order"
         for key, entry in self._entries.items():
-            assert key == entry.queued.pod_info.key, f"{entry.queued.pod_info.key} is {key}"
+            assert key == entry.queued.key, f"{entry.queued.key} is {key}"
             assert entry.is_gated == entry.queued.is_gated, f"{key} was gated without `put`"
         wanted = 0
         for key, entry in self._entries.items():

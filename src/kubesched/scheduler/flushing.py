@@ -52,9 +52,12 @@ class Flushing:
     # Backoff: at whole seconds.
 
     def _plan_backoff(self) -> None:
-        loop = asyncio.get_running_loop()
-        at = self._queue.next_backoff_flush(loop.time())
-        planned = self._backoff
+        loop, planned = asyncio.get_running_loop(), self._backoff
+        now = loop.time()
+        if planned is not None and planned.when() <= floor(now) + 1.0:
+            # The next second is the earliest possible.
+            return
+        at = self._queue.next_backoff_flush(now)
         if at is None or (planned is not None and planned.when() <= at):
             return
         if planned is not None:
@@ -70,12 +73,12 @@ class Flushing:
     # Unschedulable pods: every thirty seconds since the start.
 
     def _plan_unschedulable(self, late_after: float | None) -> None:
-        if late_after is None:
+        planned = self._unschedulable
+        if late_after is None or (planned is not None and planned.when() <= late_after):
             return
         loop = asyncio.get_running_loop()
         rounds = floor((max(late_after, loop.time()) - self._began) / _UNSCHEDULABLE_SECONDS) + 1
         at = self._began + rounds * _UNSCHEDULABLE_SECONDS
-        planned = self._unschedulable
         if planned is not None and planned.when() <= at:
             return
         if planned is not None:

@@ -170,14 +170,16 @@ def _changes(
         return True
     if condition is None:
         return False
-    return not any(
-        known.type == condition.type
-        and known.status == condition.status
-        and known.reason == condition.reason
-        and known.message == condition.message
-        and not known.last_probe_time
-        for known in pod.status.conditions
-    )
+    for known in pod.status.conditions:
+        if (
+            known.type == condition.type
+            and known.status == condition.status
+            and known.reason == condition.reason
+            and known.message == condition.message
+            and not known.last_probe_time
+        ):
+            return False
+    return True
 
 
 def _as_written(pod: Pod, written: _Written) -> Pod:

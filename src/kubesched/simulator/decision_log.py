@@ -57,18 +57,14 @@ class DecisionLog(Observer):
         lines: Number of lines written.
     """
 
-    def __init__(
-        self, write: Callable[[bytes], object] | None = None, *, moves: bool = False
-    ) -> None:
+    def __init__(self, write: Callable[[bytes], object] | None = None) -> None:
         """Start an empty log.
 
         Args:
             write: Receives each line with its newline; None computes the digest only.
-            moves: Whether to log moves in the queue.
         """
         self.lines = 0
         self._write = write
-        self._moves = moves
         self._hash = hashlib.sha256()
         self._encode = msgspec.json.Encoder().encode
 
@@ -105,16 +101,15 @@ class DecisionLog(Observer):
         self._put(now, "bindingFailed", key, node=node, message=status.message)
 
     def moved(self, move: QueueMove) -> None:
-        """Log a move in the queue, if enabled."""
-        if self._moves:
-            self._put(
-                move.now,
-                "moved",
-                move.pod,
-                origin=move.origin.value,
-                destination=move.destination.value,
-                event=move.event,
-            )
+        """Log a move in the queue."""
+        self._put(
+            move.now,
+            "moved",
+            move.pod,
+            origin=move.origin.value,
+            destination=move.destination.value,
+            event=move.event,
+        )
 
     def _put(
         self,

@@ -24,7 +24,6 @@ from kubesched.config.types import Configuration
 from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Status
-from kubesched.queue.moves import QueueMove
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision
@@ -82,7 +81,7 @@ def simulate(
     gates = FeatureGates.of(scenario.scheduler.feature_gates)
     configuration = _configuration(scenario, gates)
     random_streams = RandomStreams(scenario.seed if seed is None else seed)
-    log = DecisionLog(write_decision, moves=log_moves)
+    log = DecisionLog(write_decision)
     objects = _objects(scenario.objects)
     steps: list[Callable[[], None]] = []
 
@@ -91,7 +90,9 @@ def simulate(
             each()
 
     async def main() -> TimelineReport:
-        simulation = _Simulation(scenario, configuration, registry, gates, random_streams, log)
+        simulation = _Simulation(
+            scenario, configuration, registry, gates, random_streams, log, log_moves=log_moves
+        )
         if checks:
             steps.append(simulation.step)
         if watch is not None:
@@ -127,6 +128,8 @@ class _Simulation:
         gates: FeatureGates,
         random_streams: RandomStreams,
         log: DecisionLog,
+        *,
+        log_moves: bool,
     ) -> None:
         duration = scenario.duration
         report = scenario.report
@@ -156,14 +159,12 @@ class _Simulation:
             connect=self._extenders.connect,
             report_plugin_error=self._end_on_plugin_error,
         )
-        self._scheduler.queue.observers += (self._moved,)
+        self._scheduler.queue.observers.append(self._timeline.moved)
+        if log_moves:
+            self._scheduler.queue.observers.append(log.moved)
         self._world.nodes.on_disrupted = self._disrupted
         self._script = Script(scenario, self._world)
         self._checkers: Checkers | None = None
-
-    def _moved(self, move: QueueMove) -> None:
-        self._timeline.moved(move)
-        self._log.moved(move)
 
     def _disrupted(self, _pod: Pod, disruption: Disruption) -> None:
         self._timeline.disrupted(disruption, self._scheduler.now())

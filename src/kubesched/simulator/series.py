@@ -162,14 +162,19 @@ class CountSeries:
         self.total = 0
         self._bins = _CountBins(width_seconds)
         self._since = 0.0
+        # The time of the last count and its bin, which often is that of the next.
+        self._counted = -1.0
+        self._at = 0
 
     def add(self, now: float, count: int = 1) -> None:
         """Count `count` occurrences at `now`."""
         self.total += count
-        self.advance(now)
-        at = self._bins.at(now)
-        self._bins.areas[at] += count
-        self._bins.peaks[at] += count
+        bins = self._bins
+        if now != self._counted:
+            self.advance(now)
+            self._at, self._counted = bins.at(now), now
+        bins.areas[self._at] += count
+        bins.peaks[self._at] += count
 
     def advance(self, now: float) -> None:
         """Extend the series to `now`."""
@@ -177,6 +182,7 @@ class CountSeries:
 
     def values(self) -> SeriesValues:
         """Return rate per hour and count per bin, up to the last count or advance."""
+        self._counted = -1.0
         bins = self._bins.until(self._since)
         hours = self._bins.width_seconds / 3600
         return SeriesValues(

@@ -16,7 +16,18 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from benchmarks import diverse, footprint, kernels, live, long, loop, openb, plugins, scaling
+from benchmarks import (
+    diverse,
+    footprint,
+    kernels,
+    live,
+    long,
+    loop,
+    million,
+    openb,
+    plugins,
+    scaling,
+)
 from benchmarks.history import ROOT, Record, append, last, new_record
 from benchmarks.tables import caption, tables
 from benchmarks.throughput import Throughput, Tracing
@@ -27,7 +38,7 @@ T = TypeVar("T")
 ALL: Final = "all"
 TABLE: Final = "table"
 SUITES: Final = ("throughput", "plugins", "kernels", "scaling", "loop")
-ON_REQUEST: Final = ("live", "footprint", "long", "openb", "diverse")
+ON_REQUEST: Final = ("live", "footprint", "long", "openb", "diverse", "million")
 """Suites that run only on request: they take minutes or need files."""
 _QUICK_DIVISOR: Final = 10
 _QUICK_KERNEL_SIZES: Final = (500, 5000)
@@ -107,8 +118,9 @@ def _long(record: Record) -> Record:
     return replace(record, long=_measured(long.LongRun, "long", "--hours", hours))
 
 
-def _live(record: Record, nodes: int, pods: int) -> Record:
+def _live(record: Record, nodes: int | None, pods: int | None) -> Record:
     divisor = _QUICK_DIVISOR if record.is_quick else 1
+    nodes, pods = nodes or live.NODES, pods or live.PODS
     arguments = ("--nodes", nodes // divisor, "--pods", pods // divisor)
     return replace(record, live=_measured(live.LiveRun, "live", *arguments))
 
@@ -136,6 +148,18 @@ def _diverse(record: Record) -> Record:
     return replace(record, diverse=found)
 
 
+def _million(record: Record, nodes: int | None, pods: int | None) -> Record:
+    divisor = _QUICK_DIVISOR if record.is_quick else 1
+    nodes, pods = nodes or million.NODES, pods or million.PODS
+    arguments = ("--nodes", nodes // divisor, "--pods", pods // divisor)
+    found = {
+        kind: _measured(million.Million, "million", kind, *arguments)
+        for kind in million.KINDS
+        if record.only.lower() in kind
+    }
+    return replace(record, million=found)
+
+
 def _run(options: argparse.Namespace) -> Record:
     runners: dict[str, Callable[[Record], Record]] = {
         "throughput": partial(_throughput, repeats=options.repeat),
@@ -148,6 +172,7 @@ def _run(options: argparse.Namespace) -> Record:
         "long": _long,
         "openb": partial(_openb, directory=options.trace),
         "diverse": _diverse,
+        "million": partial(_million, nodes=options.nodes, pods=options.pods),
     }
     record = new_record(is_quick=options.quick, only=options.only)
     for suite in _suites(options):
@@ -166,8 +191,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--trace", type=Path, metavar="DIRECTORY", help="where the openb trace is, for openb"
     )
-    parser.add_argument("--nodes", type=int, default=live.NODES, metavar="N", help="of live")
-    parser.add_argument("--pods", type=int, default=live.PODS, metavar="N", help="of live")
+    parser.add_argument("--nodes", type=int, metavar="N", help="of live and million")
+    parser.add_argument("--pods", type=int, metavar="N", help="of live and million")
     parser.add_argument("-o", dest="output", choices=("table", "json"), default="table")
     parser.add_argument("--no-history", action="store_true", help="do not add to the history")
     return parser

@@ -101,16 +101,17 @@ def nodes(count: int) -> Iterator[KubeObject]:
 def pods(shape: str, random: Random) -> Iterator[Json]:
     """Yield pods of a shape without end; two seeds share no pod."""
     if shape == "A":
-        return _numbered(_plain(random) for _ in iter(int, 1))
+        return numbered(_plain(random) for _ in iter(int, 1))
     if shape == "B":
-        return _numbered(_mixed(random) for _ in iter(int, 1))
+        return numbered(_mixed(random) for _ in iter(int, 1))
     if shape == "D":
-        return _numbered(_owned(random))
+        return numbered(_owned(random))
     drawn = [_mixed(random) for _ in range(int(shape.removeprefix("C")))]
-    return _numbered(random.choice(drawn) for _ in iter(int, 1))
+    return numbered(random.choice(drawn) for _ in iter(int, 1))
 
 
-def _numbered(bodies: Iterator[Json]) -> Iterator[Json]:
+def numbered(bodies: Iterator[Json]) -> Iterator[Json]:
+    """Give each pod a name and a uid of its own."""
     for at, body in enumerate(bodies):
         metadata = templates.metadata(f"pod-{at}", 1_000_000 + at, **body["metadata"])
         yield {**body, "apiVersion": "v1", "kind": "Pod", "metadata": metadata}

@@ -18,6 +18,7 @@ from benchmarks.footprint import Footprint
 from benchmarks.live import LiveRun
 from benchmarks.long import LongRun
 from benchmarks.loop import LoopSpeed
+from benchmarks.million import Million
 from benchmarks.openb import Replay
 from benchmarks.plugins import Costs
 from benchmarks.scaling import Scaling
@@ -49,6 +50,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         footprint: The memory of a process with a full cluster.
         openb: Time and results of the trace, by configuration.
         diverse: Decisions about pods that differ, by shape.
+        million: A million nodes and pods, by kind of pods.
     """
 
     date: str
@@ -69,6 +71,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     footprint: Footprint | None = None
     openb: dict[str, Replay] = {}
     diverse: dict[str, Diverse] = {}
+    million: dict[str, Million] = {}
 
 
 def new_record(*, is_quick: bool = False, only: str = "") -> Record:

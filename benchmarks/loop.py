@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from random import Random
 from time import perf_counter, process_time
@@ -22,6 +22,7 @@ from benchmarks.objects import Objects
 from benchmarks.throughput import peak_rss_mib
 from benchmarks.workloads import Nodes, Workload, workload
 from kubesched.api.core import Pod, PodCondition
+from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
 from kubesched.app.environment import tune_collector
 from kubesched.config.feature_gates import FeatureGates
@@ -52,6 +53,8 @@ class LoopSpeed(msgspec.Struct, frozen=True):
         pods_per_second: Pods per second of wall time, from the first pod to the last confirmation.
         pods_per_cpu_second: The same per second of CPU time.
         rss_mib: Peak memory of the process.
+        load_seconds: CPU time to add the nodes.
+        cpu_seconds: CPU time from the first pod to the last confirmation.
     """
 
     nodes: int
@@ -61,6 +64,8 @@ class LoopSpeed(msgspec.Struct, frozen=True):
     pods_per_second: float
     pods_per_cpu_second: float
     rss_mib: int
+    load_seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
 
 class BindingApi:
@@ -121,15 +126,18 @@ def _case(nodes: int, pods: int) -> Workload:
     return replace(basic, nodes=(Nodes(nodes),), measured=replace(basic.measured, count=pods))
 
 
-async def _play(objects: Objects, pods: Sequence[Pod]) -> LoopSpeed:
+async def play(nodes: Iterable[KubeObject], pods: Sequence[Pod]) -> LoopSpeed:
+    """Add the nodes, then let the pods come and be bound."""
     gates = FeatureGates()
     api = BindingApi()
     scheduler, handlers = assemble(
         default_configuration(gates), in_tree_registry(), gates, api, random=Random(1)
     )
     api.handlers = handlers
-    for item in objects.cluster():
+    cpu = process_time()
+    for item in nodes:
         handlers.added(item)
+    load_seconds = process_time() - cpu
     running = asyncio.ensure_future(scheduler.run())
     await asyncio.sleep(0)
     # As `kubesched run` does after its caches have synced.
@@ -153,6 +161,8 @@ async def _play(objects: Objects, pods: Sequence[Pod]) -> LoopSpeed:
         virtual_seconds=round(seconds, 3),
         pods_per_second=round(api.bound / wall, 1),
         pods_per_cpu_second=round(api.bound / cpu, 1),
+        load_seconds=round(load_seconds, 2),
+        cpu_seconds=round(cpu, 2),
         rss_mib=peak_rss_mib(),
     )
 
@@ -161,7 +171,7 @@ def measure_loop(nodes: int = NODES, pods: int = PODS) -> LoopSpeed:
     """Schedule this number of pods with the loop."""
     objects = Objects(_case(nodes, pods))
     came, _ = objects.pods(objects.workload.measured)
-    return run(_play(objects, came))
+    return run(play(objects.cluster(), came))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

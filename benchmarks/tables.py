@@ -11,6 +11,7 @@ from benchmarks.history import Record
 from benchmarks.live import LiveRun
 from benchmarks.long import LongRun
 from benchmarks.loop import LoopSpeed
+from benchmarks.million import Million
 from benchmarks.openb import Replay
 from benchmarks.plugins import POINTS
 from benchmarks.throughput import Throughput
@@ -80,6 +81,8 @@ def _tables_of_runs(record: Record) -> Iterator[Table]:
         yield _openb(record.openb)
     if record.diverse:
         yield _diverse(record.diverse)
+    if record.million:
+        yield _million(record.million)
 
 
 def caption(record: Record) -> str:
@@ -283,6 +286,29 @@ def _diverse(found: Mapping[str, Diverse]) -> Table:
         for name, each in found.items()
     ]
     return Table("Pods that differ: CPU time from the decoded to the assumed pod", columns, rows)
+
+
+def _million(found: Mapping[str, Million]) -> Table:
+    columns = (
+        *("pods are", "nodes", "pods", "bound", "decode s", "load s", "CPU s", "µs/pod"),
+        *("decoded MiB", "RSS MiB"),
+    )
+    rows = [
+        (
+            name,
+            f"{each.nodes:,}",
+            f"{each.pods:,}",
+            f"{each.bound:,}",
+            f"{each.decode_seconds:,.0f}",
+            f"{each.load_seconds:,.0f}",
+            f"{each.cpu_seconds:,.1f}",
+            f"{each.cpu_seconds / max(each.bound, 1) * 1e6:,.0f}",
+            f"{each.decoded_mib:,}",
+            f"{each.rss_mib:,}",
+        )
+        for name, each in found.items()
+    ]
+    return Table("A million nodes: queue, cycles, simulated binding and watch", columns, rows)
 
 
 def _figure(value: float | None) -> str:

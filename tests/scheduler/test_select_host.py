@@ -30,8 +30,8 @@ def test_draws_equal_those_of_a_look_at_all_rows(
         else:
             row, total = step
             row %= len(totals)
-            totals[row] = total
-            best.changed(totals, row)
+            before, totals[row] = int(totals[row]), total
+            best.changed(totals, row, before, total)
         if draws_each_time or number % 3 == 0:
             assert best.select(totals, random) == select_host(totals, same_random)
 
@@ -44,5 +44,20 @@ def test_rows_are_listed_anew_when_none_is_left() -> None:
         row = best.select(totals, Random(1))
         drawn.append((row, int(totals[row])))
         totals[row] -= 3
-        best.changed(totals, row)
+        best.changed(totals, row, int(totals[row]) + 3, int(totals[row]))
     assert [total for _, total in drawn] == [5, 5, 3, 2, 2]
+
+
+def test_a_row_that_rises_and_falls_does_not_cost_the_list() -> None:
+    """Below a single best row the others stay listed: the column is not read again."""
+    totals, best = np.array([5, 5, 3], np.int64), BestRows()
+    for _ in range(2):
+        best.select(totals, Random(1))
+    for before, after in ((5, 7), (7, 4)):
+        totals[0] = after
+        best.changed(totals, 0, before, after)
+        expected = 0 if after == 7 else 1
+        hidden = totals.copy()
+        totals[:] = -1
+        assert expected == best.select(totals, Random(1))
+        totals[:] = hidden

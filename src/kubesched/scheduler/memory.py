@@ -114,7 +114,8 @@ class Memory:
         answers = self._answers.get(signature.whole)
         if answers is None:
             if signature.whole not in self._came:
-                _keep(self._came, signature.whole, None, _TEMPLATES_MAX)
+                # One that comes again only after so many others would find its answers dropped.
+                _keep(self._came, signature.whole, None, _limit(len(snapshot.nodes)))
                 return self._answers_of_nodes(signature, pod, snapshot), False
             answers = self._new_answers(signature, pod, snapshot)
         else:

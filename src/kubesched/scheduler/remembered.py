@@ -132,20 +132,22 @@ class Remembered(Answers):
         self.rejections.index[row] = code
         before = self.plain.item(row)
         after = known.plain.item(row) + gained if passes else NOT_FEASIBLE
-        self.plain[row] = after
+        if after != before:
+            self.plain[row] = after
+            self._best.changed(self.plain, row, before, after)
         if passes != passed:
             self.feasible[row] = passes
             self.feasible_count += 1 if passes else -1
             self._feasible_rows = self._with_normalized = None
-        elif passes and self._with_normalized is not None:
-            self._with_normalized[row] += after - before
+        elif self._with_normalized is not None and after != before:
+            known_total = self._with_normalized.item(row)
+            total = known_total + after - before
+            self._with_normalized[row] = total
+            self._best.changed(self._with_normalized, row, known_total, total)
         for plugin, score in zip(self._normalizing, raw, strict=True):
             if self.raw[plugin.name].item(row) != score:
                 self.raw[plugin.name][row] = score
                 self._with_normalized = None
-        totals = self._with_normalized if self.normalizing else self.plain
-        if totals is not None:
-            self._best.changed(totals, row)
 
     def _answers_for(self, pod: PodInfo, nodes: NodeColumns, row: int) -> _RowOutcome:
         """Return the outcome of row-scoped plugins for a row."""

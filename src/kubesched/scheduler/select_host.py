@@ -40,46 +40,47 @@ def _position_of(mask: NDArray[np.bool_], number: int) -> int:
 
 
 class BestRows:
-    """The rows with the largest total in one column, kept up to date.
+    """The rows with the largest totals in one column, kept up to date.
 
     Binding a pod changes one total, and finding the largest again would read the whole column. With
     the same random source the choice equals that of `select_host`. The rows are listed when a
     column is used for the second time, because many columns are used only once.
+
+    Invariants: `_by_total` lists every row whose total is at least `_least`, or is empty.
     """
 
     def __init__(self) -> None:
         self._totals: NDArray[np.int64] | None = None
-        self._rows: array[int] | None = None
-        self._largest = 0
+        self._by_total: dict[int, array[int]] = {}
+        self._least = 0
 
     def select(self, totals: NDArray[np.int64], random: Random) -> int:
         """Return the row that `select_host` returns for the same random source."""
         if totals is not self._totals:
-            self._totals, self._rows = totals, None
+            self._totals = totals
+            self._by_total.clear()
             return select_host(totals, random)
-        if not self._rows:
-            self._largest = totals.max().item()
-            rows = np.flatnonzero(totals == self._largest)
-            self._rows = array("i", rows.astype(np.int32).tobytes())
-        rows_tied = len(self._rows)
-        return self._rows[0 if rows_tied == 1 else int(random.random() * rows_tied)]
+        if not self._by_total:
+            self._least = totals.max().item()
+            rows = np.flatnonzero(totals == self._least)
+            self._by_total[self._least] = array("i", rows.astype(np.int32).tobytes())
+        rows_tied = self._by_total[max(self._by_total)]
+        ties = len(rows_tied)
+        return rows_tied[0 if ties == 1 else int(random.random() * ties)]
 
     def forget(self) -> None:
         """Drop the rows after the totals of many rows may have changed."""
-        self._totals = self._rows = None
+        self._totals = None
 
-    def changed(self, totals: NDArray[np.int64], row: int) -> None:
-        """Update the rows after the total of one row may have changed."""
-        rows = self._rows
-        if not rows or totals is not self._totals:
+    def changed(self, totals: NDArray[np.int64], row: int, before: int, after: int) -> None:
+        """Update the rows after the total of one row has changed."""
+        if totals is not self._totals or not self._by_total:
             return
-        total = totals.item(row)
-        if total > self._largest:
-            self._largest, self._rows = total, array("i", [row])
-            return
-        at = bisect_left(rows, row)
-        is_listed = at < len(rows) and rows[at] == row
-        if total == self._largest and not is_listed:
-            rows.insert(at, row)
-        elif total < self._largest and is_listed:
-            del rows[at]
+        if before >= self._least:
+            rows = self._by_total[before]
+            del rows[bisect_left(rows, row)]
+            if not rows:
+                del self._by_total[before]
+        if after >= self._least:
+            rows = self._by_total.setdefault(after, array("i"))
+            rows.insert(bisect_left(rows, row), row)

@@ -92,6 +92,8 @@ class Memory:
         try:
             if self._looks_at_all(snapshot):
                 known, is_hinted = self._recall(pod, snapshot)
+                # As upstream, which gives no hint to a pod that is nominated.
+                is_hinted &= not pod.pod.status.nominated_node_name
         finally:
             timer.got_node_hint(timer.now() - began, is_hinted=is_hinted)
         return (known if known is not None and known.usable else None), is_hinted

@@ -26,7 +26,6 @@ CRUMBS: Final = {
     "cluster.controllers.namespaces",
     "simulator.admission",
     "simulator.arrivals",
-    "simulator.eviction_api",
     "simulator.fragmentation",
     "snapshot.topology",
 }

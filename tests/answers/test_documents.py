@@ -29,6 +29,7 @@ def _printed(tmp_path: Path) -> dict[str, list[str]]:
     return {
         "WhyReport": ["why", "shop/big", cluster],
         "FitReport": ["fit", deployment, "--cluster", cluster, "--max"],
+        "DrainReport": ["drain", "delta", cluster],
         "PodExplanation": ["explain", "shop/big", cluster],
         "TopReport": ["top", "zones", cluster, "--room-like", "shop/big"],
         "SimulationReport": ["simulate", cluster],

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from random import Random
-from typing import TypeVar
+from typing import TypeVar, cast
+
+from msgspec.structs import replace
 
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.core import Node, Pod
+from kubesched.api.decode import decode_object
+from kubesched.api.meta import KubeStruct
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
@@ -108,4 +113,24 @@ def random_cluster(seed: int, *, owned: bool) -> list[KubernetesObject]:
             for _ in owners
         ]
         found.append(make_pod(f"late-{at}", requests=requests, metadata={"ownerReferences": given}))
+    return found
+
+
+def budget(name: str, app: str, **spec: int | str) -> PodDisruptionBudget:
+    """Return a budget for the pods of an app."""
+    raw = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": app}}, **spec},
+    }
+    return cast("PodDisruptionBudget", decode_object(raw))
+
+
+def state_of(cluster: TrialCluster) -> dict[object, object]:
+    """Return every object by its key, without versions."""
+    found: dict[object, object] = {}
+    for key, item, _ in cluster.server.store.everything():
+        metadata = replace(item.metadata, resource_version="")
+        found[key] = replace(cast("KubeStruct", item), metadata=metadata)
     return found

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched.answers.drain import DrainReport
 from kubesched.answers.fit import FitReport
 from kubesched.answers.top import TopReport
 from kubesched.answers.why import WhyReport
@@ -29,6 +30,7 @@ DOCUMENTS: Final[Mapping[str, type[msgspec.Struct]]] = MappingProxyType(
         for document in (
             WhyReport,
             FitReport,
+            DrainReport,
             PodExplanation,
             TopReport,
             SimulationReport,

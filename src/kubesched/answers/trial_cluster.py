@@ -140,7 +140,9 @@ class TrialCluster:
                 now = self.server.store.find(key)
                 if now is not None and not _is_same_pod(now, before):
                     self.server.store.delete(key)
-        for key, before in sorted(journal.items(), key=lambda entry: entry[0] in pods):
+        # Pods need their nodes, and a budget's status follows from its pods.
+        order = {kind_name(Pod): 1, kind_name(PodDisruptionBudget): 2}
+        for key, before in sorted(journal.items(), key=lambda one: order.get(one[0].kind, 0)):
             self._restore(key, before)
         await self.settle()
 
@@ -298,7 +300,7 @@ class TrialCluster:
 
     def remove_node(self, name: str) -> list[Pod]:
         """Remove a node with its pods; return them."""
-        pods = self.rehearsal.pods_on(name)
+        pods = self.pods_on(name)
         node = self.server.node(name)
         assert node is not None, "checked before"
         self.server.delete(node)
@@ -308,10 +310,10 @@ class TrialCluster:
 
     # Pods.
 
-    def pod(self, uid: str, key: Key) -> Pod | None:
-        """Return the pod of a name, if it is still the same one."""
-        found = self.server.store.find(key)
-        return found if isinstance(found, Pod) and uid_of(found) == uid else None
+    def pods_on(self, node_name: str) -> list[Pod]:
+        """Return the pods on a node, in the order in which an API server lists them."""
+        found = self.rehearsal.pods_on(node_name)
+        return sorted(found, key=lambda pod: (pod.metadata.namespace, pod.metadata.name))
 
     def delete_pod(self, pod: Pod, *, for_good: bool = False) -> None:
         """Delete a pod at once."""

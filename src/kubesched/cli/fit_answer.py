@@ -26,8 +26,8 @@ from kubesched.cli.errors import write_warnings
 from kubesched.cli.output import Writer, simple_table
 from kubesched.cli.trials import (
     run_trial,
-    write_evicted,
     write_notes,
+    write_preempted,
     write_without_node,
     write_wrapped,
 )
@@ -236,7 +236,7 @@ def _shape(text: str, number: int) -> NodeShape:
 
 def write_fit(writer: Writer, report: FitReport) -> None:
     """Write the answer."""
-    writer.headline(_headline(report))
+    write_wrapped(writer, _headline(report), headline=True)
     write_notes(writer, report.notes, report.unknown)
     writer.heading("Workloads")
     headings = ("kind", "name", "pods", "there", "fit")
@@ -259,7 +259,7 @@ def write_fit(writer: Writer, report: FitReport) -> None:
     for one in report.workloads:
         heading = f"Why not all of {_name(one)}"
         write_without_node(writer, heading, one.not_placed)
-    write_evicted(writer, "Evicted for them", report.evictions)
+    write_preempted(writer, "Evicted for them", report.evictions)
     if report.other_evictions:
         number = count(len(report.other_evictions), "pod")
         writer.line()

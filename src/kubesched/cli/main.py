@@ -81,6 +81,9 @@ SUBCOMMANDS: Final = {
     "fit": Subcommand(
         "kubesched.cli.fit:fit", "Tell whether workloads fit, and how many more would."
     ),
+    "drain": Subcommand(
+        "kubesched.cli.drain:drain", "Tell what happens when nodes are drained, pod by pod."
+    ),
     "top": Subcommand(
         "kubesched.cli.top:top", "Show what pods request of nodes, and the room that is left."
     ),

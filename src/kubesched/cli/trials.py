@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Final, TypeVar
 
 from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
+from kubesched.api.core import Node
+from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.output import Writer
 from kubesched.config.field_errors import ConfigError
@@ -19,9 +23,11 @@ from kubesched.explain.sentences import count, names
 from kubesched.inputs.cluster_input import ClusterInput
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import SchedulerSetup, in_file
-from kubesched.inputs.sources import SchedulerOptions
+from kubesched.inputs.near_names import near_names
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal
+from kubesched.snapshot.objects import KubernetesObject
 
 T = TypeVar("T")
 
@@ -66,12 +72,64 @@ def run_trial(
         raise UserError(str(error)) from error
 
 
-def write_wrapped(writer: Writer, text: str, indent: int = 0, *, dim: bool = False) -> None:
+def nodes_and_source(
+    words: Sequence[str], source: ClusterSource
+) -> tuple[list[str], ClusterSource]:
+    """Return the names of nodes among the words, and the cluster with the files after them.
+
+    Raises:
+        UserError: There are files only, or files beside a live cluster.
+    """
+    first = next((at for at, word in enumerate(words) if _is_file(word)), len(words))
+    files = tuple(Path(word) for word in words[first:])
+    if not first:
+        raise UserError(f"{words[0]}: it is a file; name a node before it")
+    if files and (source.kubeconfig or source.context):
+        raise UserError(f"{files[0]}: there is a live cluster already; leave out one")
+    return list(words[:first]), replace(source, files=(*source.files, *files))
+
+
+def _is_file(word: str) -> bool:
+    """Whether a word cannot be the name of a node, or names a file that exists."""
+    return (
+        word == STANDARD_INPUT
+        or "/" in word
+        or word.endswith((".json", ".yaml", ".yml", ".gz"))
+        or Path(word).exists()
+    )
+
+
+def check_nodes(wanted: Iterable[str], objects: Iterable[KubernetesObject]) -> None:
+    """Check that nodes exist.
+
+    Raises:
+        UserError: One line for each that does not.
+    """
+    existing = [item.metadata.name for item in objects if isinstance(item, Node)]
+    known = frozenset(existing)
+    messages = []
+    for name in wanted:
+        if name not in known:
+            near = near_names(name, existing)
+            hint = f"there are {count(len(existing), 'node')}"
+            if near:
+                hint = f"did you mean {' or '.join(near)}?"
+            messages.append(f"{name}: there is no such node; {hint}")
+    if messages:
+        raise UserError(*messages)
+
+
+def write_wrapped(
+    writer: Writer, text: str, indent: int = 0, *, dim: bool = False, headline: bool = False
+) -> None:
     """Write a text on lines of at most 80 columns; words are not broken."""
     for line in textwrap.wrap(
         text, COLUMNS - indent, break_long_words=False, break_on_hyphens=False
     ):
-        writer.line(line, indent=indent, dim=dim)
+        if headline:
+            writer.headline(line)
+        else:
+            writer.line(line, indent=indent, dim=dim)
 
 
 def write_notes(writer: Writer, notes: Iterable[str], unknown: Sequence[Unknown]) -> None:
@@ -97,7 +155,7 @@ def write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWithou
         writer.line(f"and {pods} for other reasons; -o json shows all", indent=_INDENT)
 
 
-def write_evicted(writer: Writer, heading: str, evicted: Sequence[PreemptedPod]) -> None:
+def write_preempted(writer: Writer, heading: str, evicted: Sequence[PreemptedPod]) -> None:
     """Write which pods preemption evicts, and where they go."""
     if not evicted:
         return

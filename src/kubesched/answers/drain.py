@@ -1,0 +1,280 @@
+"""What happens when nodes are drained: every pod's way, in the order that disruption budgets allow.
+
+All nodes are cordoned first, then drained one after another as `kubectl drain` does: every pod is
+evicted, those that a budget protects again after the replacements of the others run. Controllers
+create evicted pods again, and the production scheduler places them.
+
+Upstream: staging/src/k8s.io/kubectl/pkg/drain (v1.36)
+Differs:  a node whose pods wait for a budget does not keep the next ones from being drained; its
+          pods are tried again after these. All that kubectl asks a flag for is taken as agreed to,
+          and the flags are reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from kubesched.answers.pod_outcomes import PodOutcomes, PreemptedPod
+from kubesched.answers.trial_cluster import TrialCluster, is_mirror, workload_name
+from kubesched.api.core import Pod
+from kubesched.api.errors import ApiError
+from kubesched.api.meta import controller_of
+from kubesched.api.policy import PodDisruptionBudget
+from kubesched.cluster.kubelets import FINISHED
+from kubesched.explain.report import Unknown
+from kubesched.simulator.eviction_api import evict
+from kubesched.snapshot.pod_info import uid_of
+
+FORCE: Final = "--force"
+_IGNORE_DAEMON_SETS: Final = "--ignore-daemonsets"
+_DELETE_EMPTY_DIRS: Final = "--delete-emptydir-data"
+_FLAGS: Final = (_IGNORE_DAEMON_SETS, _DELETE_EMPTY_DIRS, FORCE)
+
+
+class PodFate(StrEnum):
+    """What becomes of a pod of a drained node."""
+
+    MOVED = "Moved"
+    PENDING = "Pending"
+    WAITS = "Waits"
+    LOST = "Lost"
+    ENDED = "Ended"
+    STAYS = "Stays"
+
+
+_TROUBLES: Final = (PodFate.PENDING, PodFate.WAITS, PodFate.LOST)
+
+
+class DrainedPod(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """A pod of a drained node.
+
+    Attributes:
+        pod: `namespace/name`.
+        node: The node that is drained.
+        fate: Moved: its replacement has a node. Pending: its replacement has none. Waits: no
+            disruption budget lets it go. Lost: nothing creates it again. Ended: it was being
+            deleted already. Stays: it belongs to the node.
+        round: In which attempt it was evicted, from 1; 0 if it was not.
+        controller: `Kind name` of what owns it; empty if nothing does.
+        new_pod: `namespace/name` of its replacement; empty if there is none.
+        new_node: The node of its replacement; empty if there is none.
+        budgets: The budgets that do not let it go.
+        message: Why it waits or stays pending; of the scheduler as kubectl shows it.
+        flags: The flags of kubectl drain without which it is not evicted.
+        unknown: Whether the files lack objects that its being pending depends on.
+    """
+
+    pod: str
+    node: str
+    fate: PodFate
+    round: int = 0
+    controller: str = ""
+    new_pod: str = ""
+    new_node: str = ""
+    budgets: tuple[str, ...] = ()
+    message: str = ""
+    flags: tuple[str, ...] = ()
+    unknown: bool = False
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether it ends without a node, or does not go."""
+        return self.fate in _TROUBLES
+
+
+class DrainReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What happens when nodes are drained.
+
+    Attributes:
+        succeeds: Whether every pod that has to go finds a place.
+        nodes: The nodes, in the order in which they are drained; all are cordoned before.
+        cordoned: Those that were cordoned already.
+        pods: The pods of the nodes, node by node.
+        preempted: Other pods that preemption evicts for those that move.
+        flags: The flags that kubectl drain needs for these nodes.
+        notes: What was assumed.
+        unknown: The kinds that the outcome depends on and the files lack.
+    """
+
+    succeeds: bool
+    nodes: tuple[str, ...]
+    cordoned: tuple[str, ...]
+    pods: tuple[DrainedPod, ...]
+    preempted: tuple[PreemptedPod, ...] = ()
+    flags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+
+
+async def drain(cluster: TrialCluster, names: Sequence[str]) -> DrainReport:
+    """Return what happens when nodes are drained.
+
+    Args:
+        cluster: The cluster.
+        names: Of the nodes.
+    """
+    await cluster.settle()
+    cordoned = tuple(name for name in names if _is_cordoned(cluster, name))
+    earlier = len(cluster.evictions)
+    drained = await drain_nodes(cluster, names)
+    outcomes = PodOutcomes(cluster)
+    pods = drained.pods(outcomes)
+    preempted = outcomes.evicted(earlier)
+    used = {flag for pod in pods for flag in pod.flags}
+    return DrainReport(
+        succeeds=not any(pod.is_trouble for pod in pods) and all(one.new_node for one in preempted),
+        nodes=tuple(names),
+        cordoned=cordoned,
+        pods=pods,
+        preempted=preempted,
+        flags=tuple(flag for flag in _FLAGS if flag in used),
+        notes=tuple(cluster.notes),
+        unknown=outcomes.unknown(),
+    )
+
+
+def _is_cordoned(cluster: TrialCluster, name: str) -> bool:
+    node = cluster.node(name)
+    return node is not None and node.spec.unschedulable
+
+
+class DrainTrial:
+    """A drain: which pods left in which round, and which do not.
+
+    Attributes:
+        left: The pods that no budget lets go.
+    """
+
+    def __init__(self, cluster: TrialCluster, names: Iterable[str]) -> None:
+        """List the pods of the nodes."""
+        self._cluster = cluster
+        self._on_node = {name: cluster.pods_on(name) for name in names}
+        self._rounds: dict[str, int] = {}
+        self._round = 0
+        self.left: list[Pod] = []
+
+    async def run(self) -> None:
+        """Cordon the nodes, and evict their pods as far as budgets allow."""
+        for name in self._on_node:
+            self._cluster.cordon(name)
+        for pods in self._on_node.values():
+            leaving = [pod for pod in pods if not _stays(pod)]
+            self.left += await self._evict(leaving)
+        while self.left:
+            left = await self._evict(self.left)
+            if len(left) == len(self.left):
+                return
+            self.left = left
+
+    async def _evict(self, pods: list[Pod]) -> list[Pod]:
+        """Evict pods in rounds until no budget lets another one go; return those that are left."""
+        while pods:
+            self._round += 1
+            refused = [pod for pod in pods if not self._is_evicted(pod)]
+            await self._cluster.settle()
+            if len(refused) == len(pods):
+                break
+            pods = refused
+        return pods
+
+    def _is_evicted(self, pod: Pod) -> bool:
+        server, metadata = self._cluster.server, pod.metadata
+        found = server.pod(metadata.namespace, metadata.name, metadata.uid)
+        if found is not None:
+            try:
+                evict(server, found, asyncio.get_running_loop().time())
+            except ApiError:
+                return False
+        self._rounds[uid_of(pod)] = self._round
+        return True
+
+    # What became of the pods.
+
+    def pods(self, outcomes: PodOutcomes) -> tuple[DrainedPod, ...]:
+        """Return what became of the pods, node by node."""
+        return tuple(
+            self._drained(pod, name, outcomes)
+            for name, pods in self._on_node.items()
+            for pod in pods
+        )
+
+    def has_trouble(self, *, may_lose: bool) -> bool:
+        """Whether a pod does not go, or has no place to go to."""
+        outcomes = PodOutcomes(self._cluster)
+        fates = [pod.fate for pod in self.pods(outcomes) if pod.is_trouble]
+        return any(fate is not PodFate.LOST or not may_lose for fate in fates)
+
+    def _drained(self, pod: Pod, node_name: str, outcomes: PodOutcomes) -> DrainedPod:
+        uid = uid_of(pod)
+        found = DrainedPod(
+            pod=f"{pod.metadata.namespace}/{pod.metadata.name}",
+            node=node_name,
+            fate=PodFate.STAYS,
+            round=self._rounds.get(uid, 0),
+            controller=workload_name(pod),
+            flags=tuple(_flags_for(pod)),
+        )
+        if _stays(pod):
+            return found
+        if uid not in self._rounds:
+            budgets, why = self._why_it_waits(pod)
+            return msgspec.structs.replace(found, fate=PodFate.WAITS, budgets=budgets, message=why)
+        if pod.metadata.deletion_timestamp:
+            return msgspec.structs.replace(found, fate=PodFate.ENDED)
+        if self._cluster.last_successor(uid) == uid:
+            return msgspec.structs.replace(found, fate=PodFate.LOST)
+        now = outcomes.of(uid, found.pod)
+        return msgspec.structs.replace(
+            found,
+            fate=PodFate.MOVED if now.node else PodFate.PENDING,
+            new_pod=now.pod,
+            new_node=now.node,
+            message=now.message,
+            unknown=now.unknown,
+        )
+
+    def _why_it_waits(self, pod: Pod) -> tuple[tuple[str, ...], str]:
+        found = self._cluster.budgets.covering(pod)
+        names = tuple(f"{one.metadata.namespace}/{one.metadata.name}" for one in found)
+        if len(found) > 1:
+            return names, "more than one budget selects it, so that it cannot be evicted"
+        return names, " and ".join(map(_why_it_refuses, found))
+
+
+async def drain_nodes(cluster: TrialCluster, names: Iterable[str]) -> DrainTrial:
+    """Drain nodes of a settled cluster."""
+    found = DrainTrial(cluster, names)
+    await found.run()
+    return found
+
+
+def _why_it_refuses(budget: PodDisruptionBudget) -> str:
+    status = budget.status
+    current, desired = status.current_healthy, status.desired_healthy
+    return f"the budget needs {desired} healthy pods and has {current}"
+
+
+def _stays(pod: Pod) -> bool:
+    """Whether a pod is left alone: it belongs to the node."""
+    owner = controller_of(pod.metadata)
+    is_daemon = owner is not None and owner.kind == "DaemonSet"
+    return is_mirror(pod) or (is_daemon and pod.status.phase not in FINISHED)
+
+
+def _flags_for(pod: Pod) -> Iterable[str]:
+    """Yield the flags without which kubectl refuses to drain a node with a pod."""
+    owner = controller_of(pod.metadata)
+    if is_mirror(pod) or pod.status.phase in FINISHED:
+        return
+    if owner is not None and owner.kind == "DaemonSet":
+        yield _IGNORE_DAEMON_SETS
+        return
+    if any(volume.empty_dir is not None for volume in pod.spec.volumes):
+        yield _DELETE_EMPTY_DIRS
+    if owner is None:
+        yield FORCE

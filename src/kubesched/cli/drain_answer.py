@@ -1,0 +1,131 @@
+"""The work of `kubesched drain`: load the cluster, drain nodes in a trial, write the answer.
+
+Rejects:  unknown nodes; suggests similar names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from kubesched.answers.drain import DrainedPod, DrainReport, PodFate, drain
+from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.cli.errors import write_warnings
+from kubesched.cli.files import check_inputs
+from kubesched.cli.output import Writer
+from kubesched.cli.trials import (
+    check_nodes,
+    run_trial,
+    write_notes,
+    write_preempted,
+    write_wrapped,
+)
+from kubesched.explain.sentences import count, names
+from kubesched.inputs.cluster_input import read_cluster
+from kubesched.inputs.loading import load_scheduler
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+
+_INDENT: Final = 2
+_MOVED_MAX: Final = 30
+_TROUBLES_MAX: Final = 20
+
+
+def ask_drain(
+    options: SchedulerOptions, source: ClusterSource, nodes: Sequence[str]
+) -> DrainReport:
+    """Answer what happens when nodes are drained.
+
+    Raises:
+        UserError: A node does not exist.
+        DecodeError, ConfigError, SetupError: A file cannot be used.
+        PluginError: A plugin raised.
+    """
+    check_inputs([*source.files, options.config])
+    scheduler = load_scheduler(options)
+    given = read_cluster(source)
+    write_warnings(given.warnings)
+    check_nodes(nodes, given.objects)
+
+    async def ask(cluster: TrialCluster) -> DrainReport:
+        return await drain(cluster, nodes)
+
+    return run_trial(scheduler, options, given, ask)
+
+
+def write_drain(writer: Writer, report: DrainReport) -> None:
+    """Write the answer."""
+    write_wrapped(writer, _headline(report), headline=True)
+    if report.flags:
+        write_wrapped(writer, f"kubectl drain needs {' '.join(report.flags)}.")
+    write_notes(writer, report.notes, report.unknown)
+    troubles = [pod for pod in report.pods if pod.is_trouble]
+    if troubles:
+        writer.heading("What finds no place")
+        for pod in troubles[:_TROUBLES_MAX]:
+            write_trouble(writer, pod)
+        if len(troubles) > _TROUBLES_MAX:
+            _write_more(writer, len(troubles) - _TROUBLES_MAX)
+    for node in report.nodes:
+        _write_moved(writer, node, [pod for pod in report.pods if pod.node == node])
+    write_preempted(writer, "Evicted for them", report.preempted)
+
+
+def _headline(report: DrainReport) -> str:
+    fates = Counter(pod.fate for pod in report.pods)
+    nodes = names(report.nodes)
+    moved = fates[PodFate.MOVED]
+    if report.succeeds:
+        places = f"{count(moved, 'pod')} of {nodes} find{'s' * (moved == 1)} a place elsewhere"
+        return f"The drain works: {places}." if moved else f"{nodes}: nothing has to move."
+    evicted = sum(not one.new_node for one in report.preempted)
+    found = [
+        (moved, "moves", "move"),
+        (fates[PodFate.WAITS], "waits for a disruption budget", "wait for disruption budgets"),
+        (fates[PodFate.PENDING], "stays pending", "stay pending"),
+        (fates[PodFate.LOST], "would not come back", "would not come back"),
+        (evicted, "other is evicted and finds none", "others are evicted and find none"),
+    ]
+    parts = [f"{number} {one if number == 1 else many}" for number, one, many in found if number]
+    return f"Not every pod of {nodes} finds a place: {', '.join(parts)}."
+
+
+def write_trouble(writer: Writer, pod: DrainedPod) -> None:
+    """Write why a pod has no place."""
+    match pod.fate:
+        case PodFate.WAITS:
+            budgets = names(pod.budgets)
+            text = f"{pod.pod} waits for {budgets}: {pod.message}"
+            write_wrapped(writer, text, _INDENT)
+        case PodFate.LOST:
+            write_wrapped(writer, f"{pod.pod} would not come back: it has no controller", _INDENT)
+        case _:
+            write_wrapped(writer, f"{pod.pod} stays pending, as {pod.new_pod}:", _INDENT)
+            text = "not known, because the input lacks objects" if pod.unknown else pod.message
+            write_wrapped(writer, text, 3 * _INDENT, dim=True)
+
+
+def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
+    moved = [pod for pod in pods if pod.fate is PodFate.MOVED]
+    stays = sum(pod.fate is PodFate.STAYS for pod in pods)
+    ended = sum(pod.fate is PodFate.ENDED for pod in pods)
+    if pods and not (moved or stays or ended):
+        return
+    writer.heading(f"From {node}")
+    rounds = {pod.round for pod in moved}
+    for pod in sorted(moved, key=lambda one: one.round)[:_MOVED_MAX]:
+        when = f", in round {pod.round}" if len(rounds) > 1 else ""
+        write_wrapped(writer, f"{pod.pod} to {pod.new_node}{when}", _INDENT)
+    if len(moved) > _MOVED_MAX:
+        _write_more(writer, len(moved) - _MOVED_MAX)
+    if stays:
+        text = f"{count(stays, 'pod')} of DaemonSets, or static: not evicted"
+        writer.line(text, indent=_INDENT)
+    if ended:
+        writer.line(f"{count(ended, 'pod')} being deleted already", indent=_INDENT)
+    if not pods:
+        writer.line("no pods", indent=_INDENT)
+
+
+def _write_more(writer: Writer, left: int) -> None:
+    writer.line(f"and {left} more; -o json shows all", indent=_INDENT)

@@ -1,0 +1,51 @@
+"""What is changed in a trial can be undone."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.answers.drain import drain_nodes
+from kubesched.answers.pod_outcomes import PodOutcomes
+from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.api.core import Node
+from kubesched.snapshot.objects import KubernetesObject
+
+from .trials import budget, node, random_cluster, running, state_of, tried
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6))
+def test_undo_restores_every_object(seed: int) -> None:
+    """After a drain, a removal and an addition; and the same drain then ends the same way."""
+    objects = [*random_cluster(seed, owned=True), budget("b", "w-0", maxUnavailable=1)]
+    names = [item.metadata.name for item in objects if isinstance(item, Node)]
+
+    async def ask(cluster: TrialCluster) -> None:
+        await cluster.settle()
+        before = state_of(cluster)
+        cluster.begin()
+        first = await drain_nodes(cluster, names[:1])
+        ways = first.pods(PodOutcomes(cluster))
+        cluster.remove_node(names[-1])
+        cluster.add_node(node("new"))
+        await cluster.settle()
+        await cluster.undo()
+        assert before == state_of(cluster)
+        again = await drain_nodes(cluster, names[:1])
+        fates = [pod.fate for pod in again.pods(PodOutcomes(cluster))]
+        assert [pod.fate for pod in ways] == fates
+
+    tried(objects, ask)
+
+
+def test_a_pod_without_a_ready_condition_counts_as_healthy() -> None:
+    """Manifests of running pods lack it."""
+
+    async def ask(cluster: TrialCluster) -> int:
+        (found,) = cluster.budgets.covering(next(iter(cluster.pods().values())))
+        return found.status.current_healthy
+
+    bare = running("web-0", "a", owner="web")
+    objects: list[KubernetesObject] = [node("a"), bare, budget("web", "web", minAvailable=1)]
+    assert tried(objects, ask) == 1

@@ -1,0 +1,95 @@
+"""`kubesched drain`: what it prints, its exit codes, and wrong input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .cluster import Json, node, pod, run, write
+
+
+def of(owner: str, made: Json, kind: str = "ReplicaSet") -> Json:
+    """Return the pod of an owner."""
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": owner}
+    made["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
+    made["metadata"]["labels"] = {"app": owner}
+    return made
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """Return a dump of three nodes, the first with a pod of every kind."""
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "db", "namespace": "shop"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+    }
+    return write(
+        tmp_path,
+        [
+            node("alpha"),
+            node("beta", "2"),
+            node("gamma", "1"),
+            of("web", pod("web-1", "2", node_name="alpha")),
+            of("db", pod("db-0", "500m", node_name="alpha"), "StatefulSet"),
+            of("agent", pod("agent-1", "100m", node_name="alpha"), "DaemonSet"),
+            pod("bare", "100m", node_name="alpha"),
+            of("agent", pod("agent-2", "100m", node_name="gamma"), "DaemonSet"),
+            budget,
+        ],
+    )
+
+
+def test_what_is_printed(cluster: Path) -> None:
+    """The answer, the flags, what finds no place, and where the others go."""
+    result = run("drain", "alpha", cluster, "--complete")
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "Not every pod of alpha finds a place: 1 moves, 1 waits for a disruption budget,\n"
+        "1 would not come back.\n"
+        "kubectl drain needs --ignore-daemonsets --force.\n"
+        "\n"
+        "What finds no place\n"
+        "  shop/bare would not come back: it has no controller\n"
+        "  shop/db-0 waits for shop/db: the budget needs 1 healthy pods and has 1\n"
+        "\n"
+        "From alpha\n"
+        "  shop/web-1 to beta\n"
+        "  1 pod of DaemonSets, or static: not evicted\n"
+    )
+
+
+def test_a_node_whose_pods_stay(cluster: Path) -> None:
+    """Nothing has to move, so the drain works."""
+    result = run("drain", "gamma", "beta", "--cluster", cluster, "--complete")
+    assert 0 == result.exit_code
+    assert result.stdout.startswith("gamma and beta: nothing has to move.\n")
+
+
+def test_the_report(cluster: Path) -> None:
+    """Every pod of the node has a fate."""
+    report = json.loads(run("drain", "alpha", cluster, "-o", "json").stdout)
+    fates = {one["pod"]: one["fate"] for one in report["pods"]}
+    expected = {"shop/web-1": "Moved", "shop/db-0": "Waits", "shop/agent-1": "Stays"}
+    assert {**expected, "shop/bare": "Lost"} == fates
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["alpa", "cluster.json"], "alpa: there is no such node; did you mean alpha?"),
+        (["cluster.json"], "cluster.json: it is a file; name a node before it"),
+        (["alpha", "none.json"], "none.json: it cannot be read: No such file or directory"),
+    ],
+)
+def test_wrong_words(
+    cluster: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    """One line with the remedy."""
+    monkeypatch.chdir(cluster.parent)
+    result = run("drain", *words)
+    assert 2 == result.exit_code
+    assert result.stderr == f"kubesched: error: {message}\n"

@@ -21,7 +21,6 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.store import Change, ChangeType
-from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
 from kubesched.simulator.informer import Handler
 from kubesched.simulator.object_server import ObjectServer, key_of
 from kubesched.simulator.timestamps import timestamp
@@ -34,7 +33,7 @@ class InstantServer(ObjectServer):
     """Objects, and what may be done to them, at once.
 
     Attributes:
-        changes: Number of writes, without those that only report a pod's or group's condition.
+        changes: Number of writes, without those that only report the status of a pod or group.
         on_pod_deleted: Called with each pod that is gone.
     """
 
@@ -67,8 +66,8 @@ class InstantServer(ObjectServer):
     def _deliver(self, change: Change[KubernetesObject]) -> None:
         handler = self._handler
         assert handler is not None, "it was connected"
-        self.changes += 1
         before, after = change.previous, change.value
+        self.changes += not _is_report(before, after)
         if change.type is ChangeType.DELETED:
             if not _is_finished(after):
                 handler.deleted(after)
@@ -122,29 +121,6 @@ class InstantServer(ObjectServer):
 
         asyncio.get_running_loop().call_soon(attempt)
 
-    def patch_status(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        condition: PodConditionPatch | None,
-        nominated_node_name: str | None,
-    ) -> Pod:
-        """Set the condition and nomination of a pod."""
-        before = self.changes
-        pod = super().patch_status(namespace, name, uid, condition, nominated_node_name)
-        self.changes = before
-        return pod
-
-    def patch_pod_group_status(
-        self, namespace: str, name: str, condition: PodGroupConditionPatch
-    ) -> PodGroup:
-        """Set a condition of a pod group."""
-        before = self.changes
-        group = super().patch_pod_group_status(namespace, name, condition)
-        self.changes = before
-        return group
-
 
 def _version_of(item: KubernetesObject) -> int:
     version = item.metadata.resource_version
@@ -153,3 +129,15 @@ def _version_of(item: KubernetesObject) -> int:
 
 def _is_finished(item: KubernetesObject) -> bool:
     return isinstance(item, Pod) and item.status.phase in FINISHED
+
+
+def _is_report(before: KubernetesObject | None, after: KubernetesObject) -> bool:
+    """Whether a write changed nothing but the status of a pod or pod group."""
+    if not isinstance(before, (Pod, PodGroup)) or not isinstance(after, (Pod, PodGroup)):
+        return False
+    old, new = before.metadata, after.metadata
+    return (
+        before.spec is after.spec
+        and old.labels is new.labels
+        and old.deletion_timestamp == new.deletion_timestamp
+    )

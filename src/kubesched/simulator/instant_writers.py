@@ -10,7 +10,7 @@ Differs:  a provisioned volume is reachable from the zone of the selected node, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -78,10 +78,9 @@ class InstantClaimWriter:
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
         """Return the claim as stored."""
-        for claim in self._server.all(ResourceClaim):
-            if (claim.metadata.namespace, claim.metadata.name) == (namespace, name):
-                return claim
-        raise ApiRefusedError(f'resourceclaims.resource.k8s.io "{name}" not found')
+        metadata = ObjectMeta(namespace=namespace, name=name)
+        key = key_of(ResourceClaim(metadata=metadata))
+        return cast("ResourceClaim", _refused(lambda: self._server.store.get(key), ApiRefusedError))
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create the claim."""
@@ -119,8 +118,9 @@ class InstantVolumeWriter:
         written = _refused(lambda: self._server.update(bound), VolumeWriteError)
         reference = volume.spec.claim_ref
         if reference is not None:
-            claim = self._claim(reference.namespace, reference.name)
-            if claim is not None:
+            metadata = ObjectMeta(namespace=reference.namespace, name=reference.name)
+            claim = self._server.store.find(key_of(PersistentVolumeClaim(metadata=metadata)))
+            if isinstance(claim, PersistentVolumeClaim):
                 self._bind(claim, written)
         return written
 
@@ -135,11 +135,6 @@ class InstantVolumeWriter:
     def has_pod(self, namespace: str, name: str) -> bool:
         """Whether the pod exists."""
         return self._server.pod(namespace, name) is not None
-
-    def _claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
-        key = key_of(PersistentVolumeClaim(metadata=ObjectMeta(namespace=namespace, name=name)))
-        found = self._server.store.find(key)
-        return found if isinstance(found, PersistentVolumeClaim) else None
 
     def _bind(
         self, claim: PersistentVolumeClaim, volume: PersistentVolume

@@ -6,7 +6,6 @@ import io
 import re
 import sys
 
-import msgspec
 import pytest
 
 from kubesched.cli.options import OutputFormat
@@ -21,6 +20,7 @@ from kubesched.cli.output import (
     writer,
 )
 from kubesched.cli.rich_writer import RichWriter, _broken
+from kubesched.explain.document import Document
 
 TABLE = simple_table(
     ["node", "PodTopologySpread", "who"],
@@ -109,7 +109,7 @@ def test_wide_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("Resources" in line and "Node" not in line for line in lines)
 
 
-class Thing(msgspec.Struct, rename="camel"):
+class Thing(Document, frozen=True):
     """A result."""
 
     pod_name: str

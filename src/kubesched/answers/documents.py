@@ -19,12 +19,13 @@ from kubesched.answers.fit import FitReport
 from kubesched.answers.top import TopReport
 from kubesched.answers.why import WhyReport
 from kubesched.explain.decision_records import DecisionRecords
-from kubesched.explain.report import API_VERSION, PodExplanation
+from kubesched.explain.document import API_VERSION, Document
+from kubesched.explain.report import PodExplanation
 from kubesched.simulator.comparison import TimelineComparison
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.timeline_report import TimelineReport
 
-DOCUMENTS: Final[Mapping[str, type[msgspec.Struct]]] = MappingProxyType(
+DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
     {
         document.__name__: document
         for document in (

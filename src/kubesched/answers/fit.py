@@ -39,6 +39,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.errors import AlreadyExistsError
 from kubesched.api.meta import controller_of
 from kubesched.api.scheme import kind_of
+from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count
 from kubesched.simulator.object_server import key_of
@@ -119,7 +120,7 @@ class MorePods(msgspec.Struct, frozen=True, rename="camel"):
     stopped_by: PodsWithoutNode | None
 
 
-class FitReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class FitReport(Document, frozen=True, kw_only=True):
     """Whether workloads fit.
 
     Attributes:

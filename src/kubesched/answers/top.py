@@ -18,6 +18,7 @@ from kubesched.answers.room import Room, RoomPerNode
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.meta import controller_of
+from kubesched.explain.document import Document
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.utilisation import region_and_zone, resource_names
 from kubesched.snapshot.node_table import NodeTable
@@ -116,7 +117,7 @@ class TopRow(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         return next(use for use in self.resources if use.resource == resource)
 
 
-class TopReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class TopReport(Document, frozen=True, kw_only=True):
     """What pods request of what nodes can give.
 
     Attributes:

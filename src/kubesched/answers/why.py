@@ -20,6 +20,7 @@ from kubesched.answers.pod_changes import pod_changes
 from kubesched.answers.trial import ChangeTrial
 from kubesched.api.core import Pod, PodCondition
 from kubesched.explain.decision_records import DecisionRecord, QueueState
+from kubesched.explain.document import Document
 from kubesched.explain.report import NodeVerdict, PodExplanation, PodOutcome, RetryEvents, Unknown
 from kubesched.explain.sentences import as_far_as_known, count, headline, names
 
@@ -90,13 +91,14 @@ class Cause(msgspec.Struct, frozen=True, rename="camel"):
     examples: tuple[CauseExample, ...]
 
 
-class WhyReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class WhyReport(Document, frozen=True, kw_only=True):
     """Why a pod is pending, and the smallest changes that make it fit.
 
     Attributes:
         pod: `namespace/name`.
         state: Where the pod is on its way to a node.
         sentence: The answer in one sentence.
+        uid: The pod's uid; empty if the input has none.
         notes: Remarks that matter for reading the answer.
         changes: Changes of one thing each after which the pod is placed; each was tried. The
             smallest kind of change first, the best one of each kind before the second of any.
@@ -117,6 +119,7 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     pod: str
     state: PodState
     sentence: str
+    uid: str = ""
     notes: tuple[str, ...] = ()
     changes: tuple[SuggestedChange, ...] = ()
     together: tuple[SuggestedChange, ...] = ()
@@ -164,7 +167,13 @@ def why_undecided(pod: Pod, state: PodState, schedulers: Sequence[str]) -> WhyRe
                 f"Pod {key} asks for the scheduler {pod.spec.scheduler_name}; it stays pending if "
                 f"no scheduler of that name runs. Here there is {names(sorted(schedulers))}."
             )
-    return WhyReport(pod=key, state=state, sentence=sentence, last_attempt=_last_attempt(pod))
+    return WhyReport(
+        pod=key,
+        state=state,
+        sentence=sentence,
+        uid=pod.metadata.uid,
+        last_attempt=_last_attempt(pod),
+    )
 
 
 def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
@@ -188,6 +197,7 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
         pod=explanation.pod,
         state=state,
         sentence=_sentence(state, explanation),
+        uid=pod.metadata.uid,
         changes=changes,
         together=together,
         near_misses=misses,

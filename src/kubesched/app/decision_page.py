@@ -9,7 +9,7 @@ import msgspec
 
 from kubesched.app.http_exchange import JSON, HttpRequest, HttpResponse, error_response
 from kubesched.explain.decision_records import DecisionRecords
-from kubesched.explain.report import API_VERSION
+from kubesched.explain.document import API_VERSION
 
 DECISIONS: Final = "/debug/decisions"
 

@@ -71,12 +71,17 @@ def explain(
       kubesched explain shop/web-1 cluster.json --node node-7 --all-filters
       kubectl get pvc,pv,sc -A -o json | kubesched explain shop/db-0 cluster.json -
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.explain_question import ask
+    from kubesched.answers.cluster import Cluster
+    from kubesched.cli.errors import write_warnings
     from kubesched.cli.explain_text import write_explanation
     from kubesched.cli.files import check_inputs
+    from kubesched.inputs.pod_names import check_nodes
 
     check_inputs([*source.files, options.config])
-    report = ask(options, pod, source, namespace, all_filters=all_filters, nodes=nodes)
+    cluster = Cluster.read(source, options)
+    write_warnings(cluster.warnings)
+    check_nodes(nodes, [node.metadata.name for node in cluster.nodes])
+    report = cluster.explain(pod, namespace, all_filters=all_filters)
     if output is not OutputFormat.TABLE:
         shown = report.narrowed(frozenset(nodes)) if nodes else report
         write_document(shown, output)

@@ -15,21 +15,15 @@ from rich.cells import cell_len
 
 from kubesched.cli.errors import naming, printable
 from kubesched.cli.options import OutputFormat
-from kubesched.explain.report import API_VERSION
+from kubesched.explain.document import Document
 from kubesched.explain.tables import Column, TextTable
 
 _GAP: Final = "  "
 
 
-def write_document(document: msgspec.Struct, output: OutputFormat) -> None:
-    """Write a result as JSON or YAML; its kind is the name of its class.
-
-    Args:
-        document: One of the classes of `answers.documents`; keys are written in its order.
-        output: JSON or YAML.
-    """
-    plain = msgspec.to_builtins(document)
-    whole = {"apiVersion": API_VERSION, "kind": type(document).__name__, **plain}
+def write_document(document: Document, output: OutputFormat) -> None:
+    """Write a result as JSON or YAML; keys are in the order of its fields."""
+    whole = document.to_dict()
     if output is OutputFormat.YAML:
         _write(_yaml(whole))
     else:

@@ -7,24 +7,18 @@ from typing import Final
 
 import msgspec
 
-from kubesched.answers.explaining import explain_pod
+from kubesched.answers.cluster import Cluster
 from kubesched.answers.recorded import outcome_of, why_gone, with_records
-from kubesched.answers.trial import ChangeTrial
-from kubesched.answers.why import Cause, WhyReport, state_of, why, why_undecided
-from kubesched.api.core import Pod
+from kubesched.answers.why import Cause, WhyReport
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_retry, write_unknown
 from kubesched.cli.output import Writer
 from kubesched.cli.running_scheduler import RunningScheduler, ask_running
 from kubesched.explain.decision_records import DecisionRecord, QueuePart, QueueState
 from kubesched.explain.sentences import count, names
-from kubesched.inputs.cluster_input import read_cluster
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import load_scheduler, new_cluster, with_scheduler_name
-from kubesched.inputs.pod_names import find_pod, pod_named
+from kubesched.inputs.pod_names import pod_named
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
-from kubesched.simulator.exhaustive import exhaustive
-from kubesched.snapshot.pod_info import PodInfo
 
 _INDENT: Final = 2
 _CAUSES_MAX: Final = 5
@@ -58,44 +52,27 @@ def ask_why(
         DecodeError, ConfigError, SetupError: A file cannot be used.
         PluginError: A plugin raised.
     """
-    scheduler = load_scheduler(options)
-    given = read_cluster(source)
-    write_warnings(given.warnings)
-    pods = [item for item in given.objects if isinstance(item, Pod)]
-    preferred = namespace or given.namespace
+    cluster = Cluster.read(source, options)
+    write_warnings(cluster.warnings)
     try:
-        found, notes = find_pod(pod_name, pods, preferred, only=bool(namespace))
+        report = cluster.why(pod_name, namespace)
     except UserError:
-        gone = None if running is None else _ask_gone(running, source, pod_name, preferred)
+        gone = None
+        if running is not None:
+            gone = _ask_gone(running, source, pod_name, namespace or cluster.namespace)
         if gone is None:
             raise
         return gone
-    pod = with_scheduler_name(found, options.profile)
-    schedulers = [profile.scheduler_name for profile in scheduler.configuration.profiles]
-    state = state_of(pod, schedulers)
-    if state is not None:
-        report = why_undecided(pod, state, schedulers)
-    else:
-        looked_at = scheduler._replace(configuration=exhaustive(scheduler.configuration))
-        cluster = new_cluster(looked_at, options, remembers=False)
-        cluster.load(pod if item is found else item for item in given.objects)
-        cluster.declare_complete(given.complete)
-        explanation = explain_pod(cluster, cluster.pending[PodInfo(pod).uid], all_filters=True)
-        report = why(ChangeTrial(cluster, pod), explanation)
-        cluster.check_plugins()
-    report = msgspec.structs.replace(report, notes=(*notes, *report.notes))
-    return report if running is None else _with_running(report, running, source, pod)
+    return report if running is None else _with_running(report, running, source)
 
 
-def _with_running(
-    report: WhyReport, running: RunningScheduler, source: ClusterSource, pod: Pod
-) -> WhyReport:
+def _with_running(report: WhyReport, running: RunningScheduler, source: ClusterSource) -> WhyReport:
     """Add what the running scheduler answers, or a note why it does not."""
-    metadata = pod.metadata
-    records, problem = ask_running(running, source, metadata.namespace, metadata.name)
+    namespace, _, name = report.pod.partition("/")
+    records, problem = ask_running(running, source, namespace, name)
     if records is None:
         return msgspec.structs.replace(report, notes=(*report.notes, problem))
-    return with_records(report, records, metadata.uid)
+    return with_records(report, records, report.uid)
 
 
 def _ask_gone(

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from kubesched.explain.document import Document
 from kubesched.explain.report import RetryEvents
 
 
@@ -110,7 +111,7 @@ class QueueState(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     backoff_ends: str = ""
 
 
-class DecisionRecords(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class DecisionRecords(Document, frozen=True, kw_only=True):
     """The last decisions of a running scheduler, as served at /debug/decisions.
 
     Attributes:

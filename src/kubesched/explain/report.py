@@ -8,14 +8,11 @@ Differs:  upstream keeps a count per reason; here each node keeps its own reason
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
 
 import msgspec
 
+from kubesched.explain.document import Document
 from kubesched.framework.needed_kinds import Decides
-
-API_VERSION: Final = "kubesched.dev/v1"
-"""Of all documents that commands print with `-o json`."""
 
 
 class PodOutcome(StrEnum):
@@ -232,7 +229,7 @@ class RetryEvents(_Part, frozen=True):
     events: tuple[str, ...]
 
 
-class PodExplanation(_Part, frozen=True, kw_only=True):
+class PodExplanation(Document, frozen=True, kw_only=True):
     """Why a pod is placed on its node, or why it is not placed.
 
     Attributes:

@@ -1,11 +1,11 @@
-"""The pod that a command line names: by its own name, or by the workload that owns it.
+"""The pods and nodes that somebody names: a pod by its own name, or by the workload that owns it.
 
 Rejects:  unknown and ambiguous names; suggests similar ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kubesched.api.core import Pod
@@ -120,3 +120,24 @@ def _near_pods(text: str, pods: Sequence[Pod]) -> str:
 
 def _key(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+def check_nodes(wanted: Iterable[str], existing: Sequence[str]) -> None:
+    """Check that nodes exist.
+
+    Raises:
+        UserError: With one line for each that does not.
+    """
+    known = frozenset(existing)
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        raise UserError(*(_no_such_node(name, existing) for name in missing))
+
+
+def _no_such_node(name: str, existing: Sequence[str]) -> str:
+    near = near_names(name, existing)
+    if near:
+        hint = f"did you mean {' or '.join(near)}?"
+    else:
+        hint = f"there are {len(existing)} nodes" if existing else "there are no nodes at all"
+    return f"--node {name}: there is no such node; {hint}"

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from kubesched.explain.document import Document
 from kubesched.simulator.svg import duration, number, percent
 from kubesched.simulator.timeline_report import ResourceReport, TimelineReport
 
@@ -38,7 +39,7 @@ class Measure(msgspec.Struct, frozen=True, rename="camel"):
         return tuple(_ABSENT if value is None else show(value) for value in self.values)
 
 
-class TimelineComparison(msgspec.Struct, frozen=True, rename="camel"):
+class TimelineComparison(Document, frozen=True):
     """Runs with the same seed and duration, compared.
 
     Attributes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
 
 _SHARE_DIGITS = 4
@@ -212,7 +213,7 @@ class Summary(_Part, frozen=True):
     resources: tuple[ResourceUse, ...]
 
 
-class SimulationReport(_Part, frozen=True):
+class SimulationReport(Document, frozen=True):
     """Where the pending pods of a cluster go, and which stay pending.
 
     Attributes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kubesched.explain.document import Document
 from kubesched.simulator.series import SeriesValues
 
 
@@ -164,7 +165,7 @@ class Histogram(_Part, frozen=True):
     counts: tuple[int, ...]
 
 
-class TimelineReport(_Part, frozen=True):
+class TimelineReport(Document, frozen=True):
     """What happened in a scenario, over time.
 
     Attributes:

@@ -1,0 +1,383 @@
+"""Cluster answers questions about a cluster: the entry of the Python API.
+
+    from kubesched import Cluster
+
+    cluster = Cluster.from_files("cluster.json.gz")
+    print(cluster.why("web-1").sentence)
+
+Invariants: questions change nothing; the same question has the same answer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Self, TypedDict, Unpack
+
+import msgspec
+
+from kubesched.answers.trial import ChangeTrial
+from kubesched.answers.why import WhyReport, state_of, why, why_undecided
+from kubesched.api.codec import Loaded, Source, objects_in
+from kubesched.api.core import Node, Pod
+from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
+from kubesched.explain.explain import explain_decision, explain_gate
+from kubesched.explain.report import PodExplanation
+from kubesched.explain.unknown import (
+    always_needed,
+    needed_kinds,
+    rejecting_plugins,
+    with_unknown,
+)
+from kubesched.inputs.cluster_input import ClusterInput, read_cluster
+from kubesched.inputs.completed_input import ALL_KINDS, completed
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import (
+    SchedulerSetup,
+    distinct_objects,
+    load_scheduler,
+    new_cluster,
+    pending_again,
+    with_scheduler_name,
+)
+from kubesched.inputs.pod_names import find_pod
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.scheduler.sampling import feasible_nodes_to_find
+from kubesched.scheduler.trace import Trace
+from kubesched.simulator.cluster import ClusterState
+from kubesched.simulator.exhaustive import exhaustive
+from kubesched.simulator.report import SimulationReport
+from kubesched.simulator.simulation import simulate_cluster
+from kubesched.snapshot.pod_info import PodInfo
+
+_FINISHED: Final = ("Succeeded", "Failed")
+
+
+class SchedulerArguments(TypedDict, total=False):
+    """The keywords that choose the scheduler; by default it is that of kube-scheduler 1.36.
+
+    Attributes:
+        config: A KubeSchedulerConfiguration file.
+        profile: Scheduler name to use for all pods.
+        feature_gates: As `A=true,B=false`.
+        plugins: Out-of-tree plugins, `module:Class` or `file.py:Class`.
+        seed: Of the random source that breaks ties.
+    """
+
+    config: str | os.PathLike[str] | None
+    profile: str | None
+    feature_gates: str
+    plugins: Iterable[str]
+    seed: int
+
+
+class Cluster:
+    """A cluster, and the scheduler that decides on it.
+
+    Attributes:
+        warnings: What is odd about the input, one line each.
+    """
+
+    def __init__(
+        self, given: ClusterInput, scheduler: SchedulerSetup, options: SchedulerOptions
+    ) -> None:
+        """Take what was read; the `from_` methods read it."""
+        self._given = given
+        self._scheduler = scheduler
+        self._options = options
+        self.warnings = tuple(given.warnings)
+
+    @classmethod
+    def read(cls, source: ClusterSource, options: SchedulerOptions) -> Self:
+        """Read a cluster as commands do.
+
+        Raises:
+            UserError: A file, plugin or profile is invalid, or a live cluster cannot be read.
+            DecodeError, ConfigError, SetupError: A file cannot be used.
+        """
+        return cls(read_cluster(source), load_scheduler(options), options)
+
+    @classmethod
+    def from_files(
+        cls,
+        *files: str | os.PathLike[str],
+        complete: bool = False,
+        **scheduler: Unpack[SchedulerArguments],
+    ) -> Self:
+        """Read files and directories: snapshots, output of kubectl, manifests.
+
+        Args:
+            *files: JSON or YAML, compressed or not.
+            complete: Whether the files hold every object of the cluster; a snapshot knows that.
+            **scheduler: See `SchedulerArguments`.
+
+        Raises:
+            UserError: As `read`.
+        """
+        if not files:
+            raise UserError("from_files: name at least one file")
+        source = ClusterSource(files=tuple(map(Path, files)), complete=complete)
+        return cls.read(source, _options(scheduler))
+
+    @classmethod
+    def from_snapshot(
+        cls, file: str | os.PathLike[str], **scheduler: Unpack[SchedulerArguments]
+    ) -> Self:
+        """Read a file of `kubesched snapshot`. Raises as `from_files`."""
+        return cls.from_files(file, **scheduler)
+
+    @classmethod
+    def from_kubeconfig(
+        cls,
+        file: str | os.PathLike[str] | None = None,
+        context: str = "",
+        **scheduler: Unpack[SchedulerArguments],
+    ) -> Self:
+        """Read a live cluster, once.
+
+        Args:
+            file: The kubeconfig; None for those that kubectl reads.
+            context: "" for the current one.
+            **scheduler: See `SchedulerArguments`.
+
+        Raises:
+            UserError: As `read`.
+        """
+        source = ClusterSource(kubeconfig=None if file is None else Path(file), context=context)
+        return cls.read(source, _options(scheduler))
+
+    @classmethod
+    def from_objects(
+        cls,
+        objects: Iterable[Mapping[str, Any]],
+        *,
+        complete: bool = True,
+        **scheduler: Unpack[SchedulerArguments],
+    ) -> Self:
+        """Take objects as Kubernetes' JSON.
+
+        Args:
+            objects: Nodes, pods and others.
+            complete: Whether they are every object of the cluster.
+            **scheduler: See `SchedulerArguments`.
+
+        Raises:
+            UserError: An object is there twice, or invalid.
+            DecodeError: An object cannot be decoded.
+        """
+        options = _options(scheduler)
+        setup = load_scheduler(options)
+        given = distinct_objects(_decoded(objects))
+        found, warnings, listed = completed(given, Counter())
+        kinds = ALL_KINDS if complete else listed
+        return cls(ClusterInput(found, warnings, kinds, "objects"), setup, options)
+
+    # Questions.
+
+    @property
+    def pods(self) -> list[Pod]:
+        """All pods."""
+        return [item for item in self._given.objects if isinstance(item, Pod)]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes."""
+        return [item for item in self._given.objects if isinstance(item, Node)]
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the live context; "" for files."""
+        return self._given.namespace
+
+    def why(self, pod: str, namespace: str = "") -> WhyReport:
+        """Answer why a pod is pending, with the smallest changes that make it fit.
+
+        Args:
+            pod: `NAME`, `NAMESPACE/NAME`, or a workload such as `deploy/NAME`.
+            namespace: The namespace of names without one.
+
+        Raises:
+            UserError: There is no such pod, or several.
+            PluginError: A plugin raised.
+        """
+        found, notes = self._find(pod, namespace)
+        asked = with_scheduler_name(found, self._options.profile)
+        profiles = self._scheduler.configuration.profiles
+        schedulers = [profile.scheduler_name for profile in profiles]
+        state = state_of(asked, schedulers)
+        if state is not None:
+            report = why_undecided(asked, state, schedulers)
+        else:
+            cluster = self._state(found, asked)
+            info = cluster.pending[PodInfo(asked).uid]
+            explanation = explain_pod(cluster, info, all_filters=True)
+            report = why(ChangeTrial(cluster, asked), explanation)
+            cluster.check_plugins()
+        return msgspec.structs.replace(report, notes=(*notes, *report.notes))
+
+    def explain(
+        self, pod: str, namespace: str = "", *, all_filters: bool = False
+    ) -> PodExplanation:
+        """Explain the decision for a pod; one that has a node is scheduled again without it.
+
+        Args:
+            pod: `NAME`, `NAMESPACE/NAME`, or a workload such as `deploy/NAME`.
+            namespace: The namespace of names without one.
+            all_filters: Run every filter for every node, not only up to the first rejection.
+
+        Raises:
+            UserError: There is no such pod, or several, or it belongs to another scheduler.
+            PluginError: A plugin raised.
+        """
+        found, notes = self._find(pod, namespace)
+        asked = with_scheduler_name(pending_again(found), self._options.profile)
+        report = self._explained(found, asked, all_filters=all_filters)
+        return msgspec.structs.replace(
+            report,
+            bound_to=found.spec.node_name,
+            notes=(
+                *notes,
+                *_notes_on(found),
+                *_sampling_notes(report, self._scheduler.configuration),
+            ),
+        )
+
+    def place(self, pod: Mapping[str, Any], *, all_filters: bool = False) -> PodExplanation:
+        """Explain where one more pod would go.
+
+        Args:
+            pod: A Pod as Kubernetes' JSON.
+            all_filters: Run every filter for every node, not only up to the first rejection.
+
+        Raises:
+            DecodeError: It is no pod.
+            UserError: It is invalid, or belongs to another scheduler.
+            PluginError: A plugin raised.
+        """
+        (item,) = self._added([pod])
+        return self._explained(None, item, all_filters=all_filters)
+
+    def simulate(self, pods: Iterable[Mapping[str, Any]] = ()) -> SimulationReport:
+        """Place all pending pods, and further ones.
+
+        Args:
+            pods: Pods as Kubernetes' JSON.
+
+        Raises:
+            DecodeError: Something is no pod.
+            UserError: A pod is invalid.
+            PluginError: A plugin raised.
+        """
+        objects = [*self._given.objects, *self._added(pods)]
+        return simulate_cluster(
+            *self._scheduler, objects, seed=self._options.seed, complete=self._given.complete
+        )
+
+    # What they have in common.
+
+    def _find(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]]:
+        preferred = namespace or self._given.namespace
+        return find_pod(pod, self.pods, preferred, only=bool(namespace))
+
+    def _explained(self, found: Pod | None, asked: Pod, *, all_filters: bool) -> PodExplanation:
+        self._check_scheduler(asked)
+        cluster = self._state(found, asked)
+        info = cluster.pending[PodInfo(asked).uid]
+        report = explain_pod(cluster, info, all_filters=all_filters)
+        cluster.check_plugins()
+        return report
+
+    def _state(self, found: Pod | None, asked: Pod) -> ClusterState:
+        """Return the cluster, with a pod as it is asked about in place of the one found."""
+        configuration = exhaustive(self._scheduler.configuration)
+        scheduler = self._scheduler._replace(configuration=configuration)
+        cluster = new_cluster(scheduler, self._options, remembers=False)
+        cluster.load(asked if item is found else item for item in self._given.objects)
+        cluster.declare_complete(self._given.complete)
+        if found is None:
+            cluster.add_pending(asked)
+        return cluster
+
+    def _added(self, pods: Iterable[Mapping[str, Any]]) -> list[Pod]:
+        classes = [item for item in self._given.objects if not isinstance(item, Pod)]
+        items = distinct_objects(_decoded(pods))
+        strange = next((item for item in items if not isinstance(item, Pod)), None)
+        if strange is not None:
+            raise UserError(f"{type(strange).__name__} {strange.metadata.name}: it is not a Pod")
+        found = completed([*classes, *items], Counter())
+        new = [item for item in found.objects if isinstance(item, Pod)]
+        return [with_scheduler_name(pending_again(pod), self._options.profile) for pod in new]
+
+    def _check_scheduler(self, pod: Pod) -> None:
+        name = pod.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+        names = [profile.scheduler_name for profile in self._scheduler.configuration.profiles]
+        if name not in names:
+            raise UserError(
+                f"pod {PodInfo(pod).key}: spec.schedulerName is {name}, for which the "
+                f"configuration has no profile; --profile {names[0]} asks that one instead"
+            )
+
+
+def _options(scheduler: SchedulerArguments) -> SchedulerOptions:
+    config = scheduler.get("config")
+    return SchedulerOptions(
+        config=None if config is None else Path(config),
+        profile=scheduler.get("profile"),
+        feature_gates=scheduler.get("feature_gates", ""),
+        plugins=tuple(scheduler.get("plugins", ())),
+        seed=scheduler.get("seed", 0),
+    )
+
+
+def _decoded(objects: Iterable[Mapping[str, Any]]) -> Iterator[Loaded]:
+    skipped: Counter[str] = Counter()
+    for number, item in enumerate(objects):
+        yield from objects_in(dict(item), Source(f"objects[{number}]", 0), skipped)
+
+
+# Explaining.
+
+
+def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
+    """Explain what is decided for a pending pod of a cluster."""
+    profile = cluster.profile_of(info)
+    assert profile is not None, "checked before"
+    snapshot = cluster.snapshot()
+    needed = needed_kinds(profile, info, snapshot)
+    held = cluster.pre_enqueue(info)
+    if not held.is_success:
+        report = explain_gate(profile, info, held, len(snapshot.nodes))
+        return with_unknown(report, {held.plugin}, needed, always_needed(info, snapshot))
+    trace = Trace(all_filters=all_filters)
+    decision = cluster.schedule_one(info, trace)
+    report = explain_decision(profile, snapshot, trace, decision)
+    return with_unknown(report, rejecting_plugins(decision), needed, always_needed(info, snapshot))
+
+
+def _notes_on(pod: Pod) -> Iterable[str]:
+    """Yield what is special about explaining a pod as it is."""
+    on = pod.spec.node_name
+    if pod.status.phase in _FINISHED:
+        yield f"The pod has finished ({pod.status.phase}); this is what would happen to it now."
+    elif on:
+        yield f"The pod is on {on}; this is how it would be placed again, without it there."
+    if pod.metadata.deletion_timestamp is not None:
+        yield "The pod is being deleted; a live scheduler would leave it alone."
+
+
+def _sampling_notes(report: PodExplanation, configuration: Configuration) -> Iterable[str]:
+    """Yield a note if the configuration would end the search for nodes early."""
+    own = next(
+        profile.percentage_of_nodes_to_score
+        for profile in configuration.profiles
+        if profile.scheduler_name == report.scheduler_name
+    )
+    percentage = configuration.percentage_of_nodes_to_score if own is None else own
+    limit = feasible_nodes_to_find(report.node_count, percentage)
+    if report.feasible_count > limit:
+        yield (
+            f"With percentageOfNodesToScore {percentage} the search ends after {limit} nodes that "
+            "fit, and takes the best of those; here all nodes were looked at."
+        )

@@ -1,0 +1,110 @@
+"""Document is what commands print with `-o json`, and what the Python API returns.
+
+Its fields are published as JSON Schema (`kubesched schema`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final
+
+import msgspec
+
+API_VERSION: Final = "kubesched.dev/v1"
+"""Of all documents."""
+
+_ROWS_SHOWN: Final = 20
+
+
+class Document(msgspec.Struct, frozen=True, rename="camel"):
+    """The base class of documents; `apiVersion` and `kind` follow from the class."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document as plain values, as its JSON Schema describes it."""
+        # Through JSON, which has lists only.
+        fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return {"apiVersion": API_VERSION, "kind": type(self).__name__, **fields}
+
+    def table(self, field: str) -> list[dict[str, Any]]:
+        """Return a field that is a list of records as flat rows: `resources.cpu`, not nested.
+
+        Args:
+            field: The field's name in JSON, such as `placements`.
+
+        Raises:
+            KeyError: There is no such field.
+            ValueError: It is no list of records.
+        """
+        records = self.to_dict()[field]
+        if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
+            raise ValueError(f"{type(self).__name__}.{field} is no list of records")
+        return [dict(_flat(one)) for one in records]
+
+    def to_pandas(self, field: str) -> Any:
+        """Return `table(field)` as a pandas DataFrame. Raises ImportError without pandas."""
+        return _library("pandas").DataFrame(self.table(field))
+
+    def to_polars(self, field: str) -> Any:
+        """Return `table(field)` as a polars DataFrame. Raises ImportError without polars."""
+        return _library("polars").DataFrame(self.table(field))
+
+    def _repr_html_(self) -> str:
+        """Return the document as HTML, for notebooks: single values, then a table per list."""
+        fields = self.to_dict()
+        title = fields.pop("sentence", None) or fields["kind"]
+        simple = {name: value for name, value in fields.items() if not _is_records(value)}
+        tables = (
+            f"<h5>{escape(name)} ({len(value)})</h5>{_table(self.table(name))}"
+            for name, value in fields.items()
+            if _is_records(value)
+        )
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(_text(value))}</td></tr>"
+            for name, value in simple.items()
+            if value not in (None, "", [], {}) and name not in ("apiVersion", "kind")
+        )
+        return f"<h4>{escape(str(title))}</h4><table>{rows}</table>{''.join(tables)}"
+
+
+def _library(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"{name} is not installed; pip install {name}") from error
+
+
+def _is_records(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    heads = "".join(f"<th>{escape(name)}</th>" for name in names)
+    shown = "".join(
+        f"<tr>{''.join(f'<td>{escape(_text(row.get(name)))}</td>' for name in names)}</tr>"
+        for row in rows[:_ROWS_SHOWN]
+    )
+    left = len(rows) - _ROWS_SHOWN
+    more = f"<p>and {left} more</p>" if left > 0 else ""
+    return f"<table><tr>{heads}</tr>{shown}</table>{more}"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_text(part)}" for name, part in value.items())
+    return str(value)

@@ -1,0 +1,90 @@
+"""The Python API: clusters from files and objects, and their questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import kubesched
+from kubesched import Cluster, InputError
+from kubesched.answers.why import PodState
+from tests.cli.cluster import node, pod, run, shop, write
+
+EXAMPLE: Final = Path(__file__).resolve().parents[2] / "examples" / "demo" / "cluster.yaml"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return the shop's dump."""
+    return write(tmp_path, shop())
+
+
+def _document(*arguments: object) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*arguments, "-o", "json").stdout)
+    return found
+
+
+def test_answers_are_those_of_the_commands(file: Path) -> None:
+    """The same question has the same answer, as data."""
+    cluster = Cluster.from_files(file)
+    assert cluster.explain("shop/web-1").to_dict() == _document("explain", "shop/web-1", file)
+    assert cluster.why("web-1").to_dict() == _document("why", "web-1", file)
+    assert cluster.simulate().to_dict() == _document("simulate", file)
+
+
+def test_questions_change_nothing(file: Path) -> None:
+    """The second answer is the first."""
+    cluster = Cluster.from_files(file)
+    first = cluster.simulate()
+    cluster.why("web-1")
+    cluster.place(pod("another", "1"))
+    assert cluster.simulate() == first
+
+
+def test_objects() -> None:
+    """A cluster is also made of objects."""
+    cluster = Cluster.from_objects(
+        [node("a", "2"), pod("big", "4"), pod("there", "1", node_name="a")]
+    )
+    assert cluster.why("big").state is PodState.UNSCHEDULABLE
+    assert cluster.place(pod("small", "1")).node == "a"
+    assert [one.pod for one in cluster.simulate([pod("small", "1")]).placements] == ["shop/small"]
+
+
+@pytest.mark.parametrize(
+    ("objects", "error"),
+    [
+        ([node("a", "2"), node("a", "2")], "Node a is in objects[0] already"),
+        ([{"kind": "Node"}], "objects[0]"),
+    ],
+)
+def test_wrong_objects(objects: list[dict[str, Any]], error: str) -> None:
+    """Errors name the object."""
+    with pytest.raises(Exception, match=r"objects\[") as raised:
+        Cluster.from_objects(objects)
+    assert error in str(raised.value)
+
+
+def test_wrong_names(file: Path) -> None:
+    """A name that does not exist is an InputError with a suggestion."""
+    with pytest.raises(InputError, match="did you mean shop/web-1"):
+        Cluster.from_files(file).why("web-i")
+    with pytest.raises(InputError, match="name at least one file"):
+        Cluster.from_files()
+
+
+def test_the_scheduler_is_chosen(file: Path) -> None:
+    """The keywords are those of the commands' options."""
+    with pytest.raises(InputError, match="no such profile"):
+        Cluster.from_files(file, profile="other")
+
+
+def test_the_public_names() -> None:
+    """What is exported exists, and nothing else is found."""
+    for name in kubesched.__all__:
+        assert getattr(kubesched, name)
+    with pytest.raises(AttributeError, match="no attribute 'Clusters'"):
+        kubesched.Clusters  # noqa: B018 - looked up only

@@ -1,0 +1,88 @@
+"""Documents as plain values, tables and HTML."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+import pytest
+
+from kubesched.explain.document import Document
+
+
+class Part(msgspec.Struct, frozen=True, rename="camel"):
+    """A record."""
+
+    pod_name: str
+    size: dict[str, int]
+
+
+class Outcome(Document, frozen=True):
+    """A document."""
+
+    sentence: str
+    parts: tuple[Part, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+OUTCOME = Outcome("<b>", (Part("a", {"cpu": 1}), Part("b", {"cpu": 2})), ("x", "y"))
+
+
+def test_plain_values() -> None:
+    """Lists instead of tuples, JSON's names, apiVersion and kind first."""
+    assert OUTCOME.to_dict() == {
+        "apiVersion": "kubesched.dev/v1",
+        "kind": "Outcome",
+        "sentence": "<b>",
+        "parts": [{"podName": "a", "size": {"cpu": 1}}, {"podName": "b", "size": {"cpu": 2}}],
+        "names": ["x", "y"],
+    }
+
+
+def test_tables_are_flat() -> None:
+    """Nested records become columns."""
+    assert OUTCOME.table("parts") == [
+        {"podName": "a", "size.cpu": 1},
+        {"podName": "b", "size.cpu": 2},
+    ]
+
+
+def test_only_records_are_a_table() -> None:
+    """Other fields are an error that names the field."""
+    with pytest.raises(ValueError, match=r"Outcome\.names is no list of records"):
+        OUTCOME.table("names")
+
+
+def test_html_is_escaped() -> None:
+    """Names cannot add markup to a notebook."""
+    html = OUTCOME._repr_html_()
+    assert "<h4>&lt;b&gt;</h4>" in html
+    assert "<h5>parts (2)</h5>" in html
+    assert "<td>x, y</td>" in html
+
+
+def test_long_tables_are_cut() -> None:
+    """Twenty rows, and how many more there are."""
+    html = Outcome("", tuple(Part(str(at), {}) for at in range(25)))._repr_html_()
+    assert html.count("<tr><td>") == 20
+    assert "and 5 more" in html
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_missing_library_is_named(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that installs it."""
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=f"pip install {library}"):
+        getattr(OUTCOME, f"to_{library}")("parts")
+
+
+def test_data_frames_have_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library gets the flat rows."""
+
+    class Frames:
+        @staticmethod
+        def DataFrame(rows: list[object]) -> list[object]:  # noqa: N802 - as pandas calls it
+            return rows
+
+    monkeypatch.setitem(sys.modules, "pandas", Frames)
+    assert OUTCOME.to_pandas("parts") == OUTCOME.table("parts")

@@ -26,6 +26,7 @@ from kubesched.api.errors import ApiError
 from kubesched.api.meta import controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.kubelets import FINISHED
+from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
 from kubesched.simulator.eviction_api import evict
 from kubesched.snapshot.pod_info import uid_of
@@ -87,7 +88,7 @@ class DrainedPod(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         return self.fate in _TROUBLES
 
 
-class DrainReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class DrainReport(Document, frozen=True, kw_only=True):
     """What happens when nodes are drained.
 
     Attributes:

@@ -32,10 +32,7 @@ CRUMBS: Final = {
 """Small modules that one other module of their package imports, and nobody else."""
 
 SHARED_NAMES: Final = {
-    "Handler",
-    "Line",
     "NodeAffinity",
-    "Placement",
     "Registry",
     "Request",
 }

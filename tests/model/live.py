@@ -27,7 +27,7 @@ from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan
-from kubesched.simulator.informer import Handler
+from kubesched.simulator.informer import EventHandler
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.object_server import PODS
 from kubesched.simulator.random_streams import RandomStreams
@@ -55,7 +55,7 @@ class Seen:
         assumed: Pods that were placed and are not yet seen on their node: uid -> pod, node's name.
     """
 
-    def __init__(self, handlers: Handler) -> None:
+    def __init__(self, handlers: EventHandler) -> None:
         self._handlers = handlers
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}

@@ -13,7 +13,7 @@ from kubesched.explain.sentences import names
 from kubesched.explain.tables import Column, TextTable
 from kubesched.simulator.report import (
     NodeUse,
-    Placement,
+    PodPlacement,
     ResourceUse,
     SimulationReport,
     Summary,
@@ -65,7 +65,7 @@ def node_table(nodes: Sequence[NodeUse], summary: Summary) -> TextTable:
     return TextTable(_columns(words, ("placed", *resources)), tuple(rows))
 
 
-def placement_table(placements: Sequence[Placement]) -> TextTable:
+def placement_table(placements: Sequence[PodPlacement]) -> TextTable:
     """Return one row per pod that has a node."""
     headings = ("pod", "node", "attempts", "preempted")
     rows = [

@@ -22,7 +22,7 @@ from kubesched.scheduler.observer import Observer
 _SECONDS_DIGITS: Final = 6
 
 
-class Line(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+class DecisionLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """A line of the log; fields that do not apply are omitted.
 
     Attributes:
@@ -125,7 +125,7 @@ class DecisionLog(Observer):
         destination: str = "",
         event: str = "",
     ) -> None:
-        line = Line(
+        line = DecisionLine(
             round(now, _SECONDS_DIGITS),
             what,
             pod,

@@ -22,7 +22,7 @@ from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.objects import KubernetesObject
 
 
-class Handler(Protocol):
+class EventHandler(Protocol):
     """Receives added, changed and deleted objects."""
 
     def added(self, item: KubernetesObject) -> None:
@@ -61,7 +61,7 @@ class SimulatedInformer:
         self,
         store: Store[KubernetesObject],
         kind: str,
-        handler: Handler,
+        handler: EventHandler,
         latency: Callable[[], float],
         selects: Callable[[KubernetesObject], bool] = is_anything,
     ) -> None:

@@ -21,7 +21,7 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.store import Change, ChangeType
-from kubesched.simulator.informer import Handler
+from kubesched.simulator.informer import EventHandler
 from kubesched.simulator.object_server import ObjectServer, key_of
 from kubesched.simulator.timestamps import timestamp
 from kubesched.snapshot.objects import KubernetesObject
@@ -43,7 +43,7 @@ class InstantServer(ObjectServer):
         self.changes = 0
         self.on_pod_deleted: Callable[[Pod], None] = lambda _pod: None
         self._start_seconds = 0.0
-        self._handler: Handler | None = None
+        self._handler: EventHandler | None = None
 
     def restore(self, objects: Iterable[KubernetesObject], start_seconds: float) -> None:
         """Take over the objects of a cluster.
@@ -58,7 +58,7 @@ class InstantServer(ObjectServer):
         known = ((key_of(item), item, _version_of(item)) for item in found)
         self.store.restore(known, max(newest, 1))
 
-    def connect(self, handler: Handler) -> None:
+    def connect(self, handler: EventHandler) -> None:
         """Pass every change from now on to a handler."""
         self._handler = handler
         self.store.on_write = self._deliver

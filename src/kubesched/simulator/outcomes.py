@@ -14,7 +14,7 @@ from kubesched.scheduler.eviction import EvictionObserver, Preemption
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.instant_server import InstantServer
-from kubesched.simulator.report import Eviction, Placement, Unplaced
+from kubesched.simulator.report import Eviction, PodPlacement, Unplaced
 from kubesched.snapshot.pod_info import PodInfo, uid_of
 
 
@@ -35,7 +35,7 @@ class Outcomes(Observer, EvictionObserver):
 
     def __init__(self, scheduler: Scheduler, server: InstantServer) -> None:
         """Follow a scheduler and the server it writes to."""
-        self.placements: dict[str, Placement] = {}
+        self.placements: dict[str, PodPlacement] = {}
         self.unplaced: dict[str, Unplaced] = {}
         self.evictions: list[Eviction] = []
         self.displaced: dict[str, None] = {}
@@ -69,7 +69,7 @@ class Outcomes(Observer, EvictionObserver):
         self.unplaced.pop(pod.uid, None)
         if assumed.feasible > 1:
             self.had_choice.add(pod.uid)
-        self.placements[pod.uid] = Placement(
+        self.placements[pod.uid] = PodPlacement(
             pod.key,
             assumed.node_name,
             assumed.queued.attempts,

@@ -19,7 +19,7 @@ class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A part of the report: frozen, JSON names in camelCase."""
 
 
-class Placement(_Part, frozen=True):
+class PodPlacement(_Part, frozen=True):
     """A pod with a node at the end.
 
     Attributes:
@@ -233,7 +233,7 @@ class SimulationReport(Document, frozen=True):
     partial: bool
     seed: int
     summary: Summary
-    placements: tuple[Placement, ...]
+    placements: tuple[PodPlacement, ...]
     unplaced: tuple[Unplaced, ...]
     gated: tuple[Gated, ...]
     ignored: tuple[Ignored, ...]

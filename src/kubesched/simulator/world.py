@@ -31,7 +31,7 @@ from kubesched.cluster.controllers.taint_eviction import TaintEviction
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
 from kubesched.cluster.server import kind_name
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan
-from kubesched.simulator.informer import Handler, SimulatedInformer, is_unfinished
+from kubesched.simulator.informer import EventHandler, SimulatedInformer, is_unfinished
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.local_server import Delay, LocalServer
 from kubesched.simulator.node_life import Disruption, NodeLife
@@ -130,7 +130,9 @@ class World:
         if not pod.metadata.deletion_timestamp:
             self.nodes.on_disrupted(pod, Disruption.REMOVED)
 
-    def connect(self, handlers: Handler, kinds: Iterable[type[KubeStruct]] | None = None) -> None:
+    def connect(
+        self, handlers: EventHandler, kinds: Iterable[type[KubeStruct]] | None = None
+    ) -> None:
         """Report all objects and every change from now on to a scheduler's event handlers.
 
         Nodes and other objects are reported before pods.
@@ -145,7 +147,7 @@ class World:
             if name not in _NOT_WATCHED:
                 self._connect(name, handlers)
 
-    def _connect(self, kind: str, handlers: Handler) -> None:
+    def _connect(self, kind: str, handlers: EventHandler) -> None:
         pace = self.random_streams.stream(f"watch/scheduler/{kind}")
         latency = self._watch_latency
         informer = SimulatedInformer(

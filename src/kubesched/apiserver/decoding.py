@@ -22,7 +22,7 @@ from kubesched.api.protobuf_wire import ProtobufError
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.apiserver import defaults, protobuf, schema
 from kubesched.apiserver.operation import Operation
-from kubesched.apiserver.plain import Plain, encode
+from kubesched.apiserver.plain import Plain, encode, json_word
 from kubesched.apiserver.protobuf import NoMessageError
 from kubesched.apiserver.request import JSON, Request
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
@@ -33,7 +33,6 @@ from kubesched.apiserver.values import Place, Repeating, SchemaError
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 _SUMMARY_MAX: Final = 30
-_GO_WORDS: Final = {list: "array", str: "string", bool: "bool"}
 _TYPE_META: Final = (
     "Go value of type struct { "
     'APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -81,9 +80,9 @@ def parsed(text: bytes, media_type: str) -> Plain:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        word = _GO_WORDS.get(type(value), "number")
         raise BodyError(
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {word} "
+            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+            f"{json_word(value)} "
             f"into {_TYPE_META}"
         )
     return value

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from kubesched.apiserver.plain import deep_copy
+from kubesched.apiserver.plain import deep_copy, json_word
 from kubesched.apiserver.status import StatusError, bad_request, rejected_patch
 
 __all__ = ["apply"]
@@ -24,7 +24,6 @@ Operation: TypeAlias = Mapping[str, Any]
 
 _OPERATIONS_MAX: Final = 10_000
 _INDEX: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_JSON_WORDS: Final = {dict: "object", list: "array", str: "string", bool: "bool"}
 
 
 def apply(current: Any, operations: Any) -> Any:
@@ -67,7 +66,7 @@ def _checked(operations: Any) -> list[Operation]:
 
 
 def _wrong_type(value: Any, expected: str) -> StatusError:
-    word = _JSON_WORDS.get(type(value), "number")
+    word = json_word(value)
     return bad_request(f"error decoding patch: json: cannot unmarshal {word} into Go {expected}")
 
 

@@ -17,7 +17,7 @@ from kubesched.api.json_syntax import json_text_error
 from kubesched.apiserver import defaults, json_patch, server_side_apply, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
 from kubesched.apiserver.operation import APPLY_TYPE, Operation
-from kubesched.apiserver.plain import Plain, deep_copy
+from kubesched.apiserver.plain import Plain, deep_copy, json_word
 from kubesched.apiserver.registry import check_namespace
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import decoded
@@ -30,7 +30,6 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 _OPERATION: Final = frozenset(("op", "path", "from", "value"))
 _TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_TYPE)
-_JSON_WORDS: Final = {list: "array", str: "string", bool: "bool"}
 
 
 class Patch:
@@ -158,10 +157,9 @@ def merge(current: Plain, patch: Any) -> Any:
     if patch is None:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
-        word = _JSON_WORDS.get(type(patch), "number")
         raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {word} into Go value of type "
-            "map[string]interface {}"
+            f"error decoding patch: json: cannot unmarshal {json_word(patch)} into Go value of "
+            "type map[string]interface {}"
         )
     return _merged(current, patch)
 

@@ -63,3 +63,9 @@ def decode(text: bytes | str) -> Any:
         msgspec.DecodeError: It is none.
     """
     return _DECODER.decode(text)
+
+
+def json_word(value: Any) -> str:
+    """Return what Go's decoder calls a value of this type."""
+    words: dict[type, str] = {dict: "object", list: "array", str: "string", bool: "bool"}
+    return words.get(type(value), "number")

@@ -196,8 +196,7 @@ def _merge_list(
             raise internal("cannot merge lists without merge key")
         original, patch = _apply_list_directives(original, patch, key)
         merged = _merge_entries(original, patch, element, key)
-    wanted, others = _partitioned(merged, patch, key)
-    return _in_order(wanted, others, patch, original, key)
+    return _in_order(merged, patch, original, key)
 
 
 def _element_kind(*lists: list[Any]) -> type:
@@ -246,22 +245,13 @@ def _merge_entries(
 ) -> list[Any]:
     merged = list(original)
     for entry in patch:
-        at = _find(merged, key, _key_of(entry, key))
+        own = _key_of(entry, key)
+        at = next((at for at, one in enumerate(merged) if one.get(key) == own), None)
         if at is None:
             merged.append(entry)
         else:
             merged[at] = _merge_map(merged[at], entry, element)
     return merged
-
-
-def _find(entries: list[Any], key: str, value: Any) -> int | None:
-    """Return the index of the first object with this value of its key, None if there is none."""
-    for at, entry in enumerate(entries):
-        if not isinstance(entry, dict):
-            raise internal(f"value for key {at} is not a map")
-        if key in entry and entry[key] == value:
-            return at
-    return None
 
 
 def _merge_ordered(
@@ -284,9 +274,8 @@ def _merge_ordered(
         merged = _merge_list(list(current), wanted, _below(field), key)
     elif name in patch:
         merged = wanted
-    listed, others = _partitioned(merged, order, key)
     _element_kind(current, wanted)
-    original[name] = _in_order(listed, others, order, current, key)
+    original[name] = _in_order(merged, order, current, key)
     patch.pop(name, None)
 
 
@@ -311,44 +300,28 @@ def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
         raise internal(f"The order in patch list doesn't match {_SET_ORDER} list")
 
 
-def _partitioned(entries: list[Any], chosen: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Return the entries that are among the chosen, and the others."""
-    inside: list[Any] = []
-    outside: list[Any] = []
-    for entry in entries:
-        own = _key_of(entry, key)
-        is_chosen = _find(chosen, key, own) is not None if key else own in chosen
-        (inside if is_chosen else outside).append(entry)
-    return inside, outside
-
-
-def _in_order(
-    wanted: list[Any], others: list[Any], wanted_order: list[Any], live_order: list[Any], key: str
-) -> list[Any]:
-    """Return both lists as one.
+def _in_order(entries: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
+    """Return entries in order.
 
     Args:
-        wanted: What the patch names, to stand in its order.
-        others: What only the object has, to stand in its own order; each of them comes before
-            the first wanted entry that it stood before.
-        wanted_order: The order of the patch.
-        live_order: The order of the object.
+        entries: Those that the order names stand as it says. The others stand as in the object,
+            each before the first named one that it stood before.
+        order: What a patch names.
+        live: What the object has.
         key: The merge key.
     """
-    wanted = sorted(wanted, key=lambda entry: _position(entry, wanted_order, key))
-    others = sorted(others, key=lambda entry: _position(entry, live_order, key))
+    named, known = ([_key_of(one, key) for one in ones] for ones in (order, live))
+
+    def position(entry: Any, among: list[Any]) -> int:
+        own = _key_of(entry, key)
+        return among.index(own) if own in among else -1
+
+    wanted = [one for one in entries if position(one, named) >= 0]
+    others = [one for one in entries if position(one, named) < 0]
+    wanted.sort(key=lambda one: position(one, named))
+    others.sort(key=lambda one: position(one, known))
     merged: list[Any] = []
     while wanted and others:
-        mine = _position(others[0], live_order, key)
-        theirs = _position(wanted[0], live_order, key)
-        merged.append((others if 0 <= mine < theirs else wanted).pop(0))
+        is_before = 0 <= position(others[0], known) < position(wanted[0], known)
+        merged.append((others if is_before else wanted).pop(0))
     return [*merged, *wanted, *others]
-
-
-def _position(entry: Any, order: list[Any], key: str) -> int:
-    """Return the index of the entry with the same key, -1 if there is none."""
-    wanted = entry.get(key) if key else entry
-    for at, one in enumerate(order):
-        if (one.get(key) if key else one) == wanted:
-            return at
-    return -1

@@ -16,11 +16,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from kubesched.api.quantity import Amount, QuantityError, canonical, parse_quantity
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, json_word
 from kubesched.apiserver.times import TimeError, canonical_micro_time, canonical_time
 
 _MILLI: Final = -3
-_JSON_WORDS: Final = {dict: "object", list: "array", str: "string", bool: "bool"}
 _QUANTITY_FORM: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
@@ -140,7 +139,7 @@ class Reading(msgspec.Struct):
 
 
 def _misfit(value: Any, wanted: str, place: Place | None) -> str:
-    word = _JSON_WORDS.get(type(value), "number")
+    word = json_word(value)
     if word == "number" and wanted.startswith("int"):
         word = f"number {value}"
     names: list[str] = []

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubesched.apiserver import defaults
+from kubesched.apiserver import defaults, server_side_apply
 from kubesched.apiserver.authorization import Reviewer
 from kubesched.apiserver.decoding import decoded, read_object, typed
 from kubesched.apiserver.deletion import delete, delete_options
@@ -37,10 +37,8 @@ from kubesched.apiserver.subresources import (
     bind,
     check_scale,
     evict,
-    managed_scale_of,
     scale_of,
     scaled,
-    with_managers_of_scale,
 )
 from kubesched.apiserver.watching import WatchStream, start_of
 
@@ -283,21 +281,28 @@ class Handler:
 
     def _scaled(self, operation: Operation, resource: Resource, current: Plain | None) -> Plain:
         assert current is not None, "a scale creates nothing"
-        before = managed_scale_of(resource, current)
-        is_apply = False
-        if operation.request.method == "PATCH":
-            patch = Patch(operation, SCALE, self._registry.clock)
-            is_apply = patch.is_apply
-            scale = patch.apply(before)
+        request = operation.request
+        is_patch = request.method == "PATCH"
+        patch = Patch(operation, SCALE, self._registry.clock) if is_patch else None
+        is_apply = patch is not None and patch.is_apply
+        if patch is not None and not is_apply:
+            scale = patch.apply(scale_of(resource, current))
         else:
-            scale = read_object(operation.request, SCALE.kind)
-            scale = defaults.with_defaults(SCALE, scale)
+            body = read_object(request, SCALE.kind) if patch is None else patch.value
+            scale = defaults.with_defaults(SCALE, body)
         check_name(operation, scale)
-        if not is_apply:
-            of_scale = msgspec.structs.replace(operation, resource=SCALE)
-            scale = self._registry.tracked(of_scale, before, scale)
         check_scale(resource, current, scale)
-        return with_managers_of_scale(resource, scaled(current, scale), scale)
+        changed = scaled(current, scale)
+        # Upstream keeps no times for who scales.
+        if not is_apply:
+            return self._registry.tracked(operation, current, changed, has_time=False)
+        wish = {name: changed[name] for name in ("apiVersion", "kind")}
+        wish["spec"] = {"replicas": changed["spec"]["replicas"]}
+        applied = server_side_apply.apply(
+            resource, current, wish, operation.manager, request.flag("force"), None, "scale"
+        )
+        managed = {"managedFields": applied["metadata"]["managedFields"]}
+        return {**changed, "metadata": {**changed["metadata"], **managed}}
 
 
 def _check_verb(resource: Resource, target: Target) -> None:

@@ -231,7 +231,7 @@ def track(
     manager: str,
     operation: str,
     subresource: str,
-    now: str,
+    now: str | None,
 ) -> Plain:
     """Return a written object with its managed fields.
 
@@ -244,7 +244,7 @@ def track(
         manager: Who writes.
         operation: `Update`; applied objects come with their managed fields.
         subresource: What is written through; "" for the object itself.
-        now: As objects have times.
+        now: As objects have times; None to keep none.
     """
     managers = _claimed(old, new, subresource)
     if old is not None and not managers:
@@ -265,7 +265,7 @@ def _claimed(old: Plain | None, new: Plain, subresource: str) -> Managers:
     return decode(new) or decode(old)
 
 
-def adopt(resource: Resource, current: Plain, now: str) -> Managers:
+def adopt(resource: Resource, current: Plain, now: str | None) -> Managers:
     """Return managers for an object that has none: its fields were there before."""
     owner = owner_of(resource, _BEFORE_FIRST_APPLY, UPDATE)
     return _update(resource.type, None, current, {}, owner, ignored_fields(resource, ""), now)
@@ -278,7 +278,7 @@ def _update(
     managers: Managers,
     owner: Owner,
     ignored: FieldSet,
-    now: str,
+    now: str | None,
 ) -> Managers:
     before = object_type.zero() if old is None else without_managed_fields(old)
     changes = compare(before, without_managed_fields(new), object_type).besides(ignored)

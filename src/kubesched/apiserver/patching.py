@@ -37,6 +37,7 @@ class Patch:
 
     Attributes:
         is_apply: Whether it creates what does not exist and says who manages its fields.
+        value: What it says.
     """
 
     def __init__(self, operation: Operation, resource: Resource, clock: Clock) -> None:
@@ -56,7 +57,7 @@ class Patch:
         self._type = operation.request.content_type
         check_type(self._type, resource)
         self.is_apply = self._type == APPLY_TYPE
-        self._value = self._read(operation.request.body)
+        self.value = self._read(operation.request.body)
 
     def _read(self, body: bytes) -> Any:
         if self.is_apply:
@@ -97,17 +98,17 @@ class Patch:
 
     def _changed(self, current: Plain) -> Any:
         if self._type == STRATEGIC_PATCH:
-            return strategic_merge.apply(self._resource.type, current, self._value)
+            return strategic_merge.apply(self._resource.type, current, self.value)
         if self._type == MERGE_PATCH:
-            return merge(current, self._value)
-        return json_patch.apply(current, self._value)
+            return merge(current, self.value)
+        return json_patch.apply(current, self.value)
 
     def _may_repeat_fields(self) -> bool:
         """Whether the patch may say something twice, or something that no patch says."""
         is_odd = self._type == JSON_PATCH and any(
-            not _OPERATION.issuperset(one) for one in self._value or () if isinstance(one, dict)
+            not _OPERATION.issuperset(one) for one in self.value or () if isinstance(one, dict)
         )
-        return is_odd or is_longer(self._operation, self._value)
+        return is_odd or is_longer(self._operation, self.value)
 
     def _check_fields(self, changed: Plain) -> None:
         operation = self._operation
@@ -128,7 +129,7 @@ class Patch:
         return server_side_apply.apply(
             self._resource,
             current,
-            self._value,
+            self.value,
             operation.request.parameter("fieldManager"),
             operation.request.flag("force"),
             self._clock.timestamp(),

@@ -162,8 +162,10 @@ class Registry:
             metadata["name"] = self.clock.name_after(prefix)
         return strategy.prepare_for_create(operation.resource, obj)
 
-    def tracked(self, operation: Operation, old: Plain | None, new: Plain) -> Plain:
-        """Return a written object that names the managers of its fields."""
+    def tracked(
+        self, operation: Operation, old: Plain | None, new: Plain, *, has_time: bool = True
+    ) -> Plain:
+        """Return a written object that names the managers of its fields, and since when."""
         if not self._tracks_managers:
             return managed_fields.without_managed_fields(new)
         return managed_fields.track(
@@ -173,7 +175,7 @@ class Registry:
             operation.manager,
             "Update",
             operation.subresource,
-            self.clock.timestamp(),
+            self.clock.timestamp() if has_time else None,
         )
 
     # Changing.

@@ -77,7 +77,7 @@ def apply(
     applied: Plain,
     manager: str,
     force: bool,
-    now: str,
+    now: str | None,
     subresource: str = "",
 ) -> Plain:
     """Return an object with what is applied, and its managed fields; without defaults.
@@ -88,7 +88,7 @@ def apply(
         applied: What the manager declares.
         manager: Who applies.
         force: Whether to take fields from others.
-        now: As objects have times.
+        now: As objects have times; None to keep none.
         subresource: What is written through; "" for the object itself.
 
     Raises:
@@ -153,7 +153,7 @@ class _Applying(msgspec.Struct, frozen=True):
         applied: What is wished.
         owner: Who wishes.
         ignored: What this write does not change.
-        now: As objects have times.
+        now: As objects have times; None to keep none.
     """
 
     type: ObjectType
@@ -161,7 +161,7 @@ class _Applying(msgspec.Struct, frozen=True):
     applied: Plain
     owner: Owner
     ignored: FieldSet
-    now: str
+    now: str | None
 
     def apply(self, managers: Managers, force: bool) -> tuple[Plain, Managers]:
         """Return the merged object and its managers.

@@ -14,12 +14,14 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kubesched.api.core import Pod
+from kubesched.api.meta import LabelSelector
 from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.selectors import compile_label_selector
 from kubesched.apiserver.admission import topology_labels
 from kubesched.apiserver.deletion import (
     DeleteOptions,
@@ -28,7 +30,6 @@ from kubesched.apiserver.deletion import (
     options_of,
 )
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
-from kubesched.apiserver.managed_fields import Managers, Ownership, decode, with_managers
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import Registry, precondition_failed
@@ -250,9 +251,7 @@ def _forbidden(name: str, why: str) -> StatusError:
 _GROUP: Final = "autoscaling"
 _API_VERSION: Final = f"{_GROUP}/v1"
 # The path is the same in scales and in all that can be scaled.
-_REPLICAS: Final = frozenset({("f:spec", "f:replicas")})
 _METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-_OPERATORS: Final = {"In": "in", "NotIn": "notin"}
 
 
 def scale_of(resource: Resource, workload: Plain) -> Plain:
@@ -261,9 +260,12 @@ def scale_of(resource: Resource, workload: Plain) -> Plain:
     spec, status = workload.get("spec", {}), workload.get("status", {})
     replicas = spec.get("replicas")
     shown: Plain = {"replicas": status.get("replicas", 0)}
-    selector = _selector_text(resource, spec.get("selector"))
-    if selector:
-        shown["selector"] = selector
+    selector = spec.get("selector")
+    # What selects the pods of a custom resource is not known.
+    if selector and resource.definition is None:
+        if resource.kind == "ReplicationController":
+            selector = {"matchLabels": selector}
+        shown["selector"] = str(compile_label_selector(msgspec.convert(selector, LabelSelector)))
     return {
         "kind": "Scale",
         "apiVersion": _API_VERSION,
@@ -271,54 +273,6 @@ def scale_of(resource: Resource, workload: Plain) -> Plain:
         "spec": {"replicas": replicas} if replicas else {},
         "status": shown,
     }
-
-
-def managed_scale_of(resource: Resource, workload: Plain) -> Plain:
-    """Return the scale of a workload with the managers of its number of replicas."""
-    managers: Managers = {
-        owner._replace(api_version=owner.api_version and _API_VERSION): Ownership(
-            _REPLICAS, _API_VERSION, ownership.time
-        )
-        for owner, ownership in decode(workload).items()
-        if ownership.fields >= _REPLICAS
-    }
-    return with_managers(scale_of(resource, workload), managers)
-
-
-def with_managers_of_scale(resource: Resource, workload: Plain, scale: Plain) -> Plain:
-    """Return a workload whose number of replicas is managed as a scale says."""
-    of_scale = {
-        owner._replace(api_version=owner.api_version and resource.api_version)
-        for owner, ownership in decode(scale).items()
-        if ownership.fields >= _REPLICAS
-    }
-    managers: Managers = {}
-    for owner, ownership in decode(workload).items():
-        if owner in of_scale or not ownership.fields >= _REPLICAS:
-            managers[owner] = ownership
-        elif left := ownership.fields - _REPLICAS:
-            managers[owner] = Ownership(left, ownership.api_version, ownership.time)
-    for owner in of_scale - managers.keys():
-        managers[owner] = Ownership(_REPLICAS, resource.api_version)
-    return with_managers(workload, managers)
-
-
-def _selector_text(resource: Resource, selector: Any) -> str:
-    if not selector:
-        return ""
-    if resource.kind == "ReplicationController":
-        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    terms = [(key, f"{key}={value}") for key, value in selector.get("matchLabels", {}).items()]
-    terms += [(one["key"], _expression_text(one)) for one in selector.get("matchExpressions", ())]
-    return ",".join(text for _, text in sorted(terms))
-
-
-def _expression_text(expression: Plain) -> str:
-    key, operator = expression["key"], expression["operator"]
-    if operator in _OPERATORS:
-        values = ",".join(sorted(expression.get("values", ())))
-        return f"{key} {_OPERATORS[operator]} ({values})"
-    return key if operator == "Exists" else f"!{key}"
 
 
 def check_scale(resource: Resource, workload: Plain, scale: Plain) -> None:

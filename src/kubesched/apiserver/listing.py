@@ -378,21 +378,12 @@ def page_of(token: str) -> Page:
     except msgspec.DecodeError:
         raise _malformed(json_text_error(text) or "json: no object") from None
     if not isinstance(fields, dict) or fields.get("v") != _ENCODING:
-        raise bad_request(
-            "invalid continue token: continue key is not valid: server does not "
-            "recognize this encoded version"
-        )
+        raise _malformed("server does not recognize this encoded version")
     version, start = fields.get("rv"), fields.get("start")
     if not isinstance(version, int) or version == 0:
-        raise bad_request(
-            "invalid continue token: continue key is not valid: incorrect encoded start "
-            "resourceVersion (version meta.k8s.io/v1)"
-        )
+        raise _malformed(f"incorrect encoded start resourceVersion (version {_ENCODING})")
     if not isinstance(start, str) or not start:
-        raise bad_request(
-            "invalid continue token: continue key is not valid: encoded start key empty "
-            "(version meta.k8s.io/v1)"
-        )
+        raise _malformed(f"encoded start key empty (version {_ENCODING})")
     return Page(version, start)
 
 

@@ -6,8 +6,9 @@ what users want, and fields that do not belong to a request stay as they were.
 Upstream: pkg/registry/*/*/strategy.go, staging/src/k8s.io/apiserver/pkg/registry/rest,
           pkg/api/pod/util.go (DropDisabledPodFields, v1.36)
 Invariants: neither the new nor the old object is changed; what comes back shares parts with them.
-Differs:  fields of features that are off by default are kept. AppArmor annotations are not copied
-          to the security context. Daemon sets do not note the generation of their template.
+Differs:  a scheduling group is kept, although the feature is off by default. AppArmor annotations
+          are not copied to the security context. Daemon sets do not note the generation of their
+          template.
           Approvals of certificates and phases of volumes bear the times that they are sent with. A
           CustomResourceDefinition is established at once.
 """

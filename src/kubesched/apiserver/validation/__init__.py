@@ -119,4 +119,6 @@ def _check_pod_update(
     if subresource != "status":
         _RULES.check(object_type, new, errors, skipped=("metadata", "status"))
         pods.check_new_pod(new, errors)
+    elif isinstance(status := object_type.child("status"), ObjectType):
+        _RULES.check(status, new["status"], errors, "status")
     _POD_UPDATES[subresource](new, old, errors)

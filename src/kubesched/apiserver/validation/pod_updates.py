@@ -189,6 +189,7 @@ def check_resize(new: Plain, old: Plain, errors: FieldErrors) -> None:
                 if (container["resources"].get(name) or {}).keys() - (after.get(name) or {}).keys():
                     field = f"spec.{kind}[{index}].resources.{name}"
                     errors.forbidden(field, f"resource {name} cannot be removed")
+    _check_container_changes(new["spec"], old["spec"], errors)
     if not errors:
         munged = _with_old(new["spec"], old["spec"], *_LISTS, "resources")
         if not _spec_type().is_equal(munged, old["spec"]):
@@ -240,6 +241,25 @@ def _check_order(new: Plain, old: Plain, errors: FieldErrors) -> None:
             if after[index]["name"] != container["name"]:
                 detail = f"{kind} may not be renamed or reordered on resize"
                 errors.forbidden(f"spec.{kind}[{index}].name", detail)
+
+
+def _check_container_changes(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    for kind in _LISTS:
+        pairs = zip(new.get(kind) or (), old.get(kind) or (), strict=True)
+        for index, (container, before) in enumerate(pairs):
+            is_sidecar = kind == "initContainers" and container.get("restartPolicy") == "Always"
+            is_same = _munged(container) == _munged(before)
+            if kind == "containers" and not is_same:
+                errors.forbidden("spec", _ONLY_RESIZED)
+            elif is_sidecar and not is_same:
+                detail = "only cpu and memory resources for init or sidecar containers are mutable"
+                errors.forbidden(f"spec.initContainers[{index}]", detail)
+            elif kind == "initContainers" and not is_sidecar and container != before:
+                errors.forbidden("spec", "resources for non-sidecar init containers are immutable")
+
+
+def _munged(container: Plain) -> Plain:
+    return {**container, "resources": _without_resized(container["resources"])}
 
 
 # Statuses.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kubesched.apiserver.authorization import Attributes, StoredRoles, impersonated, refusal
-from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.request import ANONYMOUS, User
+from kubesched.apiserver.plain import Plain, encode
+from kubesched.apiserver.request import ANONYMOUS, Request, User
 from kubesched.apiserver.server import ApiServer
 from kubesched.apiserver.status import StatusError
 
@@ -277,3 +279,30 @@ def test_refusal(wanted: Attributes, expected: str) -> None:
     """A refusal says who may not do what, and where."""
     error = refusal(wanted)
     assert (403, "Forbidden", expected) == (error.code, error.reason, error.message)
+
+
+def test_a_change_of_a_binding_counts_at_once() -> None:
+    """What was decided before a binding was stored, or deleted, is not remembered."""
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    pods = Request("GET", "/api/v1/pods", user=ALICE)
+    body = {
+        "metadata": {"name": "b"},
+        "roleRef": {"kind": "ClusterRole", "name": "view"},
+        "subjects": [TO_ALICE],
+    }
+    json = {"content-type": "application/json"}
+
+    async def ask() -> list[int]:
+        server = ApiServer()
+        return [
+            (await server.handle(request)).status
+            for request in (
+                pods,
+                Request("POST", path, headers=json, body=encode(body), user=ADMIN),
+                pods,
+                Request("DELETE", f"{path}/b", user=ADMIN),
+                pods,
+            )
+        ]
+
+    assert [403, 201, 200, 200, 403] == asyncio.run(ask())

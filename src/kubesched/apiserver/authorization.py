@@ -24,6 +24,12 @@ _AUTHENTICATED: Final = "system:authenticated"
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
 _GROUP: Final = "rbac.authorization.k8s.io"
+KINDS: Final = tuple(
+    f"{plural}.{_GROUP}"
+    for plural in ("clusterrolebindings", "clusterroles", "rolebindings", "roles")
+)
+"""Where roles and bindings are stored."""
+_REMEMBERED_MAX: Final = 1000
 SCHEDULER: Final = "system:kube-scheduler"
 
 
@@ -73,16 +79,24 @@ class _Grant(NamedTuple):
 class StoredRoles:
     """Decides by the roles that are stored."""
 
-    def __init__(self, lookup: Lookup) -> None:
-        """Take where roles and bindings are."""
+    def __init__(self, lookup: Lookup, version: Callable[[], object] = object) -> None:
+        """Take where roles and bindings are.
+
+        Args:
+            lookup: To see them.
+            version: Returns another value after each change of one of `KINDS`.
+        """
         self._lookup = lookup
+        self._version = version
+        self._seen: object = None
+        self._known: dict[tuple[User, str], list[_Grant]] = {}
 
     def decide(self, wanted: Attributes) -> Decision:
         """Return whether somebody may do something."""
         if _MASTERS in wanted.user.groups:
             return Decision(is_allowed=True)
         missing = []
-        for rules, reason in self._grants(wanted.user, wanted.namespace):
+        for rules, reason in self._remembered(wanted.user, wanted.namespace):
             if rules is None:
                 missing.append(reason)
             elif any(_allows(rule, wanted) for rule in rules):
@@ -103,6 +117,16 @@ class StoredRoles:
     def rules(self, user: User, namespace: str) -> list[Plain]:
         """Return all that somebody may do in a namespace."""
         return [rule for rules, _ in self._grants(user, namespace) for rule in rules or ()]
+
+    def _remembered(self, user: User, namespace: str) -> list[_Grant]:
+        version = self._version()
+        if version != self._seen or len(self._known) > _REMEMBERED_MAX:
+            self._seen = version
+            self._known.clear()
+        key = (user, namespace)
+        if key not in self._known:
+            self._known[key] = list(self._grants(user, namespace))
+        return self._known[key]
 
     def _grants(self, user: User, namespace: str) -> Iterator[_Grant]:
         for kind, space in (("ClusterRoleBinding", ""), ("RoleBinding", namespace)):

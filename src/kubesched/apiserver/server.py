@@ -25,6 +25,7 @@ from kubesched.api.errors import ApiError
 from kubesched.api.yaml_syntax import dump, load_documents
 from kubesched.apiserver import defaults
 from kubesched.apiserver.authorization import (
+    KINDS,
     Reviewer,
     StoredRoles,
     attributes_of,
@@ -92,7 +93,9 @@ class ApiServer:
         self._front = HttpFront(self.handle, self.user_of)
         self._tokens = dict(tokens or {})
         self._anonymous = anonymous
-        self._roles = StoredRoles(self.registry.lookup)
+        self._roles = StoredRoles(
+            self.registry.lookup, lambda: tuple(map(store.newest_change, KINDS))
+        )
         reviewer = Reviewer(self._tokens, self._roles, clock.timestamp)
         self._handler = Handler(self.registry, reviewer)
         self._others = NonResource(self.registry.resources, lambda: self._front.address)

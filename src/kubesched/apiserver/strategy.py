@@ -8,9 +8,8 @@ Upstream: pkg/registry/*/*/strategy.go, staging/src/k8s.io/apiserver/pkg/registr
 Invariants: neither the new nor the old object is changed; what comes back shares parts with them.
 Differs:  a scheduling group is kept, although the feature is off by default. AppArmor annotations
           are not copied to the security context. Daemon sets do not note the generation of their
-          template.
-          Approvals of certificates and phases of volumes bear the times that they are sent with. A
-          CustomResourceDefinition is established at once.
+          template. Approvals of certificates and phases of volumes bear the times that they are
+          sent with. A CustomResourceDefinition is established at once.
 """
 
 from __future__ import annotations

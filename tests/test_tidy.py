@@ -26,7 +26,6 @@ CRUMBS: Final = {
     "cluster.controllers.namespaces",
     "simulator.admission",
     "simulator.arrivals",
-    "simulator.fragmentation",
     "snapshot.topology",
 }
 """Small modules that one other module of their package imports, and nobody else."""

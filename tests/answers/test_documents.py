@@ -23,6 +23,7 @@ def _printed(tmp_path: Path) -> dict[str, list[str]]:
     """Return the commands that print each kind of document."""
     objects = [*shop(), pod("big", "7500m", priority=100), pod("busy", "3", node_name="beta")]
     cluster = str(write(tmp_path, objects))
+    other = str(write(tmp_path, [*objects[1:], pod("new")], "other.json"))
     scenario = [str(SCENARIOS / "batch-and-web.yaml"), "--duration", "60s"]
     deployment = str(write(tmp_path, [manifest("Deployment")], "web.json"))
     configs = [f"--config={SCENARIOS / name}" for name in ("spread.yaml", "pack.yaml")]
@@ -35,6 +36,7 @@ def _printed(tmp_path: Path) -> dict[str, list[str]]:
         "SimulationReport": ["simulate", cluster],
         "TimelineReport": ["simulate", *scenario],
         "TimelineComparison": ["compare", *scenario, *configs],
+        "ClusterComparison": ["compare", cluster, other],
     }
 
 

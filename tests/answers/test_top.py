@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
 
 from kubesched.answers.room import room_for_shape
-from kubesched.answers.top import TopGroup, TopReport, TopRow, pool_label_of, top
-from kubesched.api.apps import ReplicaSet
-from kubesched.api.batch import Job
-from kubesched.api.meta import ObjectMeta, OwnerReference
+from kubesched.answers.top import TopGroup, TopReport, pool_label_of, top
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
@@ -39,12 +35,6 @@ def owned(kind: str, name: str, **labels: str) -> dict[str, Any]:
     """Return the metadata of a pod with a controller."""
     owner = {"apiVersion": "v1", "kind": kind, "name": name, "uid": name, "controller": True}
     return {"ownerReferences": [owner], "labels": labels}
-
-
-def owned_by(kind: str, name: str, own: str) -> ObjectMeta:
-    """Return the metadata of an object between a workload and its pods."""
-    owner = OwnerReference(kind=kind, name=name, controller=True)
-    return ObjectMeta(name=own, namespace="default", owner_references=(owner,))
 
 
 def small() -> ClusterState:
@@ -191,50 +181,6 @@ def test_the_label_of_pools() -> None:
 # Owners.
 
 
-def _owner_of(metadata: dict[str, Any], *others: KubernetesObject) -> str:
-    """Return the one row's owner, as `Kind namespace/name`."""
-    pod = make_pod("p", node_name="n", metadata=metadata)
-    (row,) = top(cluster_of(make_node("n"), pod, *others), TopGroup.OWNERS).rows
-    return _text(row)
-
-
-def _text(row: TopRow) -> str:
-    return f"{row.kind} {row.namespace}/{row.name}"
-
-
-OWNERS: Final[Sequence[tuple[dict[str, Any], list[KubernetesObject], str]]] = [
-    ({}, [], "Pod default/p"),
-    (owned("StatefulSet", "db"), [], "StatefulSet default/db"),
-    (owned("Node", "n"), [], "Node /n"),
-    (owned("ReplicaSet", "web-5d", **{"pod-template-hash": "5d"}), [], "Deployment default/web"),
-    (owned("ReplicaSet", "web-5d"), [], "ReplicaSet default/web-5d"),
-    (
-        owned("ReplicaSet", "web-5d"),
-        [ReplicaSet(metadata=owned_by("Rollout", "web", "web-5d"))],
-        "Rollout default/web",
-    ),
-    (
-        owned("ReplicaSet", "web-5d", **{"pod-template-hash": "5d"}),
-        [ReplicaSet(metadata=ObjectMeta(name="web-5d", namespace="default"))],
-        "ReplicaSet default/web-5d",
-    ),
-    (owned("Job", "night-1"), [], "Job default/night-1"),
-    (
-        owned("Job", "night-1"),
-        [Job(metadata=owned_by("CronJob", "night", "night-1"))],
-        "CronJob default/night",
-    ),
-]
-
-
-@pytest.mark.parametrize(("metadata", "others", "expected"), OWNERS)
-def test_owners(
-    metadata: dict[str, Any], others: Sequence[KubernetesObject], expected: str
-) -> None:
-    """An owner is the workload that people created, as far as the input shows it."""
-    assert _owner_of(metadata, *others) == expected
-
-
 def test_owners_of_two_namespaces() -> None:
     """Workloads of one name in two namespaces are two."""
     pods = [
@@ -242,5 +188,7 @@ def test_owners_of_two_namespaces() -> None:
         for at, namespace in enumerate(["a", "b", "a"])
     ]
     rows = top(cluster_of(make_node("n"), *pods), TopGroup.OWNERS).rows
-    counts = {_text(row): row.use_of("pods").requested for row in rows}
+    counts = {
+        f"{row.kind} {row.namespace}/{row.name}": row.use_of("pods").requested for row in rows
+    }
     assert counts == {"Job a/j": 2, "Job b/j": 1}

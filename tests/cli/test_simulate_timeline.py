@@ -275,7 +275,7 @@ def test_compare_needs_two_that_last_equally_long(
         pytest.param(
             "config.yaml",
             "# " + "x" * 300 + "\napiVersion: kubescheduler.config.k8s.io/v1\n",
-            "run `kubesched simulate FILE --config ...` with each of them",
+            "clusters with clusters; a configuration is --config FILE",
             id="configuration",
         ),
         pytest.param(

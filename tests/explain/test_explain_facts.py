@@ -305,7 +305,9 @@ def test_simulated_pod_that_waits_for_a_volume() -> None:
     gates = FeatureGates()
     raw = [node("a-1"), *STORAGE, pod("new", "new"), pod("plain")]
     objects = [cast("Any", decode_object(one)) for one in raw]
-    report = simulate_cluster(default_configuration(gates), in_tree_registry(), gates, objects)
+    report = simulate_cluster(
+        default_configuration(gates), in_tree_registry(), gates, objects
+    ).report
     placed = {found.pod: found.waits_for for found in report.placements}
     awaited = f"a volume of StorageClass fast for claim new, made by {EBS}"
     assert {"shop/new": (awaited,), "shop/plain": ()} == placed

@@ -376,7 +376,7 @@ def test_what_an_extender_manages_is_not_counted() -> None:
         gates,
     )
     objects: list[KubernetesObject] = [node("n"), make_pod("a", requests={"example.com/disk": 1})]
-    report = simulate_cluster(configuration, in_tree_registry(), gates, objects)
+    report = simulate_cluster(configuration, in_tree_registry(), gates, objects).report
     assert {"a": "n"} == placed(report)
 
 

@@ -273,7 +273,7 @@ class Cluster:
         objects = [*self._given.objects, *self._added(pods)]
         return simulate_cluster(
             *self._scheduler, objects, seed=self._options.seed, complete=self._given.complete
-        )
+        ).report
 
     # What they have in common.
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched.answers.cluster_comparison import ClusterComparison
 from kubesched.answers.drain import DrainReport
 from kubesched.answers.fit import FitReport
 from kubesched.answers.top import TopReport
@@ -37,6 +38,7 @@ DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
             SimulationReport,
             TimelineReport,
             TimelineComparison,
+            ClusterComparison,
             DecisionRecords,
         )
     }

@@ -7,22 +7,22 @@ Invariants: amounts are integers: cpu in millicores, memory and storage in bytes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from kubesched.answers.owners import Owners
 from kubesched.answers.room import Room, RoomPerNode
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
-from kubesched.api.meta import controller_of
 from kubesched.explain.document import Document
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.utilisation import region_and_zone, resource_names
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 
 POOL_LABELS: Final = (
@@ -38,8 +38,6 @@ BY_NAME: Final = "name"
 BY_ROOM: Final = "room"
 _SHARE_DIGITS: Final = 4
 _PODS: Final = "pods"
-_TEMPLATE_HASH: Final = "pod-template-hash"
-_INTERMEDIATE: Final[Mapping[str, type[ReplicaSet | Job]]] = {"ReplicaSet": ReplicaSet, "Job": Job}
 
 
 class TopGroup(StrEnum):
@@ -312,17 +310,18 @@ def _places(nodes: NodeTable, group: TopGroup, pool_label: str) -> Iterator[str]
 def _tallies_of_pods(
     cluster: ClusterState, group: TopGroup, waiting: Iterable[PodInfo]
 ) -> _Tallies:
-    key_of = _KeyOfPod(group, cluster.cache.snapshot(cluster.nominator).objects)
+    objects = cluster.cache.objects
+    owners = Owners(chain(objects.list(ReplicaSet), objects.list(Job)))
     tallies: _Tallies = {}
     for row, pods in enumerate(cluster.cache.nodes.pods):
         for info in pods.values():
-            tally = tallies.setdefault(key_of(info), _Tally())
+            tally = tallies.setdefault(_key_of(info, group, owners), _Tally())
             tally.nodes.add(row)
             tally.requested[_PODS] += 1
             for name, amount in info.template.held.items():
                 tally.requested[name] += amount
     for info in waiting:
-        _add_pending(tallies.setdefault(key_of(info), _Tally()).pending, (info,))
+        _add_pending(tallies.setdefault(_key_of(info, group, owners), _Tally()).pending, (info,))
     return tallies
 
 
@@ -334,39 +333,11 @@ def _add_pending(pending: Counter[str], pods: Iterable[PodInfo]) -> None:
                 pending[name] += amount
 
 
-class _KeyOfPod:
-    """Returns the row of a pod."""
-
-    def __init__(self, group: TopGroup, objects: Objects) -> None:
-        self._group = group
-        self._objects = objects
-        self._owners: dict[tuple[str, str, str], _Key] = {}
-
-    def __call__(self, info: PodInfo) -> _Key:
-        if self._group is TopGroup.NAMESPACES:
-            return _Key(0, "", info.namespace, "")
-        if self._group is TopGroup.PRIORITIES:
-            name = info.spec.priority_class_name or str(info.priority)
-            return _Key(-info.priority, "", name, "")
-        controller = info.template.controller
-        if controller is None:
-            return _Key(0, info.namespace, info.name, "Pod")
-        place = (info.namespace, controller.kind, controller.name)
-        found = self._owners.get(place)
-        if found is None:
-            found = self._owners[place] = self._owner(info, *place)
-        return found
-
-    def _owner(self, info: PodInfo, namespace: str, kind: str, name: str) -> _Key:
-        """Return the workload behind a controller: the Deployment of a ReplicaSet, and so on."""
-        if kind in _INTERMEDIATE:
-            item = self._objects.get(_INTERMEDIATE[kind], name, namespace)
-            above = None if item is None else controller_of(item.metadata)
-            template_hash = info.labels.get(_TEMPLATE_HASH)
-            if above is not None:
-                kind, name = above.kind, above.name
-            elif item is None and kind == "ReplicaSet" and template_hash:
-                # The input has no ReplicaSets; a Deployment's are named after it.
-                kind, name = "Deployment", name.removesuffix(f"-{template_hash}")
-        # Static pods are owned by their node, which is in no namespace.
-        return _Key(0, "" if kind == "Node" else namespace, name, kind)
+def _key_of(info: PodInfo, group: TopGroup, owners: Owners) -> _Key:
+    """Return the row of a pod."""
+    if group is TopGroup.NAMESPACES:
+        return _Key(0, "", info.namespace, "")
+    if group is TopGroup.PRIORITIES:
+        name = info.spec.priority_class_name or str(info.priority)
+        return _Key(-info.priority, "", name, "")
+    return _Key(0, *owners.of(info))

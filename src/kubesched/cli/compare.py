@@ -1,7 +1,8 @@
-"""`kubesched compare`: compare scenarios, or configurations on one scenario."""
+"""`kubesched compare`: compare clusters, scenarios, or configurations on one of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -19,25 +20,52 @@ from kubesched.cli.options import (
 )
 from kubesched.cli.output import simple_table, write_document, writer
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.sources import SchedulerOptions
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
 @click.command()
-@click.argument("files", metavar="SCENARIO...", nargs=-1, required=True, type=FILE_PATH)
+@click.argument("files", metavar="[FILES]...", nargs=-1, type=FILE_PATH)
+@click.option(
+    "--context",
+    "contexts",
+    multiple=True,
+    metavar="NAME",
+    help="Compare the live cluster of this context, after those in FILES. Repeatable.",
+)
+@click.option(
+    "--kubeconfig",
+    type=FILE_PATH,
+    metavar="FILE",
+    help="The kubeconfig that has the contexts; without --context, its current context is "
+    "compared [default: as kubectl].",
+)
+@click.option(
+    "--complete",
+    is_flag=True,
+    help="Each of FILES holds every object of its cluster.",
+)
 @click.option(
     "--config",
     "configs",
     type=FILE_PATH,
     multiple=True,
     metavar="FILE",
-    help="KubeSchedulerConfiguration instead of the scenario's. Two or more are compared on one "
-    "scenario. Repeatable.",
+    help="KubeSchedulerConfiguration instead of the default one, or the scenario's. Two or more "
+    "are compared on one cluster or scenario. Repeatable.",
 )
 @click.option(
     "--seed",
     type=IntRange(min=0),
     metavar="N",
-    help="Seed of all random sources, the same for all runs [default: the first scenario's].",
+    help="Seed of all random sources, the same for all [default: the first scenario's, or 0].",
+)
+@click.option(
+    "--top",
+    type=IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="The number of pods to show in each list of differences of clusters.",
 )
 @duration_option
 @html_option
@@ -46,26 +74,118 @@ from kubesched.inputs.sources import SchedulerOptions
 @plugin_option
 def compare(
     files: tuple[Path, ...],
+    contexts: tuple[str, ...],
+    kubeconfig: Path | None,
+    complete: bool,
     configs: tuple[Path, ...],
     seed: int | None,
+    top: int,
     duration_seconds: float | None,
     html: Path | None,
     output: OutputFormat,
     feature_gates: tuple[str, ...],
     plugin: tuple[str, ...],
 ) -> int:
-    """Simulate scenarios over time, and compare the reports.
+    """Compare clusters, or simulations over time.
 
-    Give two or more SCENARIOs, or one with two or more --config. All run with the same seed and for
-    the same time. The table compares allocation, fragmentation, waits, pending pods and
-    preemptions; --html draws them in common charts.
+    Each of FILES is a cluster or a scenario, and all are of one sort. Give two or more, or one with
+    two or more --config.
+
+    A cluster is a snapshot, another file or a directory that holds its objects, `-` for stdin, or a
+    live cluster with --context; it is only read. The scheduler places the pending pods of each, as
+    `kubesched simulate` does. The answer begins with what differs from the first: pods that land
+    elsewhere, that no longer fit or newly fit, and pods and nodes that are in one only. Then follow
+    the totals: utilisation, fragmentation, zones, evictions. Pods are the same if their names are.
+
+    Scenarios are simulated over time, with the same seed and for the same time. The table compares
+    allocation, fragmentation, waits, pending pods and preemptions; --html draws them in common
+    charts.
 
     \b
     Examples:
+      kubesched compare monday.json.gz tuesday.json.gz
+      kubesched compare monday.json.gz --context production
+      kubesched compare cluster.json --config spread.yaml --config pack.yaml
       kubesched compare today.yaml tomorrow.yaml --html comparison.html
-      kubesched compare scenario.yaml --config spread.yaml --config pack.yaml
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.files import check_inputs, check_outputs, write_text
+    from kubesched.cli.compare_clusters import (
+        compare_clusters,
+        write_comparison,
+    )
+    from kubesched.cli.files import check_inputs
+    from kubesched.cli.scenario_input import holds_cluster
+
+    check_inputs([*files, *configs, kubeconfig])
+    saved = [file for file in files if holds_cluster(file)]
+    live = [ClusterSource(kubeconfig=kubeconfig, context=name) for name in contexts]
+    if kubeconfig is not None and not contexts:
+        live.append(ClusterSource(kubeconfig=kubeconfig))
+    _check_count(len(files) + len(live), len(configs), "clusters" if saved or live else "scenarios")
+    options = [
+        SchedulerOptions(
+            config=config, feature_gates=",".join(feature_gates), plugins=plugin, seed=seed or 0
+        )
+        for config in configs or (None,)
+    ]
+    if not saved and not live:
+        if complete:
+            raise UserError("--complete is for clusters, and these are scenarios")
+        return _compare_scenarios(files, options, seed, duration_seconds, html, output)
+    _check_clusters(files, saved, {"--html": html, "--duration": duration_seconds})
+    sources = [*(ClusterSource((file,), complete=complete) for file in files), *live]
+    comparison = compare_clusters(sources, options)
+    if comparison is None:
+        return EXIT_INTERRUPTED
+    if output is not OutputFormat.TABLE:
+        write_document(comparison, output)
+    else:
+        write_comparison(writer(), comparison, top)
+    return 0
+
+
+def _check_count(inputs: int, configs: int, sort: str) -> None:
+    """Raise UserError unless there are several inputs, or several configurations on one."""
+    if not inputs:
+        raise UserError("there is nothing to compare: name files, or --context NAME")
+    if inputs > 1 and configs > 1:
+        raise UserError(f"give several {sort} or several --config, not both")
+    if inputs == 1 and configs < 2:
+        one = sort.removesuffix("s")
+        raise UserError(f"there is nothing to compare: give a second {one}, or two --config")
+
+
+def _check_clusters(
+    files: Sequence[Path], saved: Sequence[Path], others: Mapping[str, object]
+) -> None:
+    """Raise UserError if a file is no cluster, or an option is for scenarios."""
+    from kubesched.api.decode import STANDARD_INPUT
+    from kubesched.cli.scenario_input import read_scenario
+
+    if len(saved) < len(files):
+        if saved:
+            # Raises an error that says what it is instead.
+            read_scenario(saved[0])
+        other = next(file for file in files if file not in saved)
+        raise UserError(
+            f"{other}: this is no cluster; clusters are compared with clusters, and scenarios with "
+            "scenarios"
+        )
+    if [str(file) for file in files].count(STANDARD_INPUT) > 1:
+        raise UserError("`-` stands twice, but standard input can be read only once")
+    for flag, value in others.items():
+        if value is not None:
+            raise UserError(f"{flag} is for scenarios, and these are clusters")
+
+
+def _compare_scenarios(
+    files: tuple[Path, ...],
+    options: list[SchedulerOptions],
+    seed: int | None,
+    duration_seconds: float | None,
+    html: Path | None,
+    output: OutputFormat,
+) -> int:
+    from kubesched.cli.files import check_outputs, short_names, write_text
     from kubesched.cli.scenario_input import (
         named_files,
         read_scenario,
@@ -76,27 +196,19 @@ def compare(
     from kubesched.simulator.comparison import compared
     from kubesched.simulator.comparison_html import comparison_html
 
-    if len(files) > 1 and len(configs) > 1:
-        raise UserError("give several scenarios or several --config, not both")
-    if len(files) == 1 and len(configs) < 2:
-        raise UserError("there is nothing to compare: give a second scenario, or two --config")
-    check_inputs([*files, *configs])
+    configs = [each.config for each in options if each.config is not None]
     found = [read_scenario(file) for file in files]
     named = [file for each in found for file in named_files(each.scenario).values()]
     check_outputs({"--html": html}, [*files, *configs, *named])
     plays = []
     for each in found:
-        for config in configs or (None,):
-            options = SchedulerOptions(
-                config=config, feature_gates=",".join(feature_gates), plugins=plugin
-            )
-            plays.append(with_scheduler(each, options))
+        plays += [with_scheduler(each, one) for one in options]
         write_warnings(workload_warnings(each))
     common = plays[0].scenario.seed if seed is None else seed
     plays = [each.changed(common, duration_seconds) for each in plays]
     if len({each.scenario.duration for each in plays}) > 1:
         raise UserError("the scenarios have different durations; give --duration")
-    names = _names(configs if len(configs) > 1 else files)
+    names = short_names(configs if len(configs) > 1 else files)
     reports = []
     for name, each in zip(names, plays, strict=True):
         reports.append(play(each))
@@ -114,12 +226,3 @@ def compare(
     rows = [(row.name, *row.texts()) for row in comparison.measures]
     writer().table(simple_table(("what", *names), rows, *names))
     return 0
-
-
-def _names(files: tuple[Path, ...]) -> list[str]:
-    """Return short, distinct names of the files."""
-    stems = [file.stem for file in files]
-    if len(set(stems)) == len(stems):
-        return stems
-    paths = [str(file) for file in files]
-    return [f"{name} ({i})" if paths.count(name) > 1 else name for i, name in enumerate(paths, 1)]

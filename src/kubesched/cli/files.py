@@ -34,6 +34,15 @@ def check_inputs(files: Iterable[Path | None]) -> None:
         raise UserError(*messages)
 
 
+def short_names(files: Iterable[Path]) -> list[str]:
+    """Return short, distinct names of files."""
+    paths = [str(file) for file in files]
+    stems = [Path(path.removesuffix(".gz")).stem for path in paths]
+    if len(set(stems)) == len(stems):
+        return stems
+    return [f"{name} ({i})" if paths.count(name) > 1 else name for i, name in enumerate(paths, 1)]
+
+
 def read_problem(file: Path) -> str:
     """Return why a file cannot be read, "" if it can."""
     if str(file) == STANDARD_INPUT:

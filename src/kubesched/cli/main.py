@@ -98,7 +98,8 @@ SUBCOMMANDS: Final = {
         "kubesched.cli.snapshot:snapshot", "Record a cluster into one file, without secrets."
     ),
     "compare": Subcommand(
-        "kubesched.cli.compare:compare", "Simulate scenarios over time, and compare the reports."
+        "kubesched.cli.compare:compare",
+        "Compare clusters, configurations, or scenarios over time.",
     ),
     "schema": Subcommand(
         "kubesched.cli.schema:schema", "Print the JSON Schemas of what -o json prints."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from kubesched.explain.document import Document
 from kubesched.explain.tables import Column, TextTable
 
 _GAP: Final = "  "
+_TERMINAL_GAP: Final = 3
+_PAGE_WIDTH: Final = 80
 
 
 def write_document(document: Document, output: OutputFormat) -> None:
@@ -101,6 +104,19 @@ def is_colourful() -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return sys.stdout.isatty()
+
+
+def page_width() -> int:
+    """Return the columns of the terminal; elsewhere those of COLUMNS, or 80."""
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    wanted = os.environ.get("COLUMNS", "")
+    return int(wanted) if wanted.isdecimal() and int(wanted) else _PAGE_WIDTH
+
+
+def column_gap() -> int:
+    """Return the number of columns between two cells of a table."""
+    return _TERMINAL_GAP if is_colourful() else len(_GAP)
 
 
 def aligned(table: TextTable) -> Iterator[str]:

@@ -96,6 +96,23 @@ def is_scenario(file: Path) -> bool:
     return isinstance(raw, Mapping) and "version" in raw and "kind" not in raw
 
 
+def holds_cluster(file: Path) -> bool:
+    """Whether a file holds Kubernetes objects or a trace; a directory and stdin do.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    if file.is_dir() or str(file) == STANDARD_INPUT:
+        return True
+    head = head_of(file)
+    return is_openb(head) or _holds_objects(file, head)
+
+
+def _holds_objects(file: Path, head: bytes) -> bool:
+    is_large = file.stat().st_size > _BYTES_MAX
+    return _OF_OBJECTS.search(head if is_large else head + file.read_bytes()) is not None
+
+
 def read_scenario(file: Path) -> Play:
     """Read a scenario.
 
@@ -121,12 +138,10 @@ def _refuse_dump(file: Path) -> None:
             "nodes[].trace or workloads[].trace.pods, or play it alone with "
             "`kubesched simulate --times`"
         )
-    is_large = file.stat().st_size > _BYTES_MAX
-    if _OF_OBJECTS.search(head if is_large else head + file.read_bytes()):
+    if _holds_objects(file, head):
         raise UserError(
-            f"{file}: this holds Kubernetes objects, not a scenario; {_A_SCENARIO}; to compare "
-            "configurations on a cluster as it is, run `kubesched simulate FILE --config ...` "
-            "with each of them, or name the file in a scenario, under objects"
+            f"{file}: this holds Kubernetes objects, not a scenario; {_A_SCENARIO}; scenarios are "
+            "compared with scenarios, and clusters with clusters; a configuration is --config FILE"
         )
 
 

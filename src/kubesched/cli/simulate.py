@@ -201,7 +201,8 @@ def _place(
     check_plugins(scheduler, options.config)
     found = read_cluster(source, pod_files, options.profile)
     write_warnings(found.warnings)
-    report, seconds = run_simulation(scheduler, found.objects, found.complete, options.seed)
+    end, seconds = run_simulation(scheduler, found.objects, found.complete, options.seed)
+    report = end.report
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -17,7 +17,7 @@ from kubesched.cli.errors import naming
 from kubesched.cli.output import Progress, progress
 from kubesched.inputs.loading import SchedulerSetup
 from kubesched.simulator.report import SimulationReport
-from kubesched.simulator.simulation import simulate_cluster
+from kubesched.simulator.simulation import SimulationEnd, simulate_cluster
 from kubesched.snapshot.objects import KubernetesObject
 
 
@@ -57,8 +57,8 @@ def run_simulation(
     objects: Sequence[KubernetesObject],
     complete: Iterable[type],
     seed: int,
-) -> tuple[SimulationReport, float]:
-    """Run a simulation to its end or Ctrl-C; return the report and the seconds it took."""
+) -> tuple[SimulationEnd, float]:
+    """Run a simulation to its end or Ctrl-C; return its end and the seconds it took."""
     began = time.perf_counter()
     with catching_interrupt() as interruption, _LateProgress() as bar:
 
@@ -66,8 +66,8 @@ def run_simulation(
             bar.update(tried, total)
             return not interruption.requested
 
-        report = simulate_cluster(*scheduler, objects, seed=seed, complete=complete, watch=watch)
-    return report, time.perf_counter() - began
+        end = simulate_cluster(*scheduler, objects, seed=seed, complete=complete, watch=watch)
+    return end, time.perf_counter() - began
 
 
 def write_timing(report: SimulationReport, seconds: float) -> None:

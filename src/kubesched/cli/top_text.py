@@ -6,25 +6,20 @@ Invariants: a table is at most as wide as the terminal, or 80 columns: resources
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 
+from kubesched.answers.owners import PodOwner
 from kubesched.answers.room import Room
 from kubesched.answers.top import TopGroup, TopReport, TopRow
 from kubesched.cli.explain_text import write_unknown
-from kubesched.cli.output import Writer, heading_of, is_colourful
+from kubesched.cli.output import Writer, column_gap, heading_of, page_width
 from kubesched.explain.sentences import count
 from kubesched.explain.tables import Column, TextTable
 
-_WIDTH: Final = 80
 _NAME_WIDTH_MIN: Final = 12
-_GAP: Final = 2
-_TERMINAL_GAP: Final = 3
 _NONE: Final = "-"
 _MAIN: Final = ("cpu", "memory", "pods")
 _BYTES: Final = ("memory", "ephemeral-storage")
@@ -58,7 +53,7 @@ def write_top(writer: Writer, report: TopReport, limit: int) -> None:
         return
     shown = report.rows[:limit]
     writer.line()
-    table, left_out = _table(report, shown, _width(), _TERMINAL_GAP if is_colourful() else _GAP)
+    table, left_out = _table(report, shown, page_width(), column_gap())
     writer.table(table)
     more = len(report.rows) - len(shown)
     if more:
@@ -68,13 +63,6 @@ def write_top(writer: Writer, report: TopReport, limit: int) -> None:
         writer.line(f"Left out for width: {listed}; see --sort-by RESOURCE, or -o json.", dim=True)
     if report.room is not None:
         write_unknown(writer, report.room.unknown)
-
-
-def _width() -> int:
-    if sys.stdout.isatty():
-        return shutil.get_terminal_size().columns
-    wanted = os.environ.get("COLUMNS", "")
-    return int(wanted) if wanted.isdecimal() and int(wanted) else _WIDTH
 
 
 # Sentences.
@@ -196,8 +184,7 @@ def _is_local_storage(resource: str) -> bool:
 
 def _name(group: TopGroup, row: TopRow) -> str:
     if group is TopGroup.OWNERS:
-        place = f"{row.namespace}/{row.name}" if row.namespace else row.name
-        return f"{row.kind} {place}"
+        return str(PodOwner(row.namespace, row.name, row.kind))
     if group is TopGroup.PRIORITIES and row.name != str(row.priority):
         return f"{row.name} ({row.priority})"
     name = row.name or _NONE

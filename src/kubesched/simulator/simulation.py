@@ -8,7 +8,7 @@ Invariants: the same objects and seed give the same report.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -23,6 +23,7 @@ from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Gated, Ignored, SimulationReport, Summary, Unplaced
 from kubesched.simulator.unknown_kinds import UnknownOutcomes
 from kubesched.simulator.utilisation import Usage, Utilisation
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
 
@@ -30,6 +31,13 @@ T = TypeVar("T", Gated, Unplaced)
 
 Watch = Callable[[int, int], bool]
 """(pods tried, pods to place) -> whether to continue."""
+
+
+class SimulationEnd(NamedTuple):
+    """A report, and the nodes with the pods that are on them at the end."""
+
+    report: SimulationReport
+    nodes: NodeTable
 
 
 def simulate_cluster(
@@ -41,7 +49,7 @@ def simulate_cluster(
     seed: int = 0,
     complete: Iterable[type] = (),
     watch: Watch | None = None,
-) -> SimulationReport:
+) -> SimulationEnd:
     """Place all pending pods of a cluster.
 
     Args:
@@ -58,13 +66,13 @@ def simulate_cluster(
         PluginError: if a plugin raises; there is no report then.
     """
 
-    async def main() -> SimulationReport:
+    async def main() -> SimulationEnd:
         rehearsal = Rehearsal(configuration, registry, gates, seed=seed)
         simulation = Simulation(rehearsal, objects, seed, watch)
         for kind in complete:
             rehearsal.scheduler.cache.declare_complete(kind)
         await rehearsal.settle()
-        return simulation.report()
+        return SimulationEnd(simulation.report(), rehearsal.scheduler.cache.nodes)
 
     return virtual_loop.run(main())
 

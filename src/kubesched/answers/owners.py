@@ -1,0 +1,67 @@
+"""Owners: the workload that people created, behind the controllers of a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from kubesched.api.apps import ReplicaSet
+from kubesched.api.batch import Job
+from kubesched.api.meta import OwnerReference, controller_of
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import PodInfo
+
+_TEMPLATE_HASH: Final = "pod-template-hash"
+_BETWEEN: Final = ("ReplicaSet", "Job")
+"""The kinds that other workloads create between themselves and their pods."""
+
+
+class PodOwner(NamedTuple):
+    """What a pod belongs to in the end.
+
+    Attributes:
+        namespace: Its namespace; empty for a node, which owns its static pods.
+        name: Its name.
+        kind: Its kind; `Pod` for a pod that nothing owns.
+    """
+
+    namespace: str
+    name: str
+    kind: str
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {place}"
+
+
+class Owners:
+    """The owners of a cluster's pods."""
+
+    def __init__(self, objects: Iterable[KubernetesObject]) -> None:
+        """Take the ReplicaSets and Jobs, as far as they are known; others are ignored."""
+        self._above: dict[PodOwner, OwnerReference | None] = {}
+        for item in objects:
+            if isinstance(item, ReplicaSet | Job):
+                metadata = item.metadata
+                key = PodOwner(metadata.namespace, metadata.name, type(item).__name__)
+                self._above[key] = controller_of(metadata)
+
+    def of(self, info: PodInfo) -> PodOwner:
+        """Return what a pod belongs to; its controller if what is above that is not known."""
+        controller = info.template.controller
+        if controller is None:
+            return PodOwner(info.namespace, info.name, "Pod")
+        if controller.kind == "Node":
+            return PodOwner("", controller.name, controller.kind)
+        owner = PodOwner(info.namespace, controller.name, controller.kind)
+        if owner.kind not in _BETWEEN:
+            return owner
+        if owner in self._above:
+            above = self._above[owner]
+            return owner if above is None else PodOwner(info.namespace, above.name, above.kind)
+        template_hash = info.labels.get(_TEMPLATE_HASH)
+        if owner.kind == "ReplicaSet" and template_hash:
+            # The input has no ReplicaSets; a Deployment's are named after it.
+            name = owner.name.removesuffix(f"-{template_hash}")
+            return PodOwner(info.namespace, name, "Deployment")
+        return owner

@@ -1,0 +1,243 @@
+"""The work of `kubesched compare` on clusters: read, simulate, write the differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kubesched.answers.cluster_comparison import (
+    ClusterComparison,
+    ClusterDifference,
+    ClusterEnd,
+    ComparedCluster,
+    PodDifference,
+    compared_clusters,
+)
+from kubesched.answers.owners import PodOwner
+from kubesched.api.decode import STANDARD_INPUT
+from kubesched.cli.errors import write_warnings
+from kubesched.cli.explain_text import write_unknown
+from kubesched.cli.files import short_names
+from kubesched.cli.output import Writer, aligned, page_width, simple_table
+from kubesched.cli.simulate_run import run_simulation
+from kubesched.explain.sentences import count, names
+from kubesched.explain.tables import TextTable
+from kubesched.inputs.cluster_input import ClusterInput, read_cluster
+from kubesched.inputs.loading import check_plugins, load_scheduler
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.simulator.report import ResourceUse, Summary, ZoneUse
+
+_INDENT: Final = 2
+_NONE: Final = "-"
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def compare_clusters(
+    sources: Sequence[ClusterSource], options: Sequence[SchedulerOptions]
+) -> ClusterComparison | None:
+    """Place the pending pods of each cluster, and compare.
+
+    Args:
+        sources: The clusters; one of them if there are several options.
+        options: The schedulers; one of them if there are several clusters.
+
+    Returns:
+        The comparison; None after Ctrl-C, which is reported.
+
+    Raises:
+        UserError: A cluster, configuration or plugin cannot be used.
+        DecodeError, ConfigError, SetupError: A file cannot be used.
+        PluginError: A plugin raised.
+    """
+    schedulers = [load_scheduler(each) for each in options]
+    for scheduler, each in zip(schedulers, options, strict=True):
+        check_plugins(scheduler, each.config)
+    given = [read_cluster(source) for source in sources]
+    for found in given:
+        write_warnings(f"{found.source}: {warning}" for warning in found.warnings)
+    if len(options) > 1:
+        called = short_names([each.config or Path("default") for each in options])
+    else:
+        called = short_names([Path(_name(*pair)) for pair in zip(sources, given, strict=True)])
+    runs = [(found, scheduler) for found in given for scheduler in schedulers]
+    ends = []
+    for name, (found, scheduler) in zip(called, runs, strict=True):
+        end, _ = run_simulation(scheduler, found.objects, found.complete, options[0].seed)
+        if end.report.partial:
+            click.echo(f"kubesched: no comparison: {name} was interrupted", err=True)
+            return None
+        ends.append(ClusterEnd(name, found.objects, end))
+    return compared_clusters(ends, options[0].seed)
+
+
+def _name(source: ClusterSource, found: ClusterInput) -> str:
+    """Return the path of a file, or the name of a context."""
+    if source.files and str(source.files[0]) != STANDARD_INPUT:
+        return str(source.files[0])
+    return found.source.removeprefix("context ")
+
+
+# Text.
+
+
+def write_comparison(writer: Writer, comparison: ClusterComparison, top: int) -> None:
+    """Write the differences, then the totals.
+
+    Args:
+        writer: Writes the text.
+        comparison: The comparison.
+        top: The number of pods to show in each list.
+    """
+    first = comparison.clusters[0].name
+    for number, difference in enumerate(comparison.differences):
+        if number:
+            writer.line()
+        writer.headline(_headline(difference, first))
+        _write_difference(writer, difference, first, top)
+    writer.heading("Totals, after the pending pods were placed")
+    _write_table(writer, comparison.clusters, list(_totals(comparison.clusters)), "what")
+    zones = list(_zones(comparison.clusters))
+    if len(zones) > 1:
+        writer.heading("Pods in each zone, and requested of its cpu")
+        _write_table(writer, comparison.clusters, zones, "zone")
+    unknown = {one.kind: one for cluster in comparison.clusters for one in cluster.unknown}
+    write_unknown(writer, list(unknown.values()))
+
+
+def _headline(difference: ClusterDifference, first: str) -> str:
+    found = [
+        _phrase(len(difference.elsewhere), "lands elsewhere", "land elsewhere"),
+        _phrase(len(difference.no_longer_fit), "no longer fits", "no longer fit"),
+        _phrase(len(difference.newly_fit), "newly fits", "newly fit"),
+        _phrase(len(difference.pods_gone), "is gone", "are gone"),
+        _phrase(len(difference.pods_new), "is new", "are new"),
+    ]
+    said = [phrase for phrase in found if phrase]
+    if not said:
+        return f"{difference.cluster}: every pod ends as in {first}."
+    return f"{difference.cluster}, compared with {first}: {', '.join(said)}."
+
+
+def _phrase(number: int, one: str, many: str) -> str:
+    return f"{count(number, 'pod')} {one if number == 1 else many}" if number else ""
+
+
+def _write_difference(writer: Writer, difference: ClusterDifference, first: str, top: int) -> None:
+    chosen = [pod for pod in difference.elsewhere if pod.scheduled]
+    moved = [pod for pod in difference.elsewhere if not pod.scheduled]
+    lists = {
+        "Land elsewhere": chosen,
+        "Run on another node": moved,
+        "No longer fit": difference.no_longer_fit,
+        "Newly fit": difference.newly_fit,
+    }
+    for heading, pods in lists.items():
+        if pods:
+            writer.heading(heading)
+            _write_pods(writer, pods[:top], first, difference.cluster)
+            _write_rest(writer, len(pods), top)
+    if difference.workloads:
+        writer.heading(f"Pods in {first} only (gone), or in {difference.cluster} only (new)")
+        for found in difference.workloads[:top]:
+            owner = PodOwner(found.namespace, found.name, found.kind)
+            counts = [f"{found.gone} gone"] * bool(found.gone) + [f"{found.new} new"] * bool(
+                found.new
+            )
+            writer.line(f"{owner}: {', '.join(counts)}", indent=_INDENT)
+        _write_rest(writer, len(difference.workloads), top)
+    for heading, nodes in (("gone", difference.nodes_gone), ("new", difference.nodes_new)):
+        if nodes:
+            writer.heading(f"{count(len(nodes), 'node')} {heading}")
+            writer.line(names(nodes), indent=_INDENT)
+
+
+def _write_pods(writer: Writer, pods: Sequence[PodDifference], first: str, other: str) -> None:
+    for pod in pods:
+        writer.line(f"{pod.pod}: {pod.before or _NONE} → {pod.after or _NONE}", indent=_INDENT)
+        if pod.why:
+            where = other if pod.before else first
+            writer.line(f"in {where}: {pod.why}", indent=3 * _INDENT, dim=True)
+
+
+def _write_rest(writer: Writer, number: int, top: int) -> None:
+    if number > top:
+        writer.line(f"and {number - top} more; --top {number} shows all", indent=_INDENT)
+
+
+# Tables.
+
+_Row = tuple[str, ...]
+
+
+def _write_table(
+    writer: Writer, clusters: Sequence[ComparedCluster], rows: Sequence[_Row], what: str
+) -> None:
+    """Write a table with a column per cluster; long names are replaced by letters."""
+    headings = [cluster.name for cluster in clusters]
+    table = _table_of(what, headings, rows)
+    if max(map(len, aligned(table))) + _INDENT > page_width():
+        letters = list(_LETTERS[: len(headings)])
+        for letter, name in zip(letters, headings, strict=False):
+            writer.line(f"{letter}: {name}", indent=_INDENT)
+        table = _table_of(what, letters, rows)
+    writer.table(table, indent=_INDENT)
+
+
+def _table_of(what: str, headings: Sequence[str], rows: Sequence[_Row]) -> TextTable:
+    return simple_table((what, *headings), rows, *headings)
+
+
+def _totals(clusters: Sequence[ComparedCluster]) -> Iterator[_Row]:
+    """Yield one row per figure, without those that are 0 everywhere."""
+    summaries = [cluster.summary for cluster in clusters]
+    yield "nodes", *(str(one.nodes) for one in summaries)
+    yield "pods on nodes", *(str(_use(one, "pods").requested_after) for one in summaries)
+    yield "pods placed", *(f"{one.placed} of {one.pods}" for one in summaries)
+    counts = {
+        "pods that did not fit": [one.unplaced for one in summaries],
+        "pods held back": [one.gated for one in summaries],
+        "pods ignored": [one.ignored for one in summaries],
+        "pods evicted": [one.evicted for one in summaries],
+    }
+    for words, numbers in counts.items():
+        if any(numbers):
+            yield words, *map(str, numbers)
+    resources = dict.fromkeys(use.resource for one in summaries for use in one.resources)
+    for name in resources:
+        uses = [_use(one, name) for one in summaries]
+        if any(use.requested_after for use in uses):
+            yield f"{name} requested", *(_share(use.share_after) for use in uses)
+    for name in resources:
+        shares = [cluster.fragmentation.get(name) for cluster in clusters]
+        if any(share is not None for share in shares):
+            yield f"{name} fragmented", *map(_share, shares)
+
+
+def _zones(clusters: Sequence[ComparedCluster]) -> Iterator[_Row]:
+    """Yield one row per zone: the number of pods there, and the share of cpu."""
+    found = [{(zone.region, zone.zone): zone for zone in one.zones} for one in clusters]
+    keys = sorted({key for zones in found for key in zones})
+    has_regions = len({region for region, _ in keys}) > 1
+    for region, zone in keys:
+        name = "/".join(filter(None, (region, zone))) if has_regions else zone
+        yield name or _NONE, *(_zone(zones.get((region, zone))) for zones in found)
+
+
+def _zone(zone: ZoneUse | None) -> str:
+    if zone is None:
+        return _NONE
+    uses = {use.resource: use for use in zone.resources}
+    return f"{uses['pods'].requested_after}, {_share(uses['cpu'].share_after)}"
+
+
+def _use(summary: Summary, resource: str) -> ResourceUse:
+    """Return the use of a resource, which nodes of another cluster may have alone."""
+    found = [use for use in summary.resources if use.resource == resource]
+    return found[0] if found else ResourceUse(resource, 0, 0, 0, None, None)
+
+
+def _share(share: float | None) -> str:
+    return _NONE if share is None else f"{share:.0%}"

@@ -1,1 +1,1 @@
-"""A cluster to play in: nodes, kubelets, controllers, disruption budgets, and the store below."""
+"""A simulated cluster: nodes, kubelets, controllers, disruption budgets, and their store."""

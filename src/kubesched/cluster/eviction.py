@@ -32,8 +32,8 @@ class Granted(msgspec.Struct, frozen=True):
     """A pod may be evicted.
 
     Attributes:
-        budget: The budget that pays for it, with its status after that; None if none has to.
-        only_unchanged: Whether that holds only for the pod exactly as it is.
+        budget: The budget that is charged, with its new status; None if none is.
+        only_unchanged: Whether this holds only for the pod as it is now.
     """
 
     budget: PodDisruptionBudget | None = None
@@ -48,7 +48,7 @@ class NotAllowedError(Exception):
     """The budget does not allow the eviction now.
 
     Attributes:
-        retry_seconds: After how long to try again; 0 for no hint.
+        retry_seconds: When to retry; 0 for no hint.
     """
 
     def __init__(self, message: str, retry_seconds: int = 0) -> None:
@@ -69,7 +69,7 @@ class BrokenBudgetError(Exception):
 
 
 def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> Granted:
-    """Return under which conditions a pod may be evicted.
+    """Grant the eviction of a pod, or raise why not.
 
     Args:
         pod: The pod.
@@ -118,7 +118,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def _allows_unhealthy(budget: PodDisruptionBudget) -> bool:
-    """Whether a pod that is not ready may go without counting."""
+    """Whether a pod that is not ready may be evicted without counting."""
     status = budget.status
     has_enough = status.current_healthy >= status.desired_healthy > 0
     return budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" or has_enough
@@ -159,7 +159,7 @@ def _why_none_left(name: str, status: PodDisruptionBudgetStatus) -> str:
 
 
 def plain_status(status: PodDisruptionBudgetStatus) -> Plain:
-    """Return a status as JSON shows it, with the fields that are always there."""
+    """Return a status as JSON, with its required fields."""
     found: Plain = {
         "currentHealthy": status.current_healthy,
         "desiredHealthy": status.desired_healthy,

@@ -19,12 +19,12 @@ from kubesched.cluster.store import ChangeType, Key, Store, Watch
 V = TypeVar("V")
 T = TypeVar("T")
 
-# At most so many changes are reported at once, so that other tasks run in between.
+# The maximum number of changes reported at once, so that other tasks can run in between.
 _BATCH = 200
 
 
 class Follower(Generic[V, T]):
-    """Follows one kind."""
+    """Watches one kind."""
 
     def __init__(
         self,
@@ -34,14 +34,14 @@ class Follower(Generic[V, T]):
         view: Callable[[V], T],
         delay_seconds: Callable[[], float] | None = None,
     ) -> None:
-        """Prepare; nothing happens before `start`.
+        """Set up; nothing happens before `start`.
 
         Args:
             store: Where objects are.
             kind: As the store names it.
             on_change: Receives changes.
             view: The form in which objects are reported.
-            delay_seconds: From a change to its report; None for as soon as the loop is free.
+            delay_seconds: From a change to its report; None for as soon as possible.
         """
         self._store = store
         self._kind = kind
@@ -54,7 +54,7 @@ class Follower(Generic[V, T]):
         self._is_stopped = False
 
     def start(self) -> None:
-        """Report all objects now, and their changes from now on."""
+        """Report all objects now, and changes from now on."""
         found = self._store.keyed(self._kind)
         self._watch = self._store.watch(self._kind, self._store.version, self._wake)
         for key in [key for key in self._known if key not in found]:

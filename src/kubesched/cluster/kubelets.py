@@ -1,4 +1,4 @@
-"""Kubelets start the pods that are bound to their nodes, end them, and stop deleted ones in time.
+"""Kubelets start pods that are bound to their nodes, end them, and stop deleted ones in time.
 
 Upstream: pkg/kubelet, as the API server sees it (v1.36)
 Invariants: a pod that starts is bound to a node that is there and ready; a deleted pod is gone when
@@ -78,7 +78,7 @@ class Kubelets:
     """
 
     def __init__(self, server: Server, reports: PodReports, pace: Pace) -> None:
-        """Prepare; nothing happens before `start`."""
+        """Set up; nothing happens before `start`."""
         self.on_finished: list[Callable[[Pod], None]] = []
         self._server = server
         self._reports = reports
@@ -89,16 +89,16 @@ class Kubelets:
         self._followed: list[Subscription] = [server.watch(Pod, self._pod_changed)]
 
     def follow_nodes(self) -> None:
-        """Let kubelets run where nodes are ready; otherwise `node_up` and `node_down` decide."""
+        """Run kubelets on ready nodes; otherwise `node_up` and `node_down` decide."""
         self._followed.insert(0, self._server.watch(Node, self._node_changed))
 
     def start(self) -> None:
-        """Look after the pods that are there, and follow them from now on."""
+        """Take over the existing pods, and watch pods from now on."""
         for subscription in self._followed:
             subscription.start()
 
     def stop(self) -> None:
-        """Do nothing more; stopping twice is fine."""
+        """Stop; stopping twice is fine."""
         for subscription in self._followed:
             subscription.stop()
         for work in self._works.values():
@@ -166,7 +166,7 @@ class Kubelets:
         self._reports.forget(work.uid)
 
     def _take_up(self, work: _Work, pod: Pod) -> None:
-        """Begin whatever the pod's state asks for; without its kubelet, nothing happens."""
+        """Start or stop the pod, as its state requires; without its kubelet, nothing happens."""
         if work.node_name not in self._up:
             return
         if pod.metadata.deletion_timestamp:
@@ -197,7 +197,7 @@ class Kubelets:
             call(pod)
 
     def _stop_soon(self, work: _Work, pod: Pod) -> None:
-        """Remove a pod in time; sooner if its grace was cut."""
+        """Remove a pod after its grace period, which may have been shortened."""
         if work.node_name not in self._up:
             return
         grace = pod.metadata.deletion_grace_period_seconds or 0
@@ -222,7 +222,7 @@ class Kubelets:
         try:
             self._server.delete(work.key, work.uid, grace_seconds=0)
         except ApiError:
-            # Somebody else was faster.
+            # Another client was faster.
             return
 
     def _after(self, seconds: float, work: _Work, step: Callable[[_Work], None]) -> None:

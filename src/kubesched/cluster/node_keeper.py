@@ -1,4 +1,4 @@
-"""NodeKeeper looks after every node: it becomes ready, and its taints follow from its state.
+"""NodeKeeper makes every node ready, and sets the taints that follow from its state.
 
 Upstream: pkg/controller/nodelifecycle (v1.36)
 Differs:  a node without heartbeats stays ready; leases are written only on request.
@@ -24,12 +24,12 @@ _RENEWAL_SECONDS: Final = 10.0
 
 
 class NodeKeeper:
-    """Looks after all nodes, whatever created them."""
+    """Keeps all nodes, whatever created them."""
 
     def __init__(
         self, server: AnyKindServer, capacity: Mapping[str, str], *, renews_leases: bool = False
     ) -> None:
-        """Prepare; nothing happens before `start`.
+        """Set up; nothing happens before `start`.
 
         Args:
             server: Where nodes are.
@@ -43,11 +43,11 @@ class NodeKeeper:
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def start(self) -> None:
-        """See to the nodes that are there, and follow from now on."""
+        """Take over the existing nodes, and watch nodes from now on."""
         self._follower.start()
 
     def stop(self) -> None:
-        """Do nothing more; stopping twice is fine."""
+        """Stop; stopping twice is fine."""
         self._follower.stop()
         for timer in self._timers.values():
             timer.cancel()
@@ -106,5 +106,5 @@ class NodeKeeper:
         try:
             self._server.create(_LEASES, lease)
         except ApiError:
-            # The namespace may be on its way out; the next renewal tries again.
+            # The namespace may be terminating; the next renewal tries again.
             return

@@ -49,7 +49,7 @@ def wanted_taints(
 
 
 def with_state_taints(node: Node) -> Node:
-    """Return a node with the taints that follow from its state, and those of others."""
+    """Return a node with the taints that follow from its state, and its other taints."""
     states = ((one.type, one.status) for one in node.status.conditions)
     wanted = wanted_taints(states, is_unschedulable=node.spec.unschedulable)
     kept = [

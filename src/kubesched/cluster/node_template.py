@@ -41,7 +41,7 @@ _CONDITIONS: Final = (
 
 
 class NodeTemplate(msgspec.Struct, frozen=True):
-    """What nodes are made from.
+    """The template of nodes.
 
     Attributes:
         capacity: Quantities by resource.
@@ -60,7 +60,7 @@ class NodeTemplate(msgspec.Struct, frozen=True):
     node: Plain = {}
 
     def nodes(self, count: int) -> list[Plain]:
-        """Return so many nodes; their names sort in their order."""
+        """Return a number of nodes, whose names sort in order."""
         width = len(str(count - 1))
         return [self._node(index, f"{self.name}-{index:0{width}d}") for index in range(count)]
 
@@ -84,9 +84,9 @@ class NodeTemplate(msgspec.Struct, frozen=True):
 
 
 def looked_after(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
-    """Return a node as its kubelet and the controllers of nodes would leave it.
+    """Return a node as its kubelet and the node controllers would report it.
 
-    Fields that the node has stay; missing ones become those of a healthy node. Its taints follow
+    Existing fields stay; missing ones get the values of a healthy node. Its taints follow
     from its conditions. The same object is returned if nothing changes.
 
     Args:
@@ -151,7 +151,7 @@ def _addresses(name: str, address: str) -> list[Plain]:
 
 
 def _taints(spec: Plain, status: Plain, now: str) -> list[Plain]:
-    """Return the taints of a node: those of others, and those that follow from its state."""
+    """Return the taints of a node: those that follow from its state, and the others."""
     states = ((one["type"], one["status"]) for one in status.get("conditions", ()))
     wanted = wanted_taints(states, is_unschedulable=bool(spec.get("unschedulable")))
     kept = [

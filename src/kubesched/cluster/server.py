@@ -1,4 +1,4 @@
-"""Server is what kubelets and controllers need of an API server.
+"""Server is the interface that kubelets and controllers use.
 
 The embedded API server implements it with its local client, the simulator with objects on virtual
 time. Both run on the event loop of the caller, so reads and writes return at once; only changes
@@ -31,10 +31,10 @@ OnChange: TypeAlias = Callable[[Key, T | None, T | None], None]
 
 
 class Subscription(Protocol):
-    """Follows the objects of one kind."""
+    """A watch on the objects of one kind."""
 
     def start(self) -> None:
-        """Report all objects now, and their changes from now on."""
+        """Report all objects now, and changes from now on."""
         ...
 
     def stop(self) -> None:
@@ -43,7 +43,7 @@ class Subscription(Protocol):
 
 
 class Server(Protocol):
-    """Objects, and what kubelets and controllers do with them.
+    """The objects of a cluster.
 
     Attributes:
         keeps_statuses: Whether the server stores the status of workloads; if not, controllers do

@@ -44,7 +44,7 @@ class Key(NamedTuple):
 
 
 class ChangeType(StrEnum):
-    """What happened to an object; the words are those of a watch."""
+    """The type of a change, as in a watch."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -98,7 +98,7 @@ class _Log(Generic[V]):
 
     def append(self, change: Change[V]) -> None:
         self._changes.append(change)
-        # Halving now and then is cheaper than dropping one change each time.
+        # Halving occasionally is cheaper than dropping one change each time.
         if len(self._changes) >= 2 * self._kept:
             self._drop(len(self._changes) - self._kept)
 
@@ -125,7 +125,7 @@ class _Log(Generic[V]):
         return self._changes[-1].version if self._changes else self.compacted
 
     def position_after(self, version: int) -> int:
-        """Return where reading goes on that has seen everything up to a version."""
+        """Return the position of the first change after a version."""
         after = bisect_right(self._changes, version, key=lambda change: change.version)
         return self._dropped + after
 
@@ -141,11 +141,11 @@ class _Log(Generic[V]):
 
 
 class Watch(Generic[V]):
-    """Reads the changes of a kind, one after the other, at its own pace.
+    """Reads the changes of a kind in order, at the watcher's own pace.
 
     Attributes:
         kind: What is watched.
-        version: The newest version that it has seen.
+        version: The newest version that it has read.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class Watch(Generic[V]):
         """Return the changes since the last read, oldest first, at most `limit` of them.
 
         Raises:
-            GoneError: It came too late: some of them are no longer kept.
+            GoneError: Some of the changes are no longer kept.
         """
         try:
             changes = self._log.read(self._position, limit)
@@ -178,12 +178,12 @@ class Watch(Generic[V]):
         return changes
 
     def notify(self) -> None:
-        """Tell the watcher that there is something to read."""
+        """Notify the watcher of a change."""
         if self._on_change is not None:
             self._on_change()
 
     def close(self) -> None:
-        """Stop being notified of changes; closing twice is fine."""
+        """Stop; closing twice is fine."""
         self._log.watches.pop(self, None)
 
 
@@ -201,7 +201,7 @@ class Store(Generic[V]):
 
         Args:
             stamp: Returns a value with a version written into it.
-            changes_kept: At least so many changes per kind can be read, at most twice as many.
+            changes_kept: The minimum number of changes kept per kind; at most twice as many are.
         """
         if changes_kept < 1:
             raise ValueError("changes_kept must be at least 1")
@@ -218,7 +218,7 @@ class Store(Generic[V]):
         return self._version
 
     def restore(self, objects: Iterable[tuple[Key, V, int]], version: int) -> None:
-        """Begin anew with what was kept of another store; its changes count as forgotten.
+        """Replace the content by that of another store, without its changes.
 
         Args:
             objects: In the order of their creation, each with its version.
@@ -277,7 +277,7 @@ class Store(Generic[V]):
         return {Key(kind, *key): stored.value for key, stored in objects.items()}
 
     def list_at(self, kind: str, version: int, namespace: str | None = None) -> Listing[V]:
-        """Return the objects of a kind as they were at a version that has passed.
+        """Return the objects of a kind as they were at an older version.
 
         Raises:
             GoneError: Changes since that version are no longer kept.
@@ -330,8 +330,8 @@ class Store(Generic[V]):
 
         Args:
             key: Of the object.
-            value: What it becomes.
-            expected_version: The version it must have; None if any will do.
+            value: The new value.
+            expected_version: The version that it must have; None for any.
 
         Raises:
             NotFoundError: There is none.
@@ -384,11 +384,11 @@ class Store(Generic[V]):
     def watch(
         self, kind: str, version: int, on_change: Callable[[], None] | None = None
     ) -> Watch[V]:
-        """Return a reader of the changes of a kind after a version.
+        """Return a watch on the changes of a kind after a version.
 
         Args:
             kind: What to watch.
-            version: What the watcher has seen already, as from `list`.
+            version: The last version that the watcher has seen, as from `list`.
             on_change: Called at each change from now on; must not write.
 
         Raises:
@@ -403,11 +403,11 @@ class Store(Generic[V]):
         return watch
 
     def compact(self, kind: str, version: int) -> None:
-        """Forget the changes of a kind up to a version; who is behind it gets an error."""
+        """Forget the changes of a kind up to a version; watchers behind it get an error."""
         self._log(kind).compact(min(version, self._version))
 
     def compact_all(self) -> None:
-        """Forget every change so far, of every kind."""
+        """Forget all changes so far, of every kind."""
         self._compacted = self._version
         for log in self._logs.values():
             log.compact(self._version)

@@ -1,4 +1,4 @@
-"""Controllers create pods for workloads and delete what has to go."""
+"""Controllers: they create pods for workloads, and delete objects that have no owner or node."""
 
 from __future__ import annotations
 

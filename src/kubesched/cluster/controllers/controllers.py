@@ -1,4 +1,4 @@
-"""Controllers is the set that makes a sandbox useful, in one process.
+"""Controllers runs the controllers of a sandbox in one process.
 
 Upstream: cmd/kube-controller-manager (v1.36)
 Differs:  there are no endpoints, service accounts, autoscalers, quotas or attachments; controllers
@@ -39,13 +39,13 @@ class _Controller(Protocol):
 
 
 class Controllers:
-    """All of them."""
+    """All controllers."""
 
     def __init__(self, server_for: Callable[[str], AnyKindServer]) -> None:
-        """Prepare; nothing happens before `start`.
+        """Set up; nothing happens before `start`.
 
         Args:
-            server_for: Returns the server as a user of a name reads and writes it.
+            server_for: Returns the server for the user of that name.
         """
 
         def server(name: str) -> AnyKindServer:
@@ -73,11 +73,11 @@ class Controllers:
         )
 
     def start(self) -> None:
-        """Look at all objects, and follow them from now on."""
+        """List all objects, and watch them from now on."""
         for controller in self._controllers:
             controller.start()
 
     def stop(self) -> None:
-        """Do nothing more; stopping twice is fine."""
+        """Stop; stopping twice is fine."""
         for controller in self._controllers:
             controller.stop()

@@ -1,4 +1,4 @@
-"""CronJobController creates a job at each time of a cron job's schedule.
+"""CronJobController creates a Job at each time of a CronJob's schedule.
 
 Upstream: pkg/controller/cronjob (v1.36)
 Differs:  of several times that were missed only the last counts, however many there are; a schedule
@@ -22,30 +22,30 @@ from kubesched.cluster.store import Key
 log = logging.getLogger(__name__)
 
 _JOBS: Final = "jobs.batch"
-# Times that were missed longer ago are not caught up with.
+# Times that were missed longer ago are skipped.
 _MISSED_SECONDS_MAX: Final = 7 * 86_400.0
 _SECONDS_PER_MINUTE: Final = 60
 
 
 class CronJobController(OwnerController):
-    """Looks after all cron jobs."""
+    """Reconciles CronJobs."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(server, "cronjobs.batch")
         self._owned = OwnedKind(server, _JOBS, self.kind, "CronJob", self.queue)
 
     def start(self) -> None:
-        """Look at all cron jobs, and follow them and jobs from now on."""
+        """List all CronJobs, and watch them and Jobs from now on."""
         super().start()
         self._owned.start()
 
     def stop(self) -> None:
-        """Do nothing more."""
+        """Stop."""
         super().stop()
         self._owned.stop()
 
     def reconcile(self, key: Key, owner: Plain) -> None:
-        """Create a job if it is time, and wait for the next time."""
+        """Create a Job if it is due, and set a timer for the next one."""
         jobs = self._owned.of(owner)
         self._forget_old(owner["spec"], jobs)
         self._write(key, jobs, {})
@@ -70,7 +70,7 @@ class CronJobController(OwnerController):
         return datetime.fromtimestamp(self.server.now(), zone)
 
     def _due(self, owner: Plain, schedule: CronSchedule) -> datetime | None:
-        """Return the last time of the schedule that has come and has no job yet."""
+        """Return the last due time of the schedule that has no Job yet."""
         now = self._now(owner["spec"])
         last = owner.get("status", {}).get("lastScheduleTime")
         since = seconds_of(last or owner["metadata"]["creationTimestamp"])
@@ -100,7 +100,7 @@ class CronJobController(OwnerController):
         self._write(key, self._owned.of(owner), {"lastScheduleTime": time})
 
     def _forget_old(self, spec: Plain, jobs: list[Plain]) -> None:
-        """Delete the oldest jobs that have ended, beyond the limits of the history."""
+        """Delete the oldest finished Jobs beyond the history limits."""
         for end, limit in (
             ("Complete", spec.get("successfulJobsHistoryLimit", 3)),
             ("Failed", spec.get("failedJobsHistoryLimit", 1)),
@@ -125,7 +125,7 @@ class CronJobController(OwnerController):
 
 
 def _end_of(job: Plain) -> str | None:
-    """Return `Complete` or `Failed`, None while a job goes on."""
+    """Return `Complete` or `Failed`; None if a Job has not ended."""
     for one in job.get("status", {}).get("conditions", ()):
         if one["type"] in {"Complete", "Failed"} and one["status"] == "True":
             return str(one["type"])

@@ -1,4 +1,4 @@
-"""DaemonSetController keeps a pod of each daemon set on every node that it selects.
+"""DaemonSetController keeps one pod of each DaemonSet on every node that it selects.
 
 Upstream: pkg/controller/daemon (v1.36)
 Differs:  revisions are not kept, so that nothing can be rolled back; maxSurge is not known.
@@ -40,19 +40,19 @@ _NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
 class DaemonSetController(PodsController):
-    """Looks after all daemon sets."""
+    """Reconciles DaemonSets."""
 
     def __init__(self, server: Server, pods: OwnedPods, pause: Pause = short_pause) -> None:
         super().__init__(server, "daemonsets.apps", "DaemonSet", pods, pause)
         self._nodes = server.watch(Node, self._node_changed)
 
     def start(self) -> None:
-        """Look at all daemon sets, and follow them and the nodes from now on."""
+        """List all DaemonSets, and watch them and the nodes from now on."""
         super().start()
         self._nodes.start()
 
     def stop(self) -> None:
-        """Do nothing more."""
+        """Stop."""
         super().stop()
         self._nodes.stop()
 
@@ -62,11 +62,11 @@ class DaemonSetController(PodsController):
             self.queue.add_soon(Key(self.kind, metadata["namespace"], metadata["name"]))
 
     def is_loss(self, before: Pod | None, after: Pod | None) -> bool:
-        """Whether a node may need a pod: the next one comes when the last one has gone."""
+        """Whether a node may need a pod: a pod is replaced once the old one is gone."""
         return after is None or super().is_loss(before, after)
 
     def reconcile(self, key: Key, owner: Plain) -> None:
-        """Create the pods that are missing, and delete those that have no business."""
+        """Create missing pods, and delete pods that should not exist."""
         pod = _pod_of(owner)
         wanted, bearable = _nodes_for(pod, self.server.all(Node))
         on_node = self._pods_by_node(owner, bearable)
@@ -82,7 +82,7 @@ class DaemonSetController(PodsController):
             self.queue.add(key)
 
     def _pods_by_node(self, owner: Plain, bearable: dict[str, None]) -> dict[str, Pod]:
-        """Return the pod of each node; those too many, failed or out of place are deleted."""
+        """Return the pod of each node; surplus, failed and misplaced pods are deleted."""
         found: dict[str, Pod] = {}
         for pod in self.pods.of(owner):
             name = _node_name_of(pod)
@@ -90,7 +90,7 @@ class DaemonSetController(PodsController):
                 if not pod.metadata.deletion_timestamp:
                     self.pods.delete(pod)
                 elif name not in found:
-                    # A new one comes when this one has gone.
+                    # Its replacement is created once it is gone.
                     found[name] = pod
             elif name not in bearable or (name in found and is_active(found[name])):
                 self.pods.delete(pod)
@@ -99,7 +99,7 @@ class DaemonSetController(PodsController):
         return found
 
     def _roll(self, owner: Plain, on_node: dict[str, Pod], missing: int) -> None:
-        """Delete pods of another template, as many at a time as may be unavailable."""
+        """Delete pods of another template, at most maxUnavailable at a time."""
         strategy = owner["spec"].get("updateStrategy", {})
         if strategy.get("type") == "OnDelete":
             return
@@ -114,7 +114,7 @@ class DaemonSetController(PodsController):
             limit -= not is_available
             if is_active(pod) and pod.metadata.labels.get(_HASH) != current:
                 old.append((is_available, pod))
-        # Those that are not available may go at once.
+        # Unavailable pods may be deleted at once.
         for is_available, pod in old:
             if not is_available or limit > 0:
                 limit -= is_available
@@ -142,7 +142,7 @@ class DaemonSetController(PodsController):
 
 
 def daemons_of(owner: Plain, nodes: Iterable[Node]) -> dict[str, Plain]:
-    """Return the pod that a daemon set has on each node that it selects, by node."""
+    """Return the pod of a DaemonSet on each node that it selects, by node name."""
     pod = _pod_of(owner)
     wanted, _ = _nodes_for(pod, nodes)
     return {name: _bound_to(pod, name) for name in wanted}
@@ -153,7 +153,7 @@ def _pod_of(owner: Plain) -> Plain:
 
 
 def _nodes_for(plain: Plain, nodes: Iterable[Node]) -> tuple[dict[str, None], dict[str, None]]:
-    """Return the nodes that are to have a pod, and those where one may stay."""
+    """Return the nodes that need a pod, and those where a pod may stay."""
     pod = Pod(spec=msgspec.convert(plain["spec"], PodSpec))
     affinity = required_node_affinity(pod)
     tolerations = pod.spec.tolerations
@@ -171,7 +171,7 @@ def _nodes_for(plain: Plain, nodes: Iterable[Node]) -> tuple[dict[str, None], di
 
 
 def _tolerant(daemon_set: Plain) -> Plain:
-    """Return a template that tolerates nodes in trouble, labelled with its revision."""
+    """Return a template with the tolerations of daemon pods, labelled with its revision."""
     template = daemon_set["spec"]["template"]
     spec = template["spec"]
     troubles = (*_TROUBLES, _NETWORK) if spec.get("hostNetwork") else _TROUBLES
@@ -187,7 +187,7 @@ def _tolerant(daemon_set: Plain) -> Plain:
 
 
 def _bound_to(pod: Plain, node_name: str) -> Plain:
-    """Return a pod that fits one node only, whatever its required affinity was."""
+    """Return a pod whose required affinity names one node only."""
     requirement = {"key": "metadata.name", "operator": "In", "values": [node_name]}
     terms = [{"matchFields": [requirement]}]
     affinity = pod["spec"].get("affinity", {})
@@ -199,7 +199,7 @@ def _bound_to(pod: Plain, node_name: str) -> Plain:
 
 
 def _node_name_of(pod: Pod) -> str:
-    """Return the node that a daemon is on, or is meant for."""
+    """Return the node that a daemon pod is on, or is meant for."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity

@@ -1,4 +1,4 @@
-"""DeploymentController gives each deployment a replica set per template, and moves pods over.
+"""DeploymentController keeps a ReplicaSet per template of each Deployment, and rolls out changes.
 
 Upstream: pkg/controller/deployment (v1.36)
 Differs:  a deployment that is scaled while it rolls is not scaled in proportion; progress has no
@@ -26,24 +26,24 @@ _HASH_LENGTH: Final = 10
 
 
 class DeploymentController(OwnerController):
-    """Looks after all deployments."""
+    """Reconciles Deployments."""
 
     def __init__(self, server: Server) -> None:
         super().__init__(server, "deployments.apps")
         self.owned = OwnedKind(server, _SETS, self.kind, "Deployment", self.queue)
 
     def start(self) -> None:
-        """Look at all deployments, and follow them and replica sets from now on."""
+        """List all Deployments, and watch them and ReplicaSets from now on."""
         super().start()
         self.owned.start()
 
     def stop(self) -> None:
-        """Do nothing more."""
+        """Stop."""
         super().stop()
         self.owned.stop()
 
     def reconcile(self, key: Key, owner: Plain) -> None:
-        """Make the replica set of the template, and let it take over step by step."""
+        """Create the ReplicaSet of the template, and scale it up step by step."""
         sets = self._sets(owner)
         new = next((one for one in sets if _hash_of(one) == template_hash(owner)), None)
         if new is None and not owner["spec"].get("paused"):
@@ -82,7 +82,7 @@ class DeploymentController(OwnerController):
         return self.owned.create(owner, wanted)
 
     def _mark_newest(self, owner: Plain, new: Plain, sets: list[Plain]) -> None:
-        """Give the template in use the highest revision, on both objects."""
+        """Give the current template the highest revision, on both objects."""
         others = [_revision_of(one) for one in sets if one is not new]
         newest = max(others, default=0)
         revision = _revision_of(new)
@@ -91,7 +91,7 @@ class DeploymentController(OwnerController):
             self.server.annotate(key_of_plain(_SETS, new), REVISION, str(revision))
         self.server.annotate(key_of_plain(self.kind, owner), REVISION, str(revision))
 
-    # Moving over.
+    # Rolling out.
 
     def _scale(self, owner: Plain, new: Plain) -> None:
         spec = owner["spec"]
@@ -114,7 +114,7 @@ class DeploymentController(OwnerController):
             self._shrink(owner, old, wanted - unavailable)
 
     def _shrink(self, owner: Plain, old: list[Plain], least: int) -> None:
-        """Take from old replica sets what may go: first what is not available anyway."""
+        """Scale old ReplicaSets down, those with unavailable pods first."""
         sets = self._sets(owner)
         old = [one for one in sets if _uid(one) in {_uid(other) for other in old}]
         new = [one for one in sets if one not in old]
@@ -177,7 +177,7 @@ class DeploymentController(OwnerController):
 
 
 def template_hash(deployment: Plain) -> str:
-    """Return a short name for a deployment's template."""
+    """Return a hash of a Deployment's template."""
     digest = sha256(msgspec.json.encode(_sorted(deployment["spec"]["template"]))).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:_HASH_LENGTH])
 
@@ -210,7 +210,7 @@ def _available(replica_set: Plain) -> int:
 
 
 def _limits(spec: Plain, wanted: int) -> tuple[int, int]:
-    """Return how many pods there may be too many, and too few, while it rolls."""
+    """Return maxSurge and maxUnavailable as numbers of pods."""
     strategy = spec.get("strategy", {})
     if strategy.get("type") == "Recreate":
         return 0, wanted

@@ -1,6 +1,6 @@
-"""DisruptionBudgetController counts how many pods of each budget may be disturbed now.
+"""DisruptionBudgetController counts how many pods of each budget may be disrupted now.
 
-What the eviction API has granted in the meantime is in the budget's status.
+Evictions granted in the meantime are in the budget's status.
 
 Upstream: pkg/controller/disruption/disruption.go (v1.36)
 Reads:    pod.metadata.labels, deletionTimestamp, ownerReferences; the Ready condition; the budgets'
@@ -56,10 +56,10 @@ class _Budget:
 
 
 class DisruptionBudgetController:
-    """Looks after all budgets."""
+    """Reconciles PodDisruptionBudgets."""
 
     def __init__(self, server: Server, pause: Pause = short_pause) -> None:
-        """Prepare; nothing happens before `start`."""
+        """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile, pause)
         self._budgets: dict[Key, _Budget] = {}
@@ -69,17 +69,17 @@ class DisruptionBudgetController:
         ]
 
     def start(self) -> None:
-        """Look at all budgets, and follow them from now on."""
+        """List all budgets, and watch them from now on."""
         self._followed[0].start()
 
     def stop(self) -> None:
-        """Do nothing more."""
+        """Stop."""
         for subscription in self._followed:
             subscription.stop()
         self._queue.stop()
 
     def _follow_pods(self) -> None:
-        """Follow pods from the first budget on: without budgets nobody needs them here."""
+        """Watch pods once there is a budget."""
         if len(self._followed) == 1:
             self._followed.append(self._server.watch(Pod, self._pod_changed))
             self._followed[1].start()
@@ -116,7 +116,7 @@ class DisruptionBudgetController:
                 self._queue.add_soon(budget_key)
 
     def _reconcile(self, key: Key) -> None:
-        # The latest version: what was granted meanwhile must not be granted again.
+        # The latest version: evictions that were granted meanwhile must not be granted again.
         budget = self._server.read(PodDisruptionBudget, key.namespace, key.name)
         known = self._budgets.get(key)
         if budget is None or known is None:
@@ -177,7 +177,7 @@ class DisruptionBudgetController:
 def wanted_pods(
     spec: PodDisruptionBudgetSpec, selected: int, expected: Callable[[], int]
 ) -> tuple[int, int]:
-    """Return how many pods there should be, and how many of them healthy.
+    """Return the expected and the desired healthy number of pods.
 
     Args:
         spec: Of the budget.
@@ -232,7 +232,7 @@ def _selects(key: Key, budget: _Budget, pod: Pod) -> bool:
 def _awaited(
     budget: PodDisruptionBudget, pods: Collection[Pod], now: float
 ) -> dict[str, str | None]:
-    """Return the pods whose eviction was granted and that are still expected to go."""
+    """Return the pods whose eviction was granted and that are not deleted yet."""
     granted = budget.status.disrupted_pods
     return {
         name: since

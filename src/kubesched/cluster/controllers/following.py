@@ -1,4 +1,4 @@
-"""Following is what controllers have in common that follow kinds and work through a queue.
+"""Following is the base of controllers that watch kinds and work through a queue.
 
 Upstream: none; each controller of pkg/controller starts and stops on its own (v1.36)
 Differs:  nothing.
@@ -19,12 +19,12 @@ class Following:
     _queue: WorkQueue
 
     def start(self) -> None:
-        """Look at all objects, and follow them from now on."""
+        """List all objects, and watch them from now on."""
         for subscription in self._followed:
             subscription.start()
 
     def stop(self) -> None:
-        """Do nothing more."""
+        """Stop."""
         for subscription in self._followed:
             subscription.stop()
         self._queue.stop()

@@ -1,4 +1,4 @@
-"""GarbageCollector deletes objects that have lost their owners, and waits or orphans as asked.
+"""GarbageCollector deletes objects whose owners are gone, or orphans them.
 
 Upstream: pkg/controller/garbagecollector (v1.36)
 Invariants: an object goes when none of its owners is there any more; one that waits for its
@@ -24,10 +24,10 @@ _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class GarbageCollector(Following):
-    """Looks after everything that has owners, or is one."""
+    """Collects objects that have owners."""
 
     def __init__(self, server: AnyKindServer) -> None:
-        """Prepare; nothing happens before `start`."""
+        """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile)
         self._dependents: dict[str, dict[Key, None]] = {}
@@ -103,7 +103,7 @@ class GarbageCollector(Following):
         """Whether an owner is there and not waiting for this dependent."""
         owner_key = self._key_of(reference, dependent.namespace)
         if owner_key is None:
-            # Nothing is known of such owners, and what is not known is not deleted.
+            # Owners of unknown kinds may exist, so their dependents are kept.
             return True
         owner = self._server.find(*owner_key)
         return owner is not None and _uid(owner) == reference["uid"]
@@ -148,7 +148,7 @@ class GarbageCollector(Following):
         try:
             self._server.delete(key, _uid(plain), policy=policy)
         except ApiError:
-            # It is gone, or it is tried again with its owner.
+            # It is gone, or is tried again with its owner.
             return
 
 

@@ -1,4 +1,4 @@
-"""Kinds that are stored and that no controller acts on, with what is missing.
+"""Kinds that no controller acts on, and what is missing for each.
 
 Upstream: none; a cluster without such a controller is silent, too.
 """

@@ -1,4 +1,4 @@
-"""JobController runs the pods of each job until enough of them have succeeded.
+"""JobController runs the pods of each Job until enough of them have succeeded.
 
 Upstream: pkg/controller/job (v1.36)
 Differs:  pods that are deleted are not counted; indexed completion, deadlines, policies for
@@ -22,13 +22,13 @@ from kubesched.cluster.store import Key
 
 
 class JobController(PodsController):
-    """Looks after all jobs."""
+    """Reconciles Jobs."""
 
     def __init__(self, server: Server, pods: OwnedPods) -> None:
         super().__init__(server, "jobs.batch", "Job", pods)
 
     def reconcile(self, key: Key, owner: Plain) -> None:
-        """Create the pods that are needed, and write the job's progress."""
+        """Create the pods that are needed, and update the Job's status."""
         status = owner.get("status", {})
         if _has(status, "Complete") or _has(status, "Failed"):
             self._expire(key, owner)
@@ -51,12 +51,12 @@ class JobController(PodsController):
     def _end_of(
         self, spec: Plain, succeeded: int, failed: int, active: int
     ) -> tuple[str, str, str] | None:
-        """Return the condition in which a job ends, with its words; None while it goes on."""
+        """Return the final condition of a Job, with reason and message; None before its end."""
         if failed > spec.get("backoffLimit", 6):
             words = "Job has reached the specified backoff limit"
             return "Failed", "BackoffLimitExceeded", words
         completions = spec.get("completions")
-        # Without a number, it is done when one has succeeded and the others have ended.
+        # Without completions, it is complete when one pod has succeeded and the others have ended.
         is_done = succeeded and not active if completions is None else succeeded >= completions
         if is_done:
             return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
@@ -69,7 +69,7 @@ class JobController(PodsController):
         if completions is not None:
             wanted = min(wanted, completions - succeeded)
         elif succeeded:
-            # One success means that the work is done: no new pods.
+            # One success means that the work is done: no more pods are created.
             wanted = min(wanted, len(active))
         missing = wanted - len(active)
         pod = pod_of(spec["template"], owner["metadata"]["name"])
@@ -107,7 +107,7 @@ class JobController(PodsController):
             self.server.patch_status(key, status)
 
     def _expire(self, key: Key, owner: Plain) -> None:
-        """Delete a job whose ttlSecondsAfterFinished is over."""
+        """Delete a Job whose ttlSecondsAfterFinished has passed."""
         seconds = owner["spec"].get("ttlSecondsAfterFinished")
         if seconds is None:
             return
@@ -141,6 +141,6 @@ def _condition(words: tuple[str, str, str], now: str) -> Plain:
 
 
 def _timed(status: Plain, conditions: list[Plain]) -> list[Plain]:
-    """Return conditions, those that were there already with the times that they had."""
+    """Return conditions; unchanged ones keep their times."""
     before = {one["type"]: one for one in status.get("conditions", ())}
     return [before.get(one["type"], one) for one in conditions]

@@ -1,4 +1,4 @@
-"""NamespaceController empties namespaces that are deleted, and then lets them go.
+"""NamespaceController deletes the content of terminating namespaces, then removes the finalizer.
 
 Upstream: pkg/controller/namespace/deletion (v1.36)
 Differs:  no condition of the namespace lists what is left in it.
@@ -19,10 +19,10 @@ _PAUSE_SECONDS: Final = 0.2
 
 
 class NamespaceController(Following):
-    """Looks after all namespaces."""
+    """Reconciles Namespaces."""
 
     def __init__(self, server: AnyKindServer) -> None:
-        """Prepare; nothing happens before `start`."""
+        """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile)
         self._followed = (server.follow("namespaces", self._changed),)
@@ -41,7 +41,7 @@ class NamespaceController(Following):
             self._queue.add_after(key, _PAUSE_SECONDS)
 
     def _empty(self, name: str) -> bool:
-        """Delete what is in a namespace; return whether nothing is left."""
+        """Delete the objects of a namespace; return whether none is left."""
         is_empty = True
         for kind in self._server.kinds(only_namespaced=True):
             if not self._server.count(kind):

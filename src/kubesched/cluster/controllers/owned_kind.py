@@ -1,4 +1,4 @@
-"""OwnedKind knows the plain objects of a kind that owners of another kind have.
+"""OwnedKind tracks the objects of a kind by their controller, as plain objects.
 
 Upstream: pkg/controller/controller_ref_manager.go (v1.36)
 Differs:  objects without an owner are not adopted, nor are others released.
@@ -13,12 +13,12 @@ from kubesched.cluster.store import Key
 
 
 class OwnedKind:
-    """For example the replica sets of deployments."""
+    """For example, the ReplicaSets of Deployments."""
 
     def __init__(
         self, server: Server, kind: str, owners: str, owner_kind: str, queue: WorkQueue
     ) -> None:
-        """Prepare; nothing happens before `start`.
+        """Set up; nothing happens before `start`.
 
         Args:
             server: Where objects are.
@@ -35,11 +35,11 @@ class OwnedKind:
         self._objects = server.follow(kind, self._changed)
 
     def start(self) -> None:
-        """Follow objects from now on."""
+        """Watch objects from now on."""
         self._objects.start()
 
     def stop(self) -> None:
-        """Follow no more."""
+        """Stop watching."""
         self._objects.stop()
 
     def of(self, owner: Plain) -> list[Plain]:

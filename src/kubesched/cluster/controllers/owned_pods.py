@@ -1,4 +1,4 @@
-"""OwnedPods knows pods by the controller that owns them.
+"""OwnedPods tracks pods by their controller.
 
 Upstream: pkg/controller/controller_ref_manager.go (v1.36)
 Invariants: what a controller created or deleted through it counts at once, so that nothing is
@@ -31,11 +31,11 @@ class OwnedPods:
         self._pods = server.watch(Pod, self._changed)
 
     def start(self) -> None:
-        """Follow pods from now on."""
+        """Watch pods from now on."""
         self._pods.start()
 
     def stop(self) -> None:
-        """Follow no more."""
+        """Stop watching."""
         self._pods.stop()
 
     def subscribe(self, owner_kind: str, on_change: OnOwnedChange) -> None:
@@ -94,7 +94,7 @@ class OwnedPods:
         if after is not None and new is not None:
             pods = self._by_owner.setdefault(new.uid, {})
             known = pods.get(after.metadata.uid)
-            # What was created or deleted through this object is known before it is reported.
+            # Writes through this object are recorded before the watch reports them.
             if known is None or _version(known) <= _version(after):
                 pods[after.metadata.uid] = after
                 self._report(after, new, known, after)
@@ -115,7 +115,7 @@ def _version(pod: Pod) -> int:
 
 
 def with_owner(owner: Plain, obj: Plain) -> Plain:
-    """Return an object, in the namespace of an owner that is its controller."""
+    """Return an object with the owner as its controller, in the owner's namespace."""
     metadata = owner["metadata"]
     reference = {
         "apiVersion": owner["apiVersion"],

@@ -1,4 +1,4 @@
-"""OwnerController is what controllers of workloads have in common: owners, and their pods.
+"""OwnerController is the base of controllers of workloads.
 
 Upstream: pkg/controller (v1.36)
 Differs:  nothing.
@@ -23,10 +23,10 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 class OwnerController(ABC):
-    """Looks after the owners of one kind."""
+    """Reconciles the owners of one kind."""
 
     def __init__(self, server: Server, kind: str, pause: Pause = short_pause) -> None:
-        """Prepare; nothing happens before `start`.
+        """Set up; nothing happens before `start`.
 
         Args:
             server: Where owners are.
@@ -39,11 +39,11 @@ class OwnerController(ABC):
         self._owners = server.follow(kind, self._owner_changed)
 
     def start(self) -> None:
-        """Look at all owners, and follow them from now on."""
+        """List all owners, and watch them from now on."""
         self._owners.start()
 
     def stop(self) -> None:
-        """Do nothing more."""
+        """Stop."""
         self._owners.stop()
         self.queue.stop()
 
@@ -58,14 +58,14 @@ class OwnerController(ABC):
 
     @abstractmethod
     def reconcile(self, key: Key, owner: Plain) -> None:
-        """Do what an owner needs next.
+        """Take the next step for an owner.
 
         Raises:
-            ApiError: Something was refused; it is tried again later.
+            ApiError: A request was refused; it is retried.
         """
 
     def write_status(self, key: Key, status: Plain) -> None:
-        """Write an owner's status if it differs."""
+        """Write an owner's status if it has changed."""
         owner = self.server.find(*key)
         if owner is not None:
             generation = owner["metadata"].get("generation", 0)
@@ -76,12 +76,12 @@ class OwnerController(ABC):
 
 
 class PodsController(OwnerController):
-    """Looks after owners of pods."""
+    """Reconciles owners of pods."""
 
     def __init__(
         self, server: Server, kind: str, owner: str, pods: OwnedPods, pause: Pause = short_pause
     ) -> None:
-        """Prepare; nothing happens before `start`.
+        """Set up; nothing happens before `start`.
 
         Args:
             server: Where owners are.
@@ -97,7 +97,7 @@ class PodsController(OwnerController):
     def _pod_changed(
         self, namespace: str, name: str, before: Pod | None, after: Pod | None
     ) -> None:
-        # Without statuses only pods that are lost matter.
+        # Without statuses, only lost pods matter.
         if self.server.keeps_statuses or self.is_loss(before, after):
             self.queue.add_soon(Key(self.kind, namespace, name))
 
@@ -124,12 +124,12 @@ def pod_of(template: Plain, name: str) -> Plain:
 
 
 def is_active(pod: Pod) -> bool:
-    """Whether a pod counts: it has neither ended nor been deleted."""
+    """Whether a pod counts: it has neither ended nor is it being deleted."""
     return pod.status.phase not in FINISHED and not pod.metadata.deletion_timestamp
 
 
 def ready_since(pod: Pod) -> float | None:
-    """Return since when a pod is ready, in seconds since the epoch; None if it is not."""
+    """Return when a pod became ready, in seconds since the epoch; None if it is not ready."""
     for condition in pod.status.conditions:
         if condition.type == "Ready" and condition.status == "True":
             return seconds_of(condition.last_transition_time)
@@ -142,7 +142,7 @@ def seconds_of(time: str | None) -> float:
 
 
 def with_conditions(status: Plain, wanted: list[Plain], now: str) -> list[Plain]:
-    """Return a workload's conditions; times move only where something differs."""
+    """Return a workload's conditions; unchanged ones keep their times."""
     before = {one["type"]: one for one in status.get("conditions", ())}
     found = []
     for one in wanted:

@@ -24,10 +24,10 @@ _POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 
 
 class PodClaimController(Following):
-    """Looks after pods that ask for claims of their own."""
+    """Reconciles pods with ephemeral volumes or claim templates."""
 
     def __init__(self, server: AnyKindServer) -> None:
-        """Prepare; nothing happens before `start`."""
+        """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile)
         self._waiting: dict[Key, None] = {}

@@ -1,4 +1,4 @@
-"""PodCollector removes pods whose node is gone.
+"""PodCollector deletes pods whose node is gone.
 
 Upstream: pkg/controller/podgc (v1.36)
 Differs:  pods that have ended are kept, however many there are.
@@ -21,7 +21,7 @@ QUARANTINE_SECONDS: Final = 40.0
 
 
 class PodCollector(Following):
-    """Looks after the pods of nodes that are gone.
+    """Deletes the pods of removed nodes.
 
     Attributes:
         on_collected: Called with each pod that is about to be removed.
@@ -30,7 +30,7 @@ class PodCollector(Following):
     def __init__(
         self, server: Server, pods: PodsByNode, quarantine_seconds: float = QUARANTINE_SECONDS
     ) -> None:
-        """Prepare; nothing happens before `start`."""
+        """Set up; nothing happens before `start`."""
         self.on_collected: Callable[[Pod], None] = lambda _pod: None
         self._server = server
         self._quarantine_seconds = quarantine_seconds

@@ -1,4 +1,4 @@
-"""PodsByNode knows which pods are bound to each node, for the controllers that act on these."""
+"""PodsByNode tracks the pods of each node."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from kubesched.cluster.store import Key
 
 
 class PodsByNode:
-    """Follows pods, once for all controllers that need them by node."""
+    """One watch on pods for all controllers that need them by node."""
 
     def __init__(self, server: Server) -> None:
-        """Prepare; nothing happens before `start`."""
+        """Set up; nothing happens before `start`."""
         self._keys: dict[str, dict[Key, None]] = {}
         self._subscribers: list[OnChange[Pod]] = []
         self._pods = server.watch(Pod, self._changed)
 
     def start(self) -> None:
-        """Follow pods from now on."""
+        """Watch pods from now on."""
         self._pods.start()
 
     def stop(self) -> None:
-        """Follow no more."""
+        """Stop watching."""
         self._pods.stop()
 
     def subscribe(self, on_change: OnChange[Pod]) -> None:

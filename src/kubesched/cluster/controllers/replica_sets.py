@@ -1,9 +1,9 @@
-"""ReplicaSetController keeps as many pods as each replica set asks for.
+"""ReplicaSetController keeps the number of pods that each ReplicaSet asks for.
 
-Replication controllers have the same fields, so the same controller looks after them.
+ReplicationControllers have the same fields and the same controller.
 
 Upstream: pkg/controller/{replicaset,replication} (v1.36)
-Differs:  which pods go first follows from their node, phase, readiness, deletion cost and age only.
+Differs:  which pods are deleted first depends on node, phase, readiness, cost and age only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 class ReplicaSetController(PodsController):
-    """Looks after all replica sets, or all replication controllers."""
+    """Reconciles ReplicaSets, or ReplicationControllers."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ReplicaSetController(PodsController):
         super().__init__(server, *kind, pods, pause)
 
     def reconcile(self, key: Key, owner: Plain) -> None:
-        """Create or delete pods, and count them."""
+        """Create or delete pods, and update the status."""
         wanted = owner["spec"].get("replicas", 1)
         active = [pod for pod in self.pods.of(owner) if is_active(pod)]
         try:
@@ -54,14 +54,14 @@ class ReplicaSetController(PodsController):
                 self._count(key, owner)
 
     def _scale(self, owner: Plain, active: list[Pod], wanted: int) -> bool:
-        """Do a part of what is to be done; return whether there is more."""
+        """Create or delete a batch of pods; return whether more is to be done."""
         missing = wanted - len(active)
         if missing > 0:
             pod = pod_of(owner["spec"]["template"], owner["metadata"]["name"])
             for _ in range(min(missing, BURST)):
                 self.pods.create(owner, pod)
         elif missing < 0:
-            # Of those that are equal otherwise, the youngest go first.
+            # Among equal pods, the youngest is deleted first.
             surplus = self._current(active)[::-1]
             surplus.sort(key=_rank)
             for one in surplus[: min(-missing, BURST)]:
@@ -69,7 +69,7 @@ class ReplicaSetController(PodsController):
         return abs(missing) > BURST
 
     def _current(self, pods: list[Pod]) -> list[Pod]:
-        """Return pods as they are now: one may have got a node meanwhile."""
+        """Return pods as they are now: one may have been bound meanwhile."""
         found = (self.server.read(Pod, pod.metadata.namespace, pod.metadata.name) for pod in pods)
         return [now or known for now, known in zip(found, pods, strict=True)]
 

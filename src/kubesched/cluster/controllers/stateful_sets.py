@@ -1,4 +1,4 @@
-"""StatefulSetController keeps the pods of each stateful set, each with a name and claims.
+"""StatefulSetController keeps the pods of each StatefulSet, with stable names and claims.
 
 Upstream: pkg/controller/statefulset (v1.36)
 Differs:  revisions are not kept, so that nothing is rolled back and a partition keeps only pods
@@ -24,13 +24,13 @@ _POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 
 
 class StatefulSetController(PodsController):
-    """Looks after all stateful sets."""
+    """Reconciles StatefulSets."""
 
     def __init__(self, server: Server, pods: OwnedPods) -> None:
         super().__init__(server, "statefulsets.apps", "StatefulSet", pods)
 
     def reconcile(self, key: Key, owner: Plain) -> None:
-        """Do the next step: create, delete or renew a pod, or several if their order is free."""
+        """Create, delete or replace the next pod, or several with parallel pod management."""
         pods = {_ordinal_of(pod): pod for pod in self.pods.of(owner)}
         start = owner["spec"].get("ordinals", {}).get("start", 0)
         wanted = range(start, start + owner["spec"].get("replicas", 1))
@@ -42,7 +42,7 @@ class StatefulSetController(PodsController):
                 self._count(key, owner)
 
     def _complete(self, key: Key, owner: Plain, pods: dict[int, Pod], wanted: range) -> bool:
-        """Create missing pods; return whether the others may be looked at."""
+        """Create missing pods; return whether to go on to the others."""
         is_parallel = _is_parallel(owner)
         created = 0
         for ordinal in wanted:
@@ -69,7 +69,7 @@ class StatefulSetController(PodsController):
         self.pods.create(owner, pod_at(owner, ordinal))
 
     def _shrink(self, owner: Plain, pods: dict[int, Pod], wanted: range) -> bool:
-        """Delete pods that are too many, the last one first; return whether none is left."""
+        """Delete surplus pods, the last one first; return whether none is left."""
         surplus = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in wanted]
         for pod in surplus:
             if not pod.metadata.deletion_timestamp:
@@ -125,7 +125,7 @@ class StatefulSetController(PodsController):
 
 
 def pod_at(owner: Plain, ordinal: int) -> Plain:
-    """Return the pod that a stateful set has at a position."""
+    """Return the pod of a StatefulSet with an ordinal."""
     spec, name = owner["spec"], owner["metadata"]["name"]
     pod_name = f"{name}-{ordinal}"
     pod = pod_of(spec["template"], name)
@@ -154,7 +154,7 @@ def pod_at(owner: Plain, ordinal: int) -> Plain:
 
 
 def claims_of(owner: Plain, ordinal: int) -> list[Plain]:
-    """Return the claims of the pod that a stateful set has at a position."""
+    """Return the claims of the pod of a StatefulSet with an ordinal."""
     spec, metadata = owner["spec"], owner["metadata"]
     labels = spec.get("selector", {}).get("matchLabels", {})
     return [

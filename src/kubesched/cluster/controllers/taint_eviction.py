@@ -31,7 +31,7 @@ class TaintEviction(Following):
     """
 
     def __init__(self, server: Server, pods: PodsByNode) -> None:
-        """Prepare; nothing happens before `start`."""
+        """Set up; nothing happens before `start`."""
         self.on_evicted: Callable[[Pod], None] = lambda _pod: None
         self._server = server
         self._queue = WorkQueue(self._reconcile)

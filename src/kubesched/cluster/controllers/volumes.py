@@ -44,7 +44,7 @@ class VolumeController(Following):
     """Looks after all claims and volumes."""
 
     def __init__(self, server: AnyKindServer) -> None:
-        """Prepare; nothing happens before `start`."""
+        """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile)
         self._followed = (

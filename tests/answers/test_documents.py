@@ -26,11 +26,14 @@ def _printed(tmp_path: Path) -> dict[str, list[str]]:
     other = str(write(tmp_path, [*objects[1:], pod("new")], "other.json"))
     scenario = [str(SCENARIOS / "batch-and-web.yaml"), "--duration", "60s"]
     deployment = str(write(tmp_path, [manifest("Deployment")], "web.json"))
+    plan = str(tmp_path / "plan.yaml")
+    Path(plan).write_text("steps: [{addNodes: {like: beta}}]")
     configs = [f"--config={SCENARIOS / name}" for name in ("spread.yaml", "pack.yaml")]
     return {
         "WhyReport": ["why", "shop/big", cluster],
         "FitReport": ["fit", deployment, "--cluster", cluster, "--max"],
         "DrainReport": ["drain", "delta", cluster],
+        "WhatIfReport": ["whatif", plan, cluster],
         "PodExplanation": ["explain", "shop/big", cluster],
         "TopReport": ["top", "zones", cluster, "--room-like", "shop/big"],
         "SimulationReport": ["simulate", cluster],

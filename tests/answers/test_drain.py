@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from kubesched.answers.drain import DrainReport, PodFate, drain
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.core import Node, Pod
-from kubesched.api.meta import controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import matches_label_selector
 from kubesched.cluster.eviction import is_ready
@@ -23,7 +22,17 @@ from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_pod
 
-from .trials import budget, node, random_cluster, rehearsed, running, tried
+from .trials import (
+    budget,
+    by_name,
+    by_owner,
+    node,
+    random_cluster,
+    rehearsed,
+    replace_by_hand,
+    running,
+    tried,
+)
 
 
 def drained(objects: Iterable[KubernetesObject], *names: str) -> DrainReport:
@@ -43,15 +52,6 @@ def fates(report: DrainReport) -> dict[str, tuple[PodFate, str]]:
 # Against a rehearsal by hand.
 
 
-def _by_owner(pods: Iterable[Pod]) -> Counter[tuple[str, str]]:
-    """Return how many pods each owner has on each node; "" for pending ones."""
-    found: Counter[tuple[str, str]] = Counter()
-    for pod in pods:
-        owner = controller_of(pod.metadata)
-        found[owner.name if owner else pod.metadata.name, pod.spec.node_name] += 1
-    return found
-
-
 async def _drain_by_hand(rehearsal: Rehearsal, names: Sequence[str]) -> Counter[tuple[str, str]]:
     server = rehearsal.server
     await rehearsal.settle()
@@ -60,24 +60,9 @@ async def _drain_by_hand(rehearsal: Rehearsal, names: Sequence[str]) -> Counter[
         assert found is not None
         server.update(replace(found, spec=replace(found.spec, unschedulable=True)))
     for name in names:
-        leaving = sorted(rehearsal.pods_on(name), key=lambda pod: pod.metadata.name)
-        for pod in leaving:
-            server.delete_pod(pod.metadata.namespace, pod.metadata.name)
-        for pod in leaving:
-            owner = controller_of(pod.metadata)
-            if owner is not None:
-                is_stateful = owner.kind == "StatefulSet"
-                metadata = replace(
-                    pod.metadata,
-                    name=pod.metadata.name if is_stateful else "",
-                    generate_name=f"{owner.name}-",
-                    uid="",
-                )
-                new = make_pod("x")
-                spec = replace(pod.spec, node_name="")
-                server.create(replace(new, metadata=metadata, spec=spec))
+        replace_by_hand(server, by_name(rehearsal.pods_on(name)))
         await rehearsal.settle()
-    return _by_owner(server.all(Pod))
+    return by_owner(server.all(Pod))
 
 
 @settings(deadline=None, max_examples=40)
@@ -89,7 +74,7 @@ def test_equals_a_rehearsal_of_the_evictions(seed: int, number: int) -> None:
 
     async def ask(cluster: TrialCluster) -> Counter[tuple[str, str]]:
         await drain(cluster, names)
-        return _by_owner(cluster.server.all(Pod))
+        return by_owner(cluster.server.all(Pod))
 
     async def by_hand(rehearsal: Rehearsal) -> Counter[tuple[str, str]]:
         return await _drain_by_hand(rehearsal, names)
@@ -168,7 +153,7 @@ def test_no_pod_is_lost_or_counted_twice(seed: int, number: int) -> None:
     report, after = tried(objects, ask)
 
     def owners(pods: Iterable[Pod]) -> Counter[str]:
-        return Counter(name for name, _ in _by_owner(pods).elements())
+        return Counter(name for name, _ in by_owner(pods).elements())
 
     assert owners(before) == owners(after)
     ours = [pod.pod for pod in report.pods]

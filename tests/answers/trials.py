@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from random import Random
 from typing import TypeVar, cast
@@ -11,12 +12,13 @@ from msgspec.structs import replace
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.core import Node, Pod
 from kubesched.api.decode import decode_object
-from kubesched.api.meta import KubeStruct
+from kubesched.api.meta import KubeStruct, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator import virtual_loop
+from kubesched.simulator.instant_server import InstantServer
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
@@ -134,3 +136,36 @@ def state_of(cluster: TrialCluster) -> dict[object, object]:
         metadata = replace(item.metadata, resource_version="")
         found[key] = replace(cast("KubeStruct", item), metadata=metadata)
     return found
+
+
+def by_owner(pods: Iterable[Pod]) -> Counter[tuple[str, str]]:
+    """Return how many pods each owner has on each node; "" for pending ones."""
+    found: Counter[tuple[str, str]] = Counter()
+    for pod in pods:
+        owner = controller_of(pod.metadata)
+        found[owner.name if owner else pod.metadata.name, pod.spec.node_name] += 1
+    return found
+
+
+def replace_by_hand(server: InstantServer, pods: Iterable[Pod]) -> None:
+    """Delete pods, then create what their controllers would create."""
+    leaving = list(pods)
+    for pod in leaving:
+        server.delete_pod(pod.metadata.namespace, pod.metadata.name)
+    for pod in leaving:
+        owner = controller_of(pod.metadata)
+        if owner is not None:
+            is_stateful = owner.kind == "StatefulSet"
+            metadata = replace(
+                pod.metadata,
+                name=pod.metadata.name if is_stateful else "",
+                generate_name=f"{owner.name}-",
+                uid="",
+            )
+            spec = replace(pod.spec, node_name="")
+            server.create(replace(make_pod("x"), metadata=metadata, spec=spec))
+
+
+def by_name(pods: Iterable[Pod]) -> list[Pod]:
+    """Return pods in the order in which they are listed."""
+    return sorted(pods, key=lambda pod: pod.metadata.name)

@@ -18,6 +18,7 @@ from kubesched.answers.cluster_comparison import ClusterComparison
 from kubesched.answers.drain import DrainReport
 from kubesched.answers.fit import FitReport
 from kubesched.answers.top import TopReport
+from kubesched.answers.whatif import WhatIfReport
 from kubesched.answers.why import WhyReport
 from kubesched.explain.decision_records import DecisionRecords
 from kubesched.explain.document import API_VERSION, Document
@@ -33,6 +34,7 @@ DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
             WhyReport,
             FitReport,
             DrainReport,
+            WhatIfReport,
             PodExplanation,
             TopReport,
             SimulationReport,

@@ -146,8 +146,15 @@ class FitReport(Document, frozen=True, kw_only=True):
     unknown: tuple[Unknown, ...] = ()
 
 
-class _Asked(NamedTuple):
-    """A workload as stored, and the uids and names of its pods."""
+class AskedWorkload(NamedTuple):
+    """A workload as stored, and the uids and names of its pods.
+
+    Attributes:
+        item: The workload.
+        wanted: How many pods it is to have.
+        existing: The pods that it has, uid -> `namespace/name`.
+        created: Those that were created.
+    """
 
     item: Workload
     wanted: int
@@ -176,10 +183,16 @@ async def fit(
             cluster.add(item)
     existing = _pods_by_namespace(cluster)
     asked = [
-        _create(cluster, item, question, existing.get(item.metadata.namespace, ()))
+        create_workload(
+            cluster,
+            item,
+            question.replicas_of.get(item.metadata.name, question.replicas),
+            existing.get(item.metadata.namespace, ()),
+        )
         for item in given
         if isinstance(item, WORKLOADS)
     ]
+    cluster.notes |= {_existing_note(one): None for one in asked if one.existing}
     await cluster.bind_claims()
     await cluster.settle()
     outcomes = PodOutcomes(cluster)
@@ -206,6 +219,13 @@ async def fit(
     return report
 
 
+def _existing_note(asked: AskedWorkload) -> str:
+    metadata = asked.item.metadata
+    name = f"{workload_kind(asked.item)} {metadata.namespace}/{metadata.name}"
+    pods = count(len(asked.existing), "pod")
+    return f"{name} has {pods} already: existing pods count, and stay as they are."
+
+
 def _pods_by_namespace(cluster: TrialCluster) -> dict[str, list[Pod]]:
     found: dict[str, list[Pod]] = {}
     for pod in cluster.server.all(Pod):
@@ -221,37 +241,43 @@ def workload_kind(item: Workload) -> str:
 # Creating.
 
 
-def _create(
-    cluster: TrialCluster, item: Workload, question: FitQuestion, pods: Sequence[Pod]
-) -> _Asked:
-    wanted = question.replicas_of.get(item.metadata.name, question.replicas)
+def create_workload(
+    cluster: TrialCluster, item: Workload, replicas: int | None, pods: Sequence[Pod]
+) -> AskedWorkload:
+    """Create a workload, and the pods that it lacks.
+
+    Args:
+        cluster: Where.
+        item: The workload.
+        replicas: How many pods it is to have; None for its own number.
+        pods: The pods of its namespace.
+
+    Raises:
+        QuestionError: A pod of that name belongs to something else.
+    """
+    wanted = replicas
     if wanted is None or isinstance(item, DaemonSet):
         wanted = replicas_of(item)
     if isinstance(item, Pod):
         had = [pod for pod in pods if pod.metadata.name == item.metadata.name]
     else:
         if isinstance(item, SCALED):
-            item = _scaled(item, wanted)
+            item = scaled(item, wanted)
         stored = cluster.add(item)
         assert isinstance(stored, WORKLOADS), "it is what was added"
         item = stored
         sets = cluster.server.all(ReplicaSet)
         had = [pod for pod in pods if owns(item, pod, sets)]
-        if had:
-            name = f"{workload_kind(item)} {item.metadata.namespace}/{item.metadata.name}"
-            pods_there = f"{count(len(had), 'pod')} already"
-            note = f"{name} has {pods_there}: existing pods count, and stay as they are."
-            cluster.notes[note] = None
     if isinstance(item, DaemonSet):
         taken = [_node_of(pod) for pod in had]
         made = make(item, 0, taken, cluster.server.all(Node))
         wanted = len(had) + len(made.pods)
     else:
         made = make(item, max(wanted - len(had), 0), [pod.metadata.name for pod in had])
-    return _Asked(item, wanted, _keys(had), _keys(_create_all(cluster, made)))
+    return AskedWorkload(item, wanted, _keys(had), _keys(_create_all(cluster, made)))
 
 
-def _scaled(item: Scaled, number: int) -> Scaled:
+def scaled(item: Scaled, number: int) -> Scaled:
     """Return a workload with another number of pods."""
     match item:
         case Job():
@@ -298,7 +324,7 @@ def _node_of(pod: Pod) -> str:
 # What became of them.
 
 
-def _fit_of(asked: _Asked, outcomes: PodOutcomes) -> WorkloadFit:
+def _fit_of(asked: AskedWorkload, outcomes: PodOutcomes) -> WorkloadFit:
     metadata = asked.item.metadata
     found = {uid: outcomes.of(uid, key) for uid, key in asked.pods.items()}
     placed_here = [one for uid, one in found.items() if uid in asked.created]
@@ -319,7 +345,7 @@ def _by_node(outcomes: Iterable[PodOutcomeNow]) -> tuple[PodsOnNode, ...]:
     return tuple(PodsOnNode(node, number) for node, number in sorted(counts.items()))
 
 
-async def _more(cluster: TrialCluster, asked: _Asked, report: FitReport) -> MorePods:
+async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) -> MorePods:
     """Create pods in growing numbers until one does not fit."""
     if not report.fits:
         return MorePods(0, False, (), (), report.workloads[0].not_placed[0])

@@ -31,6 +31,7 @@ from kubesched.api.storage import StorageClass
 from kubesched.cluster.node_taints import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
+from kubesched.inputs.loading import with_scheduler_name
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.simulator.instant_writers import InstantVolumeWriter
 from kubesched.simulator.object_server import NODES, key_of
@@ -60,8 +61,14 @@ class TrialCluster:
         notes: What was assumed, one sentence each.
     """
 
-    def __init__(self, rehearsal: Rehearsal) -> None:
-        """Follow a rehearsal whose cluster is loaded."""
+    def __init__(self, rehearsal: Rehearsal, scheduler_name: str | None = None) -> None:
+        """Follow a rehearsal.
+
+        Args:
+            rehearsal: Its cluster is loaded.
+            scheduler_name: Of all pods that are created; None for each pod's own.
+        """
+        self._scheduler_name = scheduler_name
         self.rehearsal = rehearsal
         self.server = rehearsal.server
         self.successors: dict[str, str] = {}
@@ -179,6 +186,11 @@ class TrialCluster:
             self.budgets.budget_changed(stored, is_gone=False)
         return stored
 
+    def remove_budget(self, budget: PodDisruptionBudget) -> None:
+        """Delete a disruption budget."""
+        self.server.delete(budget)
+        self.budgets.budget_changed(budget, is_gone=True)
+
     async def bind_claims(self) -> None:
         """Provision the volumes of claims that do not wait for a pod."""
         for claim in self.server.all(PersistentVolumeClaim):
@@ -203,7 +215,7 @@ class TrialCluster:
 
     def create_pod(self, pod: Pod) -> Pod:
         """Create a pod, and the claims that only it has."""
-        pod = self._with_known_class(pod)
+        pod = with_scheduler_name(self._with_known_class(pod), self._scheduler_name)
         while True:
             try:
                 created = self.server.create(pod)
@@ -322,6 +334,15 @@ class TrialCluster:
             return
         with self.deleting_for_good():
             self.server.delete_pod(pod.metadata.namespace, pod.metadata.name)
+
+    def change_pod(self, pod: Pod) -> None:
+        """Give a pod another specification: a running one in place, a pending one in a new pod."""
+        replacement = None if pod.spec.node_name else replacement_of(pod)
+        if replacement is None:
+            self.server.update(pod)
+            return
+        self.delete_pod(pod, for_good=True)
+        self.successors[uid_of(pod)] = uid_of(self.create_pod(replacement))
 
     def last_successor(self, uid: str) -> str:
         """Return the uid of the pod that stands for one that went, or of the pod itself."""

@@ -26,6 +26,7 @@ from kubesched.cluster.controllers.owned_pods import with_owner
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Plain
+from kubesched.inputs.pod_names import belongs_to
 from kubesched.simulator.local_server import plain_workload
 
 HASH: Final = "pod-template-hash"
@@ -85,23 +86,19 @@ def owns(item: Workload, pod: Pod, replica_sets: Iterable[ReplicaSet] = ()) -> b
         name, _, ordinal = pod.metadata.name.rpartition("-")
         is_its_name = name == item.metadata.name and ordinal.isdecimal()
         return isinstance(item, StatefulSet) and is_its_name
-    if isinstance(item, Deployment):
-        return owner.kind == "ReplicaSet" and owner.name in _replica_sets(item, pod, replica_sets)
-    return (owner.kind, owner.name) == (kind_of(type(item)).kind, item.metadata.name)
-
-
-def _replica_sets(item: Deployment, pod: Pod, replica_sets: Iterable[ReplicaSet]) -> list[str]:
-    """Return the names that a ReplicaSet of a Deployment may have, for one of its pods."""
-    metadata = item.metadata
-    known = [
-        one.metadata.name
+    if belongs_to(pod, kind_of(type(item)).kind, item.metadata.name):
+        return True
+    return isinstance(item, Deployment) and any(
+        one.metadata.name == owner.name
+        and one.metadata.namespace == item.metadata.namespace
+        and _is_controlled_by(one, item)
         for one in replica_sets
-        if one.metadata.namespace == metadata.namespace
-        and (owner := controller_of(one.metadata)) is not None
-        and (owner.kind, owner.name) == ("Deployment", metadata.name)
-    ]
-    # It is named after the Deployment and the hash of its template.
-    return [*known, f"{metadata.name}-{pod.metadata.labels.get(HASH)}"]
+    )
+
+
+def _is_controlled_by(replica_set: ReplicaSet, item: Deployment) -> bool:
+    owner = controller_of(replica_set.metadata)
+    return owner is not None and (owner.kind, owner.name) == ("Deployment", item.metadata.name)
 
 
 def make(

@@ -43,7 +43,7 @@ def ask_drain(
     """
     check_inputs([*source.files, options.config])
     scheduler = load_scheduler(options)
-    given = read_cluster(source)
+    given = read_cluster(source, (), options.profile)
     write_warnings(given.warnings)
     check_nodes(nodes, given.objects)
 

@@ -39,7 +39,6 @@ from kubesched.inputs.loading import (
     distinct_objects,
     load_scheduler,
     pending_again,
-    with_scheduler_name,
 )
 from kubesched.inputs.near_names import near_names
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
@@ -74,15 +73,14 @@ def ask_fit(options: SchedulerOptions, source: ClusterSource, arguments: FitArgu
     if both.count(Path(STANDARD_INPUT)) > 1:
         raise UserError("`-` stands twice, but standard input can be read only once")
     scheduler = load_scheduler(options)
-    given = read_cluster(source)
+    given = read_cluster(source, (), options.profile)
     namespace = arguments.namespace or given.namespace or "default"
-    items, warnings = _read_manifests(arguments.manifests, namespace)
+    items, warnings = read_manifests(arguments.manifests, namespace)
     question = _question(arguments, items)
     write_warnings([*given.warnings, *warnings])
-    owned = [_owned(item, options.profile) for item in items]
 
     async def ask(cluster: TrialCluster) -> FitReport:
-        return await fit(cluster, owned, question)
+        return await fit(cluster, items, question)
 
     return run_trial(scheduler, options, given, ask)
 
@@ -90,10 +88,15 @@ def ask_fit(options: SchedulerOptions, source: ClusterSource, arguments: FitArgu
 # The manifests.
 
 
-def _read_manifests(
-    files: Sequence[Path], namespace: str
+def read_manifests(
+    files: Sequence[Path], namespace: str, *, needs_workload: bool = True
 ) -> tuple[list[KubernetesObject], list[str]]:
-    """Return the objects of manifests, and warnings."""
+    """Return the objects of manifests, and warnings.
+
+    Raises:
+        DecodeError: A file cannot be decoded.
+        UserError: An object is wrong, or there is no workload.
+    """
     skipped: Counter[str] = Counter()
     loaded = list(load(files, skipped, namespace=namespace))
     items = distinct_objects(loaded)
@@ -101,8 +104,12 @@ def _read_manifests(
     if errors:
         raise UserError(*errors)
     # Pods and ReplicaSets of a workload are created anew.
-    own = [item for item in items if controller_of(item.metadata) is None]
-    if not any(isinstance(item, WORKLOADS) for item in own):
+    own = [
+        pending_again(item) if isinstance(item, Pod) else item
+        for item in items
+        if controller_of(item.metadata) is None
+    ]
+    if needs_workload and not any(isinstance(item, WORKLOADS) for item in own):
         where = names([str(file) for file in files])
         raise UserError(
             f"{where}: no workload in it; name files with Deployments, StatefulSets, DaemonSets, "
@@ -134,12 +141,6 @@ def _template(item: Workload) -> tuple[str, PodSpec]:
         return "spec.jobTemplate.spec.template.spec", item.spec.job_template.spec.template.spec
     template = None if isinstance(item, Pod) else item.spec.template
     return "spec.template.spec", PodSpec() if template is None else template.spec
-
-
-def _owned(item: KubernetesObject, profile: str | None) -> KubernetesObject:
-    if isinstance(item, Pod):
-        return with_scheduler_name(pending_again(item), profile)
-    return item
 
 
 # The question.

@@ -84,6 +84,9 @@ SUBCOMMANDS: Final = {
     "drain": Subcommand(
         "kubesched.cli.drain:drain", "Tell what happens when nodes are drained, pod by pod."
     ),
+    "whatif": Subcommand(
+        "kubesched.cli.whatif:whatif", "Tell what a plan of changes does to the pods."
+    ),
     "top": Subcommand(
         "kubesched.cli.top:top", "Show what pods request of nodes, and the room that is left."
     ),

@@ -62,7 +62,7 @@ def run_trial(
         rehearsal.load(given.objects)
         for kind in given.complete:
             rehearsal.scheduler.cache.declare_complete(kind)
-        return await ask(TrialCluster(rehearsal))
+        return await ask(TrialCluster(rehearsal, options.profile))
 
     try:
         return virtual_loop.run(main())

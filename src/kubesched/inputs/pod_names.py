@@ -14,7 +14,7 @@ from kubesched.explain.sentences import count
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.near_names import NEAR_MAX, near_names
 
-_OWNER_KINDS: Final = {
+OWNER_KINDS: Final = {
     **dict.fromkeys(("deploy", "deployment", "deployments"), "Deployment"),
     **dict.fromkeys(("rs", "replicaset", "replicasets"), "ReplicaSet"),
     **dict.fromkeys(("rc", "replicationcontroller"), "ReplicationController"),
@@ -22,6 +22,7 @@ _OWNER_KINDS: Final = {
     **dict.fromkeys(("ds", "daemonset", "daemonsets"), "DaemonSet"),
     **dict.fromkeys(("job", "jobs"), "Job"),
 }
+"""The kinds of workloads by the names that kubectl takes."""
 _POD_KINDS: Final = ("pod", "pods", "po")
 _TEMPLATE_HASH: Final = "pod-template-hash"
 
@@ -43,8 +44,8 @@ def find_pod(
     prefix, _, name = text.rpartition("/")
     if only:
         pods = [pod for pod in pods if pod.metadata.namespace == preferred]
-    if prefix in _OWNER_KINDS:
-        return _pod_of_workload(text, _OWNER_KINDS[prefix], name, pods, preferred)
+    if prefix in OWNER_KINDS:
+        return _pod_of_workload(text, OWNER_KINDS[prefix], name, pods, preferred)
     namespace = "" if prefix in _POD_KINDS else prefix
     found = [
         pod
@@ -69,7 +70,7 @@ def pod_named(text: str, namespace: str) -> tuple[str, str] | None:
         namespace: Of a name without one; "" for `default`.
     """
     prefix, _, name = text.rpartition("/")
-    if prefix in _OWNER_KINDS:
+    if prefix in OWNER_KINDS:
         return None
     return (namespace or "default" if prefix in ("", *_POD_KINDS) else prefix), name
 
@@ -78,7 +79,7 @@ def _pod_of_workload(
     text: str, kind: str, name: str, pods: Sequence[Pod], preferred: str
 ) -> tuple[Pod, tuple[str, ...]]:
     """Return the first pending pod of a workload, or its first pod if none is pending."""
-    found = [pod for pod in pods if _is_of(pod, kind, name)]
+    found = [pod for pod in pods if belongs_to(pod, kind, name)]
     found = [pod for pod in found if pod.metadata.namespace == preferred] or found
     namespaces = sorted({pod.metadata.namespace for pod in found})
     if not found:
@@ -91,7 +92,8 @@ def _pod_of_workload(
     return chosen, (note,) if len(found) > 1 else ()
 
 
-def _is_of(pod: Pod, kind: str, name: str) -> bool:
+def belongs_to(pod: Pod, kind: str, name: str) -> bool:
+    """Whether a pod belongs to a workload; the namespace is not compared."""
     owner = controller_of(pod.metadata)
     if owner is None:
         return False

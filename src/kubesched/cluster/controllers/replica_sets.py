@@ -63,7 +63,7 @@ class ReplicaSetController(PodsController):
         elif missing < 0:
             # Among equal pods, the youngest is deleted first.
             surplus = self._current(active)[::-1]
-            surplus.sort(key=_rank)
+            surplus.sort(key=deletion_rank)
             for one in surplus[: min(-missing, BURST)]:
                 self.pods.delete(one)
         return abs(missing) > BURST
@@ -93,7 +93,7 @@ class ReplicaSetController(PodsController):
         )
 
 
-def _rank(pod: Pod) -> tuple[bool, int, bool, int, float]:
+def deletion_rank(pod: Pod) -> tuple[bool, int, bool, int, float]:
     """Return what decides which pod is deleted: the one with the smallest value."""
     since = ready_since(pod)
     cost = 0

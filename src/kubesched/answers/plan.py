@@ -1,0 +1,322 @@
+"""Plans: changes of a cluster, one step after another.
+
+    steps:
+    - drain: node-7
+    - addNodes: {count: 3, like: node-1}
+    - scale: {workload: deploy/web, namespace: shop, replicas: 12}
+
+Each step is a mapping with one key, the step's name. Nodes are a name, a list of names, or a label
+selector such as `pool=a`.
+
+Rejects:  unknown steps and fields, and values of a wrong type; each field error names its path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+
+from kubesched.answers.node_shapes import NodeShape, parse_shape, parse_taint
+from kubesched.api.core import Taint
+from kubesched.api.quantity import parse_quantity
+from kubesched.inputs.near_names import near_names
+from kubesched.inputs.pod_names import OWNER_KINDS
+
+Names: TypeAlias = str | tuple[str, ...]
+_Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+_Replicas = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+
+
+class PlanError(ValueError):
+    """A plan has field errors.
+
+    Attributes:
+        messages: `path: problem` of each, with the remedy.
+    """
+
+    def __init__(self, *messages: str) -> None:
+        super().__init__("\n".join(messages))
+        self.messages = messages
+
+
+class PlanStep(
+    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True
+):
+    """What steps have in common: `check` finds what their types cannot express."""
+
+    def check(self) -> None:
+        """Look at the values.
+
+        Raises:
+            ValueError: One is wrong; `field: problem`.
+        """
+
+
+class OfNodes(PlanStep, frozen=True):
+    """A step for some nodes, which may be written without the word `nodes`."""
+
+    nodes: Names
+
+
+class DrainNodes(OfNodes, frozen=True):
+    """Drain nodes, as far as disruption budgets allow."""
+
+
+class CordonNodes(OfNodes, frozen=True):
+    """Make nodes unschedulable."""
+
+
+class UncordonNodes(OfNodes, frozen=True):
+    """Make nodes schedulable."""
+
+
+class RemoveNodes(OfNodes, frozen=True):
+    """Remove nodes at once; their pods go with them, and controllers create them again."""
+
+
+class LoseZone(PlanStep, frozen=True):
+    """Remove all nodes of a zone at once."""
+
+    zone: str
+
+
+class AddNodes(PlanStep, frozen=True):
+    """Add empty nodes, like an existing one or of a shape in words."""
+
+    count: _Count = 1
+    like: str = ""
+    template: str = ""
+
+    def check(self) -> None:
+        """See that there is one shape."""
+        if bool(self.like) == bool(self.template):
+            raise ValueError("like: name either a node with `like`, or a shape with `template`")
+        self.shape()
+
+    def shape(self) -> NodeShape | None:
+        """Return the shape in words, None without."""
+        try:
+            return parse_shape(self.template) if self.template else None
+        except ValueError as error:
+            raise ValueError(f"template: {error}") from error
+
+
+class LabelNodes(OfNodes, frozen=True):
+    """Set and remove labels of nodes."""
+
+    set: dict[str, str] = {}
+    remove: tuple[str, ...] = ()
+
+
+class TaintNodes(OfNodes, frozen=True):
+    """Add and remove taints of nodes; NoExecute evicts pods without asking budgets."""
+
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """See that taints can be parsed."""
+        self.taints()
+
+    def taints(self) -> list[Taint]:
+        """Return the taints to add."""
+        try:
+            return [parse_taint(text) for text in self.add]
+        except ValueError as error:
+            raise ValueError(f"add: {error}") from error
+
+
+class ResizeNodes(OfNodes, frozen=True):
+    """Give nodes other capacities."""
+
+    capacity: dict[str, str | int]
+
+    def check(self) -> None:
+        """See that amounts can be parsed."""
+        for resource, amount in self.capacity.items():
+            try:
+                is_negative = parse_quantity(amount).sign < 0
+            except ValueError as error:
+                raise ValueError(f"capacity.{resource}: {error}") from error
+            if is_negative:
+                raise ValueError(f"capacity.{resource}: {amount} must not be negative")
+
+
+class OfWorkload(PlanStep, frozen=True, kw_only=True):
+    """A step for a workload, written as `deploy/web`."""
+
+    workload: str
+    namespace: str = "default"
+
+    def check(self) -> None:
+        """See that the kind is known."""
+        kind, slash, name = self.workload.partition("/")
+        if not slash or not name or kind.lower() not in OWNER_KINDS:
+            raise ValueError(
+                f"workload: {self.workload} is no workload; write KIND/NAME, such as deploy/web"
+            )
+
+    @property
+    def kind_and_name(self) -> tuple[str, str]:
+        """The kind as objects name it, and the name."""
+        kind, _, name = self.workload.partition("/")
+        return OWNER_KINDS[kind.lower()], name
+
+
+class ScaleWorkload(OfWorkload, frozen=True, kw_only=True):
+    """Give a workload another number of pods."""
+
+    replicas: _Replicas
+
+
+class SetPriority(OfWorkload, frozen=True):
+    """Give the pods of a workload another priority; those that run keep running."""
+
+    priority: int | None = None
+    class_name: str = ""
+
+    def check(self) -> None:
+        """See that there is one priority."""
+        super().check()
+        if (self.priority is None) == (not self.class_name):
+            raise ValueError("priority: write either priority or className")
+
+
+class SetBudget(PlanStep, frozen=True):
+    """Change, add or delete a disruption budget."""
+
+    name: str
+    namespace: str = "default"
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    match_labels: dict[str, str] = {}
+    delete: bool = False
+
+    def check(self) -> None:
+        """See that there is one number of pods."""
+        given = [self.min_available is not None, self.max_unavailable is not None, self.delete]
+        if sum(given) != 1:
+            raise ValueError("minAvailable: write one of minAvailable, maxUnavailable and delete")
+        for name, amount in (
+            ("minAvailable", self.min_available),
+            ("maxUnavailable", self.max_unavailable),
+        ):
+            if isinstance(amount, str) and not amount.removesuffix("%").isdecimal():
+                raise ValueError(f"{name}: {amount} is no number and no percentage such as 50%")
+
+
+class ApplyManifest(PlanStep, frozen=True):
+    """Create or replace the objects of a manifest; workloads get their pods."""
+
+    file: str
+
+
+Step: TypeAlias = (
+    DrainNodes
+    | CordonNodes
+    | UncordonNodes
+    | RemoveNodes
+    | LoseZone
+    | AddNodes
+    | LabelNodes
+    | TaintNodes
+    | ResizeNodes
+    | ScaleWorkload
+    | SetPriority
+    | SetBudget
+    | ApplyManifest
+)
+
+STEPS: Final[Mapping[str, type[PlanStep]]] = MappingProxyType(
+    {
+        "drain": DrainNodes,
+        "cordon": CordonNodes,
+        "uncordon": UncordonNodes,
+        "removeNode": RemoveNodes,
+        "addNodes": AddNodes,
+        "loseZone": LoseZone,
+        "label": LabelNodes,
+        "taint": TaintNodes,
+        "resize": ResizeNodes,
+        "scale": ScaleWorkload,
+        "setPriority": SetPriority,
+        "setBudget": SetBudget,
+        "apply": ApplyManifest,
+    }
+)
+_SHORT: Final = {OfNodes: "nodes", LoseZone: "zone", ApplyManifest: "file"}
+"""Steps of which one field may be written alone, as in `drain: node-7`."""
+_HEADER: Final = ("apiVersion", "kind", "steps")
+
+
+def decode_plan(raw: object) -> list[tuple[str, PlanStep]]:
+    """Return the steps of a plan, each with its path.
+
+    Args:
+        raw: The plan as plain values.
+
+    Raises:
+        PlanError: With every field error.
+    """
+    if not isinstance(raw, dict) or not isinstance(raw.get("steps"), list):
+        raise PlanError("steps: a plan is a mapping with a list of steps")
+    errors = [
+        f"{name}: unknown field; a plan has {', '.join(_HEADER)}"
+        for name in raw
+        if name not in _HEADER
+    ]
+    found: list[tuple[str, PlanStep]] = []
+    if not raw["steps"]:
+        errors.append("steps: there is none; write at least one")
+    for number, item in enumerate(raw["steps"]):
+        path = f"steps[{number}]"
+        if not isinstance(item, dict) or len(item) != 1:
+            errors.append(f"{path}: write one step per item, as in `- drain: node-7`")
+            continue
+        [(name, value)] = item.items()
+        try:
+            found.append((f"{path}.{name}", _decoded(name, value)))
+        except ValueError as error:
+            errors.append(f"{path}.{error}")
+    if errors:
+        raise PlanError(*errors)
+    return found
+
+
+def _decoded(name: str, value: Any) -> PlanStep:
+    """Return a step.
+
+    Raises:
+        ValueError: It is wrong; `path: problem`, where the path begins with the step's name.
+    """
+    step = STEPS.get(name)
+    if step is None:
+        near = near_names(name, STEPS)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(STEPS)}"
+        raise ValueError(f"{name}: there is no such step; {hint}")
+    if not isinstance(value, dict):
+        short = next((field for type_, field in _SHORT.items() if issubclass(step, type_)), None)
+        if short is None:
+            fields = ", ".join(field.encode_name for field in msgspec.structs.fields(step))
+            raise ValueError(f"{name}: write a mapping with the fields {fields}")
+        value = {short: value}
+    try:
+        found = msgspec.convert(value, step)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$")
+        raise ValueError(f"{name}{path.removesuffix('`')}: {_reworded(problem, step)}") from error
+    try:
+        found.check()
+    except ValueError as error:
+        raise ValueError(f"{name}.{error}") from error
+    return found
+
+
+def _reworded(problem: str, step: type[PlanStep]) -> str:
+    if "unknown field" in problem:
+        fields = ", ".join(field.encode_name for field in msgspec.structs.fields(step))
+        return f"{problem[:1].lower()}{problem[1:]}; there are {fields}"
+    return f"{problem[:1].lower()}{problem[1:]}"

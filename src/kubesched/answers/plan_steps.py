@@ -1,0 +1,406 @@
+"""Carries the steps of a plan out in a trial cluster, each after the one before has settled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import singledispatchmethod
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from kubesched.answers.drain import DrainedPod, PodFate, drain_nodes
+from kubesched.answers.fit import create_workload, scaled
+from kubesched.answers.node_shapes import shape_of
+from kubesched.answers.plan import (
+    AddNodes,
+    ApplyManifest,
+    CordonNodes,
+    DrainNodes,
+    LabelNodes,
+    LoseZone,
+    Names,
+    OfWorkload,
+    PlanStep,
+    RemoveNodes,
+    ResizeNodes,
+    ScaleWorkload,
+    SetBudget,
+    SetPriority,
+    TaintNodes,
+    UncordonNodes,
+)
+from kubesched.answers.pod_outcomes import PodOutcomes
+from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of, new_nodes
+from kubesched.answers.workload_pods import SCALED, WORKLOADS, Scaled, replacement_of
+from kubesched.api.core import Node, Pod
+from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
+from kubesched.api.requirements import SelectorError
+from kubesched.api.scheduling import PriorityClass
+from kubesched.api.selector_syntax import parse_selector
+from kubesched.api.tolerations import NO_EXECUTE, find_untolerated
+from kubesched.cluster.controllers.replica_sets import deletion_rank
+from kubesched.cluster.kubelets import FINISHED
+from kubesched.cluster.server import kind_name
+from kubesched.cluster.store import Key
+from kubesched.explain.sentences import count, names
+from kubesched.inputs.near_names import near_names
+from kubesched.inputs.pod_names import belongs_to
+from kubesched.simulator.defaults import SYSTEM_CLASSES
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import uid_of
+
+_ZONE: Final = "topology.kubernetes.io/zone"
+_SELECTOR_SIGNS: Final = frozenset("=!(), ")
+
+Manifests = Mapping[str, Sequence[KubernetesObject]]
+
+
+class PlanRun:
+    """Carries out steps.
+
+    Attributes:
+        removed: The uids of pods that a step deleted for good.
+        waiting: The pods that a drain left, because of a budget.
+    """
+
+    def __init__(self, cluster: TrialCluster, manifests: Manifests) -> None:
+        """Set up.
+
+        Args:
+            cluster: The cluster.
+            manifests: The objects of each file that a step applies.
+        """
+        self._cluster = cluster
+        self._manifests = manifests
+        self.removed: set[str] = set()
+        self.waiting: list[DrainedPod] = []
+
+    async def carry_out(self, path: str, step: PlanStep) -> str:
+        """Carry a step out; return what it did, in words.
+
+        Raises:
+            QuestionError: Something that it names does not exist.
+        """
+        try:
+            if isinstance(step, DrainNodes):
+                done = await self._drain(step)
+            else:
+                done = self._do(step)
+            await self._cluster.bind_claims()
+            await self._cluster.settle()
+        except QuestionError as error:
+            raise QuestionError(f"{path}: {error}") from error
+        return done
+
+    # Nodes.
+
+    async def _drain(self, step: DrainNodes) -> str:
+        nodes = self._names(step.nodes)
+        drained = await drain_nodes(self._cluster, nodes)
+        pods = drained.pods(PodOutcomes(self._cluster))
+        waiting = [pod for pod in pods if pod.fate is PodFate.WAITS]
+        self.waiting += waiting
+        left = f", {len(waiting)} of whose pods wait for budgets" if waiting else ""
+        return f"drain {names(nodes)}{left}"
+
+    @singledispatchmethod
+    def _do(self, step: PlanStep) -> str:
+        raise NotImplementedError(type(step).__name__)
+
+    @_do.register
+    def _(self, step: CordonNodes) -> str:
+        nodes = self._names(step.nodes)
+        for name in nodes:
+            self._cluster.cordon(name)
+        return f"cordon {names(nodes)}"
+
+    @_do.register
+    def _(self, step: UncordonNodes) -> str:
+        nodes = self._names(step.nodes)
+        for name in nodes:
+            self._cluster.cordon(name, on=False)
+        return f"uncordon {names(nodes)}"
+
+    @_do.register
+    def _(self, step: RemoveNodes) -> str:
+        nodes = self._names(step.nodes)
+        pods = self._remove(nodes)
+        return f"remove {names(nodes)} with {count(pods, 'pod')}"
+
+    @_do.register
+    def _(self, step: LoseZone) -> str:
+        zones: dict[str, list[str]] = {}
+        for node in self._cluster.server.all(Node):
+            zone = node.metadata.labels.get(_ZONE, "")
+            zones.setdefault(zone, []).append(node.metadata.name)
+        zones.pop("", None)
+        if step.zone not in zones:
+            raise QuestionError(_no_such("zone", step.zone, zones))
+        nodes = zones[step.zone]
+        pods = self._remove(nodes)
+        return f"lose zone {step.zone}: {count(len(nodes), 'node')} with {count(pods, 'pod')}"
+
+    def _remove(self, nodes: Sequence[str]) -> int:
+        for name in nodes:
+            # No replacement goes to a node that is about to go.
+            self._cluster.cordon(name)
+        return sum(len(self._cluster.remove_node(name)) for name in nodes)
+
+    @_do.register
+    def _(self, step: AddNodes) -> str:
+        shape = step.shape()
+        if shape is None:
+            [name] = self._names(step.like)
+            node = self._cluster.node(name)
+            assert node is not None, "its name was found"
+            shape = shape_of(node)
+        for node in new_nodes(shape.model, step.count, names_of(self._cluster)):
+            self._cluster.add_node(node)
+        like = f"like {step.like}" if step.like else f"of {step.template}"
+        return f"add {count(step.count, 'node')} {like}"
+
+    @_do.register
+    def _(self, step: LabelNodes) -> str:
+        nodes = self._names(step.nodes)
+        for node in self._nodes(nodes):
+            labels = {**node.metadata.labels, **step.set}
+            for name in step.remove:
+                labels.pop(name, None)
+            self._cluster.write_node(replace(node, metadata=replace(node.metadata, labels=labels)))
+        return f"label {names(nodes)}"
+
+    @_do.register
+    def _(self, step: TaintNodes) -> str:
+        nodes = self._names(step.nodes)
+        added = step.taints()
+        for node in self._nodes(nodes):
+            replaced = {(taint.key, taint.effect) for taint in added}
+            kept = [
+                taint
+                for taint in node.spec.taints
+                if (taint.key, taint.effect) not in replaced
+                and taint.key not in step.remove
+                and f"{taint.key}:{taint.effect}" not in step.remove
+            ]
+            taints = (*kept, *added)
+            self._cluster.write_node(replace(node, spec=replace(node.spec, taints=taints)))
+        evicted = 0
+        for name in nodes:
+            for pod in self._cluster.pods_on(name):
+                if find_untolerated(added, _lasting(pod), (NO_EXECUTE,)) is not None:
+                    self._cluster.delete_pod(pod)
+                    evicted += 1
+        effect = f", which evicts {count(evicted, 'pod')}" if evicted else ""
+        return f"taint {names(nodes)}{effect}"
+
+    @_do.register
+    def _(self, step: ResizeNodes) -> str:
+        nodes = self._names(step.nodes)
+        given = {name: str(amount) for name, amount in step.capacity.items()}
+        for node in self._nodes(nodes):
+            status = replace(
+                node.status,
+                capacity={**node.status.capacity, **given},
+                allocatable={**node.status.allocatable, **given},
+            )
+            self._cluster.write_node(replace(node, status=status))
+        size = ", ".join(f"{name} {amount}" for name, amount in given.items())
+        return f"resize {names(nodes)} to {size}"
+
+    def _nodes(self, wanted: Sequence[str]) -> list[Node]:
+        found = [self._cluster.node(name) for name in wanted]
+        return [node for node in found if node is not None]
+
+    def _names(self, written: Names) -> list[str]:
+        """Return the nodes that a step names.
+
+        Raises:
+            QuestionError: There is none.
+        """
+        existing = names_of(self._cluster)
+        if isinstance(written, str) and not _SELECTOR_SIGNS.isdisjoint(written):
+            return selected_nodes(self._cluster, written)
+        wanted = [written] if isinstance(written, str) else list(dict.fromkeys(written))
+        known = frozenset(existing)
+        for name in wanted:
+            if name not in known:
+                raise QuestionError(_no_such("node", name, existing))
+        return wanted
+
+    # Workloads.
+
+    @_do.register
+    def _(self, step: ScaleWorkload) -> str:
+        pods = self._pods_of(step)
+        item = self._workload(step)
+        missing = step.replicas - len(pods)
+        if item is not None and not pods:
+            create_workload(self._cluster, item, step.replicas, ())
+        elif missing > 0:
+            self._grow(step, pods, missing)
+        else:
+            self._shrink(step, pods, -missing)
+        if item is not None:
+            self._cluster.add(scaled(item, step.replicas))
+        return f"scale {step.workload} from {len(pods)} to {step.replicas}"
+
+    def _shrink(self, step: ScaleWorkload, pods: list[Pod], number: int) -> None:
+        kind, _ = step.kind_and_name
+        if kind == "StatefulSet":
+            ordered = sorted(pods, key=_ordinal, reverse=True)
+        else:
+            ordered = sorted(pods, key=deletion_rank)
+        for pod in ordered[:number]:
+            self.removed.add(uid_of(pod))
+            self._cluster.delete_pod(pod, for_good=True)
+
+    def _grow(self, step: ScaleWorkload, pods: list[Pod], number: int) -> None:
+        """Create pods like those that are there."""
+        model = next(filter(None, map(replacement_of, pods)), None)
+        if model is None:
+            raise QuestionError(
+                f"{step.workload}: neither it nor a pod of it is in namespace {step.namespace}; "
+                "name another one, or apply its manifest"
+            )
+        used = {_ordinal(pod) for pod in pods}
+        ordinal = 0
+        for _ in range(number):
+            metadata = model.metadata
+            if metadata.name:
+                while ordinal in used:
+                    ordinal += 1
+                used.add(ordinal)
+                name = f"{metadata.name.rpartition('-')[0]}-{ordinal}"
+                metadata = replace(metadata, name=name)
+            self._cluster.create_pod(replace(model, metadata=metadata))
+
+    @_do.register
+    def _(self, step: SetPriority) -> str:
+        pods = self._pods_of(step)
+        if not pods:
+            raise QuestionError(f"{step.workload}: it has no pods in namespace {step.namespace}")
+        priority = step.priority
+        if priority is None:
+            priority = self._priority_of(step.class_name)
+        for pod in pods:
+            spec = replace(pod.spec, priority=priority, priority_class_name=step.class_name)
+            self._cluster.change_pod(replace(pod, spec=spec))
+        return f"give {count(len(pods), 'pod')} of {step.workload} the priority {priority}"
+
+    def _priority_of(self, name: str) -> int:
+        if name in SYSTEM_CLASSES:
+            return SYSTEM_CLASSES[name]
+        classes = {one.metadata.name: one for one in self._cluster.server.all(PriorityClass)}
+        if name not in classes:
+            raise QuestionError(_no_such("PriorityClass", name, classes))
+        return classes[name].value
+
+    def _pods_of(self, step: OfWorkload) -> list[Pod]:
+        kind, name = step.kind_and_name
+        return [
+            pod
+            for pod in self._cluster.server.all(Pod)
+            if pod.metadata.namespace == step.namespace
+            and pod.status.phase not in FINISHED
+            and not pod.metadata.deletion_timestamp
+            and belongs_to(pod, kind, name)
+        ]
+
+    def _workload(self, step: OfWorkload) -> Scaled | None:
+        kind, name = step.kind_and_name
+        if kind == "DaemonSet":
+            raise QuestionError(f"{step.workload}: a DaemonSet has one pod per node")
+        type_ = next(one for one in SCALED if one.__name__ == kind)
+        found = self._cluster.server.store.find(Key(kind_name(type_), step.namespace, name))
+        return found if isinstance(found, SCALED) else None
+
+    # Other objects.
+
+    @_do.register
+    def _(self, step: SetBudget) -> str:
+        key = Key(kind_name(PodDisruptionBudget), step.namespace, step.name)
+        known = self._cluster.server.store.find(key)
+        name = f"{step.namespace}/{step.name}"
+        if known is None and (step.delete or not step.match_labels):
+            budgets = [
+                f"{one.metadata.namespace}/{one.metadata.name}"
+                for one in self._cluster.server.all(PodDisruptionBudget)
+            ]
+            remedy = "" if step.delete else "; to add one, write matchLabels"
+            raise QuestionError(f"{_no_such('budget', name, budgets)}{remedy}")
+        if step.delete and isinstance(known, PodDisruptionBudget):
+            self._cluster.remove_budget(known)
+            return f"delete the budget {name}"
+        before = known.spec if isinstance(known, PodDisruptionBudget) else None
+        spec = before or PodDisruptionBudgetSpec()
+        if step.match_labels:
+            spec = replace(spec, selector=LabelSelector(match_labels=step.match_labels))
+        numbers = {"min_available": step.min_available, "max_unavailable": step.max_unavailable}
+        changed = replace(spec, **numbers)
+        metadata = ObjectMeta(name=step.name, namespace=step.namespace)
+        self._cluster.add(PodDisruptionBudget(metadata=metadata, spec=changed))
+        amount = next(f"{key} {one}" for key, one in _written(numbers).items())
+        return f"set the budget {name} to {amount}"
+
+    @_do.register
+    def _(self, step: ApplyManifest) -> str:
+        items = self._manifests[step.file]
+        for item in items:
+            if not isinstance(item, WORKLOADS):
+                self._cluster.add(item)
+        for item in items:
+            if isinstance(item, WORKLOADS):
+                namespace = item.metadata.namespace
+                pods = [
+                    pod
+                    for pod in self._cluster.server.all(Pod)
+                    if pod.metadata.namespace == namespace
+                ]
+                create_workload(self._cluster, item, None, pods)
+        return f"apply {step.file}"
+
+
+def selected_nodes(cluster: TrialCluster, selector: str) -> list[str]:
+    """Return the nodes that a label selector selects.
+
+    Raises:
+        QuestionError: It cannot be parsed, or selects none.
+    """
+    try:
+        compiled = parse_selector(selector)
+    except SelectorError as error:
+        raise QuestionError(f"{selector}: {error}") from error
+    found = [
+        node.metadata.name
+        for node in cluster.server.all(Node)
+        if compiled.matches(node.metadata.labels)
+    ]
+    if not found:
+        raise QuestionError(f"{selector}: no node has these labels")
+    return found
+
+
+def _no_such(kind: str, name: str, existing: Any) -> str:
+    listed = list(existing)
+    near = near_names(name, listed)
+    if near:
+        hint = f"did you mean {' or '.join(near)}?"
+    else:
+        hint = f"there is {names(sorted(listed))}" if listed else "there is none at all"
+    return f"{name}: there is no such {kind}; {hint}"
+
+
+def _lasting(pod: Pod) -> list[Any]:
+    """Return the tolerations that do not end after some time."""
+    return [one for one in pod.spec.tolerations if one.toleration_seconds is None]
+
+
+def _ordinal(pod: Pod) -> int:
+    text = pod.metadata.name.rpartition("-")[2]
+    return int(text) if text.isdecimal() else -1
+
+
+def _written(numbers: Mapping[str, int | str | None]) -> dict[str, int | str]:
+    names_ = {"min_available": "minAvailable", "max_unavailable": "maxUnavailable"}
+    return {names_[name]: one for name, one in numbers.items() if one is not None}

@@ -1,0 +1,212 @@
+"""What a plan changes: pods that move, are lost or pending, and how full the cluster is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kubesched.answers.drain import DrainedPod
+from kubesched.answers.plan import PlanStep
+from kubesched.answers.plan_steps import Manifests, PlanRun
+from kubesched.answers.pod_outcomes import (
+    PodOutcomeNow,
+    PodOutcomes,
+    PodsWithoutNode,
+    PreemptedPod,
+    grouped,
+)
+from kubesched.answers.top import ResourceRequests
+from kubesched.answers.trial_cluster import TrialCluster, is_daemon
+from kubesched.api.core import Pod
+from kubesched.explain.report import Unknown
+from kubesched.simulator.utilisation import Usage, Utilisation
+
+
+class MovedPod(msgspec.Struct, frozen=True, rename="camel"):
+    """A pod that is somewhere else afterwards.
+
+    Attributes:
+        pod: `namespace/name` before.
+        node: Its node before; empty for a pod that was pending, or is new.
+        new_pod: `namespace/name` of the pod that took its place; the same if it is the same pod.
+        new_node: Its node afterwards; empty if it is gone.
+    """
+
+    pod: str
+    node: str
+    new_pod: str
+    new_node: str
+
+
+class ClusterUse(msgspec.Struct, frozen=True, rename="camel"):
+    """How full a cluster is.
+
+    Attributes:
+        nodes: Number of nodes.
+        pods: Number of pods on nodes.
+        pending: Number of pods without a node.
+        resources: What pods on nodes request of each resource.
+    """
+
+    nodes: int
+    pods: int
+    pending: int
+    resources: tuple[ResourceRequests, ...]
+
+
+class WhatIfReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What a plan changes.
+
+    Attributes:
+        works: Whether no pod is lost, newly pending or kept from leaving by a budget.
+        steps: What each step did, in words.
+        moved: Pods whose replacement is on a node.
+        lost: Pods that are gone, and that nothing creates again.
+        removed: Pods that a step was to remove.
+        now_pending: Pods that had a node, or are new, and that no node takes.
+        no_longer_pending: Pods that were pending, and have a node.
+        created: New pods that have a node.
+        waiting: Pods that a drain left where they were, because of a budget.
+        preempted: Pods that preemption evicts.
+        before: How full the cluster is without the plan, after the scheduler has tried all pods.
+        after: How full it is afterwards.
+        notes: What was assumed.
+        unknown: The kinds that the outcome depends on and the files lack.
+    """
+
+    works: bool
+    steps: tuple[str, ...]
+    moved: tuple[MovedPod, ...] = ()
+    lost: tuple[MovedPod, ...] = ()
+    removed: tuple[MovedPod, ...] = ()
+    now_pending: tuple[PodsWithoutNode, ...] = ()
+    no_longer_pending: tuple[MovedPod, ...] = ()
+    created: tuple[MovedPod, ...] = ()
+    waiting: tuple[DrainedPod, ...] = ()
+    preempted: tuple[PreemptedPod, ...] = ()
+    before: ClusterUse
+    after: ClusterUse
+    notes: tuple[str, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+
+
+class _Was(NamedTuple):
+    """A pod before the plan."""
+
+    key: str
+    node: str
+    belongs_to_node: bool
+
+
+async def what_if(
+    cluster: TrialCluster, steps: Sequence[tuple[str, PlanStep]], manifests: Manifests
+) -> WhatIfReport:
+    """Return what a plan changes.
+
+    Args:
+        cluster: The cluster without it.
+        steps: The steps, each with its path in the plan.
+        manifests: The objects of each file that a step applies.
+
+    Raises:
+        QuestionError: A step names something that does not exist.
+    """
+    await cluster.settle()
+    pods = {uid: _was(pod) for uid, pod in cluster.pods().items()}
+    before = _use_of(cluster)
+    earlier = len(cluster.evictions)
+    run = PlanRun(cluster, manifests)
+    done = [await run.carry_out(path, step) for path, step in steps]
+    difference = _Difference(cluster, pods, run.removed)
+    # A later step may have let a pod go that waited for a budget.
+    waiting = tuple(pod for pod in run.waiting if pod.pod in difference.unmoved)
+    preempted = difference.outcomes.evicted(earlier)
+    return WhatIfReport(
+        works=not (difference.lost or difference.pending or waiting),
+        steps=tuple(done),
+        moved=tuple(difference.moved),
+        lost=tuple(difference.lost),
+        removed=tuple(difference.removed),
+        now_pending=grouped(difference.pending),
+        no_longer_pending=tuple(difference.no_longer_pending),
+        created=tuple(difference.created),
+        waiting=waiting,
+        preempted=preempted,
+        before=before,
+        after=_use_of(cluster),
+        notes=tuple(cluster.notes),
+        unknown=difference.outcomes.unknown(),
+    )
+
+
+class _Difference:
+    """The pods before and after a plan."""
+
+    def __init__(self, cluster: TrialCluster, pods: dict[str, _Was], removed: set[str]) -> None:
+        self.outcomes = PodOutcomes(cluster)
+        self.moved: list[MovedPod] = []
+        self.lost: list[MovedPod] = []
+        self.removed: list[MovedPod] = []
+        self.no_longer_pending: list[MovedPod] = []
+        self.created: list[MovedPod] = []
+        self.pending: list[PodOutcomeNow] = []
+        self.unmoved: set[str] = set()
+        now = cluster.pods()
+        accounted = set()
+        for uid, was in pods.items():
+            last = cluster.last_successor(uid)
+            accounted.add(last)
+            pod = now.get(last)
+            if pod is None:
+                gone = MovedPod(was.key, was.node, "", "")
+                if uid in removed or last in removed:
+                    self.removed.append(gone)
+                elif not was.belongs_to_node:
+                    self.lost.append(gone)
+            else:
+                self._add(uid, last, was, pod)
+        for uid, pod in now.items():
+            if uid not in accounted:
+                key = _key(pod)
+                if pod.spec.node_name:
+                    self.created.append(MovedPod("", "", key, pod.spec.node_name))
+                else:
+                    self.pending.append(self.outcomes.of(uid, key))
+
+    def _add(self, uid: str, last: str, was: _Was, pod: Pod) -> None:
+        node = pod.spec.node_name
+        found = MovedPod(was.key, was.node, _key(pod), node)
+        if not was.node:
+            if node:
+                self.no_longer_pending.append(found)
+        elif not node:
+            self.pending.append(self.outcomes.of(uid, was.key))
+        elif last != uid:
+            self.moved.append(found)
+        else:
+            self.unmoved.add(was.key)
+
+
+def _was(pod: Pod) -> _Was:
+    return _Was(_key(pod), pod.spec.node_name, is_daemon(pod))
+
+
+def _key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+def _use_of(cluster: TrialCluster) -> ClusterUse:
+    rehearsal = cluster.rehearsal
+    nodes = rehearsal.scheduler.cache.nodes
+    total = Utilisation(nodes, Usage.of(nodes), {}).total()
+    return ClusterUse(
+        len(nodes),
+        int(nodes.pod_counts.sum()),
+        len(rehearsal.unplaced()) + len(rehearsal.gated()),
+        tuple(
+            ResourceRequests(one.resource, one.requested_after, one.allocatable, one.share_after)
+            for one in total
+        ),
+    )

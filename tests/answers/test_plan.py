@@ -1,0 +1,87 @@
+"""Plans: what is accepted, and where field errors are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubesched.answers.plan import (
+    AddNodes,
+    DrainNodes,
+    PlanError,
+    ScaleWorkload,
+    decode_plan,
+)
+
+
+def test_steps_keep_their_order() -> None:
+    """Each has its path; one field may stand alone."""
+    raw = {
+        "steps": [
+            {"drain": ["a", "b"]},
+            {"addNodes": {"count": 2, "template": "cpu=4,memory=8Gi"}},
+            {"scale": {"workload": "deploy/web", "replicas": 3}},
+        ]
+    }
+    assert decode_plan(raw) == [
+        ("steps[0].drain", DrainNodes(nodes=("a", "b"))),
+        ("steps[1].addNodes", AddNodes(count=2, template="cpu=4,memory=8Gi")),
+        ("steps[2].scale", ScaleWorkload(workload="deploy/web", replicas=3)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ({"loseZon": "a"}, "steps[0].loseZon: there is no such step; did you mean loseZone?"),
+        ({"drain": 3}, "steps[0].drain.nodes: expected `str | array`, got `int`"),
+        ({"drain": "a", "cordon": "b"}, "steps[0]: write one step per item, as in"),
+        ({"addNodes": {"count": 0}}, "steps[0].addNodes.count: expected `int` >= 1"),
+        ({"addNodes": {"count": 1}}, "steps[0].addNodes.like: name either a node"),
+        ({"addNodes": {"template": "cpu=1"}}, "steps[0].addNodes.template: memory missing"),
+        ({"addNodes": "a"}, "steps[0].addNodes: write a mapping with the fields count"),
+        ({"taint": {"nodes": "a", "add": ["x"]}}, "steps[0].taint.add: x: write a taint as"),
+        ({"resize": {"nodes": "a", "capacity": {"cpu": "x"}}}, "steps[0].resize.capacity.cpu: "),
+        (
+            {"scale": {"workload": "web", "replicas": 1}},
+            "steps[0].scale.workload: web is no workload; write KIND/NAME",
+        ),
+        (
+            {"scale": {"workload": "deploy/web", "replica": 1}},
+            "steps[0].scale: object contains unknown field `replica`; there are workload",
+        ),
+        (
+            {"setPriority": {"workload": "deploy/web"}},
+            "steps[0].setPriority.priority: write either priority or className",
+        ),
+        (
+            {"setBudget": {"name": "web", "minAvailable": "x"}},
+            "steps[0].setBudget.minAvailable: x is no number and no percentage",
+        ),
+        (
+            {"setBudget": {"name": "web"}},
+            "steps[0].setBudget.minAvailable: write one of minAvailable",
+        ),
+    ],
+)
+def test_field_errors(step: dict[str, Any], message: str) -> None:
+    """One message with the path and the remedy."""
+    with pytest.raises(PlanError) as raised:
+        decode_plan({"steps": [step]})
+    (found,) = raised.value.messages
+    assert found.startswith(message)
+
+
+@pytest.mark.parametrize("raw", [None, [], {}, {"steps": {}}, {"steps": []}])
+def test_no_plan(raw: object) -> None:
+    """A plan has steps."""
+    with pytest.raises(PlanError, match="steps: "):
+        decode_plan(raw)
+
+
+def test_every_error_is_reported() -> None:
+    """Not only the first one."""
+    with pytest.raises(PlanError) as raised:
+        decode_plan({"steps": [{"a": 1}, {"b": 2}], "more": 1})
+    assert len(raised.value.messages) == 3

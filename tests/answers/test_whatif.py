@@ -1,0 +1,206 @@
+"""What plans change: against rehearsals by hand, and step by step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kubesched.answers.plan import decode_plan
+from kubesched.answers.trial_cluster import QuestionError, TrialCluster
+from kubesched.answers.whatif import WhatIfReport, what_if
+from kubesched.api.core import Node, Pod
+from kubesched.simulator.rehearsal import Rehearsal
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.testing.builders import make_pod
+
+from .test_fit import workload
+from .trials import (
+    budget,
+    by_name,
+    by_owner,
+    node,
+    random_cluster,
+    rehearsed,
+    replace_by_hand,
+    running,
+    tried,
+)
+
+
+def planned(objects: Iterable[KubernetesObject], *steps: dict[str, Any]) -> WhatIfReport:
+    """Return what steps change."""
+
+    async def ask(cluster: TrialCluster) -> WhatIfReport:
+        return await what_if(cluster, decode_plan({"steps": list(steps)}), {})
+
+    return tried(objects, ask)
+
+
+def web(*on: str, cpu: str = "1") -> list[KubernetesObject]:
+    """Return the pods of a Deployment on nodes."""
+    labels = {"app": "web", "pod-template-hash": "5d"}
+    return [
+        running(f"web-5d-{at}", name, cpu, owner="web-5d", labels=labels)
+        for at, name in enumerate(on)
+    ]
+
+
+# Against a rehearsal by hand.
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6))
+def test_equals_a_rehearsal_of_the_steps(seed: int) -> None:
+    """A node is lost, one is resized, one is added, and another one cordoned."""
+    objects = random_cluster(seed, owned=True)
+    first, second, *_ = [item.metadata.name for item in objects if isinstance(item, Node)]
+    steps = [
+        {"removeNode": first},
+        {"resize": {"nodes": second, "capacity": {"cpu": 8}}},
+        {"cordon": second},
+        {"addNodes": {"template": "cpu=3,memory=8Gi,name=new"}},
+    ]
+
+    async def ask(cluster: TrialCluster) -> tuple[WhatIfReport, Counter[tuple[str, str]]]:
+        report = await what_if(cluster, decode_plan({"steps": steps}), {})
+        return report, by_owner(cluster.server.all(Pod))
+
+    async def by_hand(rehearsal: Rehearsal) -> Counter[tuple[str, str]]:
+        server = rehearsal.server
+        await rehearsal.settle()
+        pods = by_name(rehearsal.pods_on(first))
+        gone = server.node(first)
+        assert gone is not None
+        server.delete(gone)
+        replace_by_hand(server, pods)
+        await rehearsal.settle()
+        for spec in ({"unschedulable": False}, {"unschedulable": True}):
+            other = server.node(second)
+            assert other is not None
+            amounts = {**other.status.allocatable, "cpu": "8"}
+            status = replace(other.status, allocatable=amounts, capacity=amounts)
+            server.update(replace(other, spec=replace(other.spec, **spec), status=status))
+            await rehearsal.settle()
+        server.create(node("new-1", "3"))
+        await rehearsal.settle()
+        return by_owner(server.all(Pod))
+
+    report, found = tried(objects, ask)
+    assert rehearsed(objects, by_hand) == found
+    before = sum(isinstance(item, Pod) for item in objects)
+    assert before == report.before.pods + report.before.pending
+    assert before == report.after.pods + report.after.pending + len(report.lost)
+
+
+# Steps.
+
+
+def test_a_lost_zone() -> None:
+    """Pods of the zone move, and one without a controller is lost."""
+    objects = [node("a", zone="x"), node("b", zone="y"), *web("a", "b"), running("bare", "a")]
+    report = planned(objects, {"loseZone": "x"})
+    assert not report.works
+    assert ["default/bare"] == [one.pod for one in report.lost]
+    assert [("a", "b")] == [(one.node, one.new_node) for one in report.moved]
+    assert (2, 1) == (report.before.nodes, report.after.nodes)
+
+
+def test_pending_pods_get_a_node() -> None:
+    """By an uncordoned node, a label, or a smaller taint list."""
+    objects: list[KubernetesObject] = [
+        replace(node("a"), spec=replace(node("a").spec, unschedulable=True)),
+        make_pod("one", requests={"cpu": 1}, node_selector={"disk": "ssd"}),
+    ]
+    assert not planned(objects, {"uncordon": "a"}).no_longer_pending
+    report = planned(objects, {"label": {"nodes": "a", "set": {"disk": "ssd"}}}, {"uncordon": "a"})
+    assert report.works
+    assert ["default/one"] == [one.pod for one in report.no_longer_pending]
+
+
+def test_scaling_up_and_down() -> None:
+    """New pods are like those that are there; the last ones of a StatefulSet go first."""
+    objects = [node("a"), node("b"), *web("a")]
+    scale = {"workload": "deploy/web", "replicas": 3}
+    report = planned(objects, {"scale": scale})
+    assert 2 == len(report.created)
+    db = [running(f"db-{at}", "a", owner="db", kind="StatefulSet") for at in range(3)]
+    report = planned([node("a"), *db], {"scale": {"workload": "sts/db", "replicas": 1}})
+    assert report.works
+    assert {"default/db-1", "default/db-2"} == {one.pod for one in report.removed}
+
+
+def test_a_no_execute_taint_evicts() -> None:
+    """Whatever the budgets say."""
+    objects = [node("a"), node("b"), *web("a"), budget("web", "web", maxUnavailable=0)]
+    report = planned(objects, {"taint": {"nodes": "a", "add": ["bad=yes:NoExecute"]}})
+    assert [("a", "b")] == [(one.node, one.new_node) for one in report.moved]
+    assert report.works
+
+
+def test_a_budget_that_changes_lets_a_drain_go_on() -> None:
+    """Without the change the pod waits."""
+    objects = [node("a"), node("b"), *web("a"), budget("web", "web", maxUnavailable=0)]
+    report = planned(objects, {"drain": "a"})
+    assert not report.works
+    assert ["default/web-5d-0"] == [one.pod for one in report.waiting]
+    for change in ({"maxUnavailable": 1}, {"delete": True}):
+        report = planned(objects, {"setBudget": {"name": "web", **change}}, {"drain": "a"})
+        assert report.works
+
+
+def test_a_priority_evicts_others() -> None:
+    """A pending pod that matters more takes a place."""
+    labels = {"pod-template-hash": "5d"}
+    owners = running("x", "", owner="api-5d").metadata.owner_references
+    pending = make_pod("api-5d-1", requests={"cpu": 4}, labels=labels, uid="api")
+    pending = replace(pending, metadata=replace(pending.metadata, owner_references=owners))
+    objects: list[KubernetesObject] = [node("a"), pending, *web("a")]
+    report = planned(objects, {"setPriority": {"workload": "deploy/api", "priority": 10}})
+    assert ["default/api-5d-1"] == [one.pod for one in report.no_longer_pending]
+    assert ["default/web-5d-0"] == [one.pod for one in report.preempted]
+    assert not report.works
+
+
+def test_a_manifest_gets_its_pods() -> None:
+    """As fit creates them."""
+    item = workload(replicas=2)
+
+    async def ask(cluster: TrialCluster) -> WhatIfReport:
+        steps = decode_plan({"steps": [{"apply": "web.yaml"}]})
+        return await what_if(cluster, steps, {"web.yaml": [item]})
+
+    report = tried([node("a")], ask)
+    assert ["a", "a"] == [one.new_node for one in report.created]
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ({"drain": "c"}, "steps[0].drain: c: there is no such node; there is a and b"),
+        ({"drain": "pool=x"}, "steps[0].drain: pool=x: no node has these labels"),
+        ({"loseZone": "y"}, "steps[0].loseZone: y: there is no such zone; there is x"),
+        (
+            {"scale": {"workload": "deploy/api", "replicas": 1}},
+            "steps[0].scale: deploy/api: neither it nor a pod of it is in namespace default",
+        ),
+        (
+            {"setPriority": {"workload": "deploy/web", "className": "high"}},
+            "steps[0].setPriority: high: there is no such PriorityClass; there is none at all",
+        ),
+        (
+            {"setBudget": {"name": "api", "delete": True}},
+            "steps[0].setBudget: default/api: there is no such budget",
+        ),
+    ],
+)
+def test_unknown_names(step: dict[str, Any], message: str) -> None:
+    """The path comes first, then what there is."""
+    with pytest.raises(QuestionError) as raised:
+        planned([node("a", zone="x"), node("b", zone="x"), *web("a")], step)
+    assert str(raised.value).startswith(message)

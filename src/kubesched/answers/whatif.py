@@ -20,6 +20,7 @@ from kubesched.answers.pod_outcomes import (
 from kubesched.answers.top import ResourceRequests
 from kubesched.answers.trial_cluster import TrialCluster, is_daemon
 from kubesched.api.core import Pod
+from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
 from kubesched.simulator.utilisation import Usage, Utilisation
 
@@ -56,7 +57,7 @@ class ClusterUse(msgspec.Struct, frozen=True, rename="camel"):
     resources: tuple[ResourceRequests, ...]
 
 
-class WhatIfReport(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class WhatIfReport(Document, frozen=True, kw_only=True):
     """What a plan changes.
 
     Attributes:

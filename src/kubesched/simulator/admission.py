@@ -1,4 +1,4 @@
-"""Admission completes a pod that is created, or refuses it.
+"""Admission fills in the defaults of a new pod, or rejects it.
 
 Upstream: pkg/apis/core/v1/defaults.go,
           plugin/pkg/admission/{priority,defaulttolerationseconds} (v1.36)
@@ -63,7 +63,7 @@ def complete_pod(pod: Pod, classes: PriorityClasses, now: float) -> Pod:
 
 
 def _default_tolerations(given: tuple[Toleration, ...]) -> Iterator[Toleration]:
-    """A pod leaves a node that fails after five minutes, unless it says otherwise."""
+    """Tolerate a failed node for five minutes, unless the pod has such tolerations."""
     for key in (NOT_READY, UNREACHABLE):
         if not any(_concerns(toleration, key) for toleration in given):
             yield Toleration(

@@ -1,7 +1,7 @@
 """The eviction subresource of the simulated API server.
 
 Upstream: pkg/registry/core/pod/storage/eviction.go (v1.36)
-Rejects:  with 429 what a budget does not allow now, with 500 pods of more than one budget.
+Rejects:  evictions that a budget does not allow (429), and pods with several budgets (500).
 Differs:  there are no causes beside the message, no dry runs and no preconditions.
 """
 
@@ -52,7 +52,7 @@ def evict(server: ObjectServer, pod: Pod, now: float) -> None:
 
 
 def _pay(server: ObjectServer, pod: Pod, now: str) -> None:
-    """Take one disruption from the budget of a pod, if it has one."""
+    """Charge one disruption to the pod's budget, if it has one."""
     try:
         granted = grant(pod, server.all(PodDisruptionBudget), now)
     except NotAllowedError:

@@ -41,10 +41,10 @@ class LocalServer:
         seconds: Callable[[], float],
         delay_of: Callable[[str], Delay | None],
     ) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            server: Where objects are.
+            server: The objects.
             seconds: Returns the seconds since the start of the simulation.
             delay_of: Returns what draws the seconds from a change to a kind until the reader
                 receives it; None for no delay.
@@ -97,7 +97,7 @@ class LocalServer:
         return self._server.create(Pod(api_version="v1", kind="Pod", metadata=metadata, spec=spec))
 
     def _spec(self, plain: Plain) -> PodSpec:
-        """Return the specification that plain values stand for: pods of a template share one."""
+        """Return the specification of plain values; pods of a template share one."""
         known = self._specs.get(id(plain))
         if known is not None and known[0] is plain:
             return known[1]
@@ -124,7 +124,7 @@ class LocalServer:
         return [self._plain(item) for item in self._server.store.list(kind, namespace).items]
 
     def _plain(self, item: KubernetesObject) -> Plain:
-        """Return an object as plain values, which share the template with those before."""
+        """Return an object as plain values; objects of a template share its values."""
         key = key_of(item)
         known = self._plains.get(key)
         if known is not None and known[0] is item:

@@ -1,7 +1,7 @@
 """NodeLife adds, removes, drains, breaks and relabels nodes.
 
 Upstream: pkg/controller/nodelifecycle, kubectl drain (v1.36)
-Differs:  draining gives up when the node is uncordoned; pods on a failed node are deleted when
+Differs:  draining stops when the node is uncordoned; pods on a failed node are deleted when
           their toleration ends, however many nodes fail at once.
 """
 
@@ -31,7 +31,7 @@ _EVICTION_RETRY_SECONDS: Final = 5.0
 
 
 class Disruption(Enum):
-    """What stops a pod that did not run to its end; preemption aside."""
+    """Why a pod was stopped before its end, other than preemption."""
 
     DRAINED = "drained"  # its node was drained
     EVICTED = "evicted"  # its node failed, and its toleration ended
@@ -40,19 +40,19 @@ class Disruption(Enum):
 
 
 class NodeLife:
-    """Changes nodes.
+    """Adds, removes, drains, fails and relabels nodes.
 
     Attributes:
-        refused_evictions: How often a disruption budget kept a drain waiting.
-        on_disrupted: Called with each pod that is stopped by what happens to its node.
+        refused_evictions: Number of evictions that a disruption budget refused during drains.
+        on_disrupted: Called with each pod that is stopped because of its node, and the reason.
     """
 
     def __init__(self, server: ObjectServer, kubelets: Kubelets, detection_seconds: float) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            server: Where objects are.
-            kubelets: Run where nodes work.
+            server: The objects.
+            kubelets: The kubelets of the nodes.
             detection_seconds: From a node's failure to its taints.
         """
         self._server = server
@@ -64,10 +64,10 @@ class NodeLife:
         self.refused_evictions = 0
         self.on_disrupted: Callable[[Pod, Disruption], None] = lambda _pod, _disruption: None
 
-    # What may be done to nodes. A node that is not there is left alone.
+    # Changes of nodes; for a node that does not exist, nothing happens.
 
     def add(self, node: Node) -> None:
-        """Let a node join, ready.
+        """Add a node, ready.
 
         Raises:
             AlreadyExistsError: There is one of that name.
@@ -76,7 +76,7 @@ class NodeLife:
         self._kubelets.node_up(node.metadata.name)
 
     def remove(self, name: str) -> None:
-        """Take a node away; its pods are collected some time later."""
+        """Remove a node; its pods are garbage collected later."""
         node = self._server.node(name)
         if node is None:
             return
@@ -85,21 +85,21 @@ class NodeLife:
         self._kubelets.node_down(name)
 
     def cordon(self, name: str) -> None:
-        """Let no further pod be placed on a node."""
+        """Mark a node unschedulable."""
         node = self._server.node(name)
         if node is not None and not node.spec.unschedulable:
             cordoned = replace(node, spec=replace(node.spec, unschedulable=True))
             self._server.update(with_state_taints(cordoned))
 
     def uncordon(self, name: str) -> None:
-        """Let pods be placed on a node again."""
+        """Mark a node schedulable."""
         node = self._server.node(name)
         if node is not None and node.spec.unschedulable:
             open_again = replace(node, spec=replace(node.spec, unschedulable=False))
             self._server.update(with_state_taints(open_again))
 
     def drain(self, name: str, *, evicts: bool = True) -> None:
-        """Cordon a node and make its pods go, except those of daemon sets.
+        """Cordon a node and remove its pods, except those of DaemonSets.
 
         Args:
             name: The node.
@@ -137,7 +137,7 @@ class NodeLife:
             self.on_disrupted(going_on, Disruption.DRAINED)
 
     def fail(self, name: str, recovery_seconds: float | None = None) -> None:
-        """Let a node fall silent, and come back after some time if that is given.
+        """Make a node fail, and recover after a time if one is given.
 
         A second call replaces the time of recovery.
         """
@@ -154,7 +154,7 @@ class NodeLife:
             self._recoveries[name] = loop.call_later(recovery_seconds, self.recover, name)
 
     def recover(self, name: str) -> None:
-        """Let a node that failed come back."""
+        """Make a failed node recover."""
         node = self._server.node(name)
         self._forget_failure(name)
         if node is None or self._kubelets.is_up(name):
@@ -177,7 +177,7 @@ class NodeLife:
         if labels != node.metadata.labels:
             self._server.update(replace(node, metadata=replace(node.metadata, labels=labels)))
 
-    # What follows from a failure.
+    # Consequences of a failure.
 
     def _detect(self, name: str) -> None:
         del self._detections[name]

@@ -1,7 +1,7 @@
-"""ObjectServer does to objects what an API server does, at once and without I/O.
+"""ObjectServer is the simulated API server's storage: synchronous, without I/O.
 
-It completes and admits what is created, binds, deletes gracefully, and refuses what the real one
-refuses. Latency, faults and watching are others' business.
+It sets defaults, admits, binds and deletes gracefully, and refuses what the real one
+refuses. Latency, injected faults and watches are elsewhere.
 
 Upstream: pkg/registry/core/pod/storage/storage.go (v1.36)
 Differs:  validation, finalizers and owners' garbage collection are left out; generated names end
@@ -62,7 +62,7 @@ def with_metadata(item: T, metadata: ObjectMeta) -> T:
 
 
 class ObjectServer:
-    """Objects, and what may be done to them.
+    """The objects, and the requests on them.
 
     Attributes:
         store: The objects.
@@ -72,7 +72,7 @@ class ObjectServer:
         """Start empty.
 
         Args:
-            now: Tells the time, seconds.
+            now: Returns the time in seconds.
             taints_new_nodes: Whether nodes are created not ready, as an API server has it;
                 otherwise as if somebody had found them ready at once.
         """
@@ -86,7 +86,7 @@ class ObjectServer:
     # Objects of any kind.
 
     def create(self, item: T) -> T:
-        """Add an object, completed as an API server completes it.
+        """Add an object, with the API server's defaults.
 
         Raises:
             AlreadyExistsError: There is one of that name.
@@ -127,7 +127,7 @@ class ObjectServer:
         return self._classes
 
     def update(self, item: T) -> T:
-        """Replace an object, whatever its version.
+        """Replace an object, without checking its version.
 
         Raises:
             NotFoundError: There is none.
@@ -214,7 +214,7 @@ class ObjectServer:
         condition: PodConditionPatch | None,
         nominated_node_name: str | None,
     ) -> Pod:
-        """Set a condition and the nomination; what changes nothing writes nothing.
+        """Set a condition and the nomination; nothing is written if nothing changes.
 
         Raises:
             NotFoundError: There is no such pod.
@@ -231,7 +231,7 @@ class ObjectServer:
     def patch_pod_group_status(
         self, namespace: str, name: str, condition: PodGroupConditionPatch
     ) -> PodGroup:
-        """Set a condition of a pod group; what changes nothing writes nothing.
+        """Set a condition of a pod group; nothing is written if nothing changes.
 
         Raises:
             NotFoundError: There is no such group.
@@ -246,7 +246,7 @@ class ObjectServer:
     def delete_pod(
         self, namespace: str, name: str, uid: str = "", grace_seconds: int | None = None
     ) -> None:
-        """Begin to delete a pod; one that no kubelet has yet, or no longer, is gone at once.
+        """Start deleting a pod; one without a running kubelet is removed at once.
 
         Args:
             namespace: The pod's.

@@ -68,7 +68,7 @@ class Rehearsal:
     Attributes:
         server: The cluster's objects, to create, update and delete.
         scheduler: The scheduler; `scheduler.cache.nodes` has the nodes and the pods on them.
-        outcomes: What became of each pod that was tried.
+        outcomes: The outcome of each pod that was tried.
     """
 
     def __init__(

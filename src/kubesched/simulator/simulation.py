@@ -78,7 +78,7 @@ def simulate_cluster(
 
 
 class Simulation:
-    """The pods to place in a rehearsal, and what became of them."""
+    """The pods to place in a rehearsal, and their outcomes."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Workloads are what a scenario creates besides single pods: replica sets, daemon sets, restarts.
+"""Workloads of a scenario: ReplicaSets, DaemonSets, and runs that are restarted.
 
-A restart creates a pod again that was stopped before its end.
+A run whose pod is stopped before its end gets another pod.
 
 Upstream: pkg/controller/job (v1.36), for restarts
 Differs:  restarts have no object; a job may get further runs at any time, and there is no limit
@@ -46,7 +46,7 @@ def pod_of_template(
 
 
 class _Run:
-    """One run of a template to its end, however many pods it takes."""
+    """One run of a template, in one or more pods."""
 
     __slots__ = ("name", "pods", "template")
 
@@ -57,7 +57,7 @@ class _Run:
 
 
 class _Job:
-    """One owner for many runs: pods of one template stay pods of one template."""
+    """One owner for many runs, so that their pods share a template."""
 
     def __init__(self, owner: OwnerReference, namespace: str) -> None:
         self.owner = owner
@@ -68,7 +68,7 @@ class _Job:
 
 
 class Workloads:
-    """Creates workloads, and looks after them with the controllers of the cluster."""
+    """Creates workloads, and reconciles them with the controllers of `cluster`."""
 
     def __init__(
         self, server: ObjectServer, local_server: Server, pause: Callable[[], float]
@@ -76,9 +76,9 @@ class Workloads:
         """Start without workloads.
 
         Args:
-            server: Where objects are.
-            local_server: The same, for controllers.
-            pause: Draws the seconds that an answer takes.
+            server: The objects.
+            local_server: The same server, for controllers.
+            pause: Draws the seconds until a controller reacts.
         """
         self._server = server
         self._local_server = local_server
@@ -94,7 +94,7 @@ class Workloads:
             each.start()
 
     def add_replica_set(self, item: ReplicaSet) -> None:
-        """Keep a replica set's pods."""
+        """Add a ReplicaSet."""
         self._server.create(item)
 
     def scale(self, namespace: str, name: str, replicas: int) -> None:
@@ -104,13 +104,13 @@ class Workloads:
             self._local_server.scale(key, replicas)
 
     def add_daemon_set(self, item: DaemonSet) -> None:
-        """Keep a daemon set's pods, one per node."""
+        """Add a DaemonSet."""
         self._server.create(item)
 
     # Restarts.
 
     def add_run(self, job: str, namespace: str, template: PodTemplateSpec, name: str) -> None:
-        """Run a pod to its end, in another pod if it is stopped before.
+        """Run a pod to its end; if it is stopped before, create another one.
 
         Args:
             job: The job's name; it may have any number of runs.
@@ -129,7 +129,7 @@ class Workloads:
         self._create_waiting(found)
 
     def finished(self, pod: Pod) -> None:
-        """A pod ran to its end: so did its run."""
+        """End the run of a pod that has finished."""
         job = self._job_of(pod)
         if job is not None:
             job.runs.pop(pod.metadata.uid, None)

@@ -1,4 +1,4 @@
-"""World is everything outside the scheduler: an API server, kubelets, nodes' lives, controllers.
+"""World is everything outside the scheduler: API server, kubelets, nodes, controllers.
 
     ObjectServer ──▶ informers ──▶ kubelets, controllers, node life     (what writes back)
          ▲     └───▶ informers ──▶ the scheduler's event handlers       (these may break)
@@ -49,9 +49,9 @@ class World:
     """A cluster without its scheduler.
 
     Attributes:
-        random_streams: Where every chance comes from.
+        random_streams: The source of all random numbers.
         server: The objects; create pods here.
-        api: What the scheduler is handed.
+        api: The scheduler's API client.
         kubelets: Run pods.
         nodes: Adds, removes, drains and breaks nodes.
         workloads: Replica sets, daemon sets and jobs.
@@ -64,7 +64,7 @@ class World:
         latencies: Latencies | None = None,
         faults: FaultPlan = NO_FAULTS,
     ) -> None:
-        """Begin with nothing; there must be a running event loop."""
+        """Start empty; there must be a running event loop."""
         latencies = latencies or Latencies()
         self.random_streams = random_streams
         self.server = ObjectServer(asyncio.get_running_loop().time)
@@ -106,7 +106,7 @@ class World:
         def delay_of(kind: str) -> Delay | None:
             if kind not in delayed:
                 return None
-            # Each informer has its own stream, so that one more of them moves no other.
+            # Each informer has its own stream, so that adding one does not affect the others.
             pace = self.random_streams.stream(f"watch/{reader}/{kind}")
             return lambda: self._watch_latency * pace.uniform(0.5, 1.0)
 

@@ -17,6 +17,7 @@ from kubesched.framework.preemption.candidates import judge
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
 from kubesched.framework.preemption.victims import Question, Verdict
 from kubesched.framework.status import SUCCESS, NodeToStatus
+from kubesched.queue.nominator import Nominator
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
@@ -54,6 +55,7 @@ class _Cluster:
 
     def __init__(self) -> None:
         self.cache, self.handle, self.memory = Cache(), _Handle(), VerdictMemory()
+        self.nominator = Nominator()
         for name in ("n0", "n1", "n2"):
             self.cache.add_node(make_node(name, allocatable={"cpu": 4}))
             for number in range(2):
@@ -68,7 +70,7 @@ class _Cluster:
     def judge(self, *, priority: int = 5) -> dict[str, list[str]]:
         """Return the victims per node, after comparing them with fresh ones."""
         pod = PodInfo(make_pod("new", priority=priority, requests={"cpu": 2}))
-        snapshot = self.cache.snapshot()
+        snapshot = self.cache.snapshot(self.nominator)
         cycle = CycleState()
         assert SUCCESS == self.handle.pre_filter(cycle, pod, snapshot)
         budgets = DisruptionBudgets(snapshot.objects)
@@ -108,6 +110,11 @@ def _has_new_filters(cluster: _Cluster) -> None:
     cluster.handle.stamp = 1
 
 
+def _is_nominated_to(cluster: _Cluster, name: str = "rival") -> None:
+    pod = make_pod(name, priority=5, requests={"cpu": 1})
+    cluster.nominator.add(PodInfo(pod), "n1")
+
+
 def _node_changes(cluster: _Cluster) -> None:
     cluster.cache.add_node(make_node("n1", allocatable={"cpu": 6}))
 
@@ -120,6 +127,7 @@ def _node_changes(cluster: _Cluster) -> None:
         pytest.param(_leaves, {"n1"}, id="a pod leaves"),
         pytest.param(_is_replaced, {"n1"}, id="a pod is replaced"),
         pytest.param(_is_protected, {"n0", "n1", "n2"}, id="a budget comes"),
+        pytest.param(_is_nominated_to, {"n1"}, id="a pod is nominated"),
         pytest.param(_has_new_filters, {"n0", "n1", "n2"}, id="filters change"),
         pytest.param(_node_changes, {"n0", "n1", "n2"}, id="a node changes"),
     ],
@@ -133,6 +141,21 @@ def test_only_what_changed_is_judged_again(
     change(cluster)
     cluster.judge()
     assert again == set(cluster.handle.filtered)
+
+
+def test_a_contested_node_is_judged_again_when_its_pods_change() -> None:
+    """The pods nominated to a node are part of what its verdict depends on."""
+    cluster = _Cluster()
+    _is_nominated_to(cluster)
+    cluster.judge()
+    cluster.judge()
+    assert [] == cluster.handle.filtered
+    _is_nominated_to(cluster, "second")
+    cluster.judge()
+    assert {"n1"} == set(cluster.handle.filtered)
+    _leaves(cluster)
+    cluster.judge()
+    assert {"n1"} == set(cluster.handle.filtered)
 
 
 def test_templates_have_their_own_verdicts() -> None:

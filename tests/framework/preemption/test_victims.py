@@ -102,4 +102,6 @@ def test_contested_rows(priority: int, name: str, expected: bool) -> None:
     rival = make_pod(name, priority=priority, nominated_node_name="n1")
     snapshot = make_snapshot([make_node("n1"), make_node("n2")], [rival])
     question = question_of(make_pod("new", priority=5), snapshot)
-    assert ({0} if expected else set()) == contested_rows(question)
+    assert ({0: [name]} if expected else {}) == {
+        row: [other.name for other in rivals] for row, rivals in contested_rows(question).items()
+    }

@@ -118,8 +118,11 @@ def judge(
             verdicts = known.judge(question, together)
         if together is not batch:
             found = dict(zip(together, verdicts, strict=True))
-            for row in contested.intersection(batch):
-                found[row] = select_victims_on_node(question, row)
+            for row in contested.keys() & set(batch):
+                if known is None:
+                    found[row] = select_victims_on_node(question, row)
+                else:
+                    found[row] = known.judge_contested(question, row, contested[row])
             verdicts = [found[row] for row in batch]
         yield from zip([names[row] for row in batch], verdicts, strict=True)
 

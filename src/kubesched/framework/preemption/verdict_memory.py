@@ -20,24 +20,33 @@ from numpy.typing import NDArray
 
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.preemption.victim_rows import select_victims_on_rows
-from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict
+from kubesched.framework.preemption.victims import (
+    NO_VICTIMS,
+    Question,
+    Verdict,
+    select_victims_on_node,
+)
 from kubesched.framework.status import Status
 from kubesched.snapshot.node_table import NodeColumns
-from kubesched.snapshot.pod_info import PodTemplate
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 _ROWS_MAX: Final = 1 << 18
 _UNKNOWN: Final = -1
 
 
 class KnownVerdicts:
-    """The verdicts for one template; `versions` are those of the rows when they were judged."""
+    """The verdicts for one template; `versions` are those of the rows when they were judged.
 
-    __slots__ = ("stamp", "verdicts", "versions")
+    Verdicts on rows with nominated pods are kept apart, because they also depend on these.
+    """
+
+    __slots__ = ("_contested", "stamp", "verdicts", "versions")
 
     def __init__(self, stamp: tuple[object, ...], rows: int) -> None:
         self.stamp = stamp
         self.versions: NDArray[np.int64] = np.full(rows, _UNKNOWN, np.int64)
         self.verdicts: list[Verdict] = [NO_VICTIMS] * rows
+        self._contested: dict[int, tuple[int, list[PodInfo], Verdict]] = {}
 
     def judge(self, question: Question, rows: Sequence[int]) -> list[Verdict]:
         """Return the verdicts on rows, computing only those that are not known."""
@@ -47,9 +56,23 @@ class KnownVerdicts:
         found = select_victims_on_rows(question, unknown)
         for row, verdict in zip(unknown, found, strict=True):
             self.verdicts[row] = verdict
-            is_failure = isinstance(verdict, Status) and not verdict.is_rejected
-            self.versions[row] = _UNKNOWN if is_failure else versions[row]
+            self.versions[row] = _UNKNOWN if _is_failure(verdict) else versions[row]
         return [self.verdicts[row] for row in rows]
+
+    def judge_contested(self, question: Question, row: int, rivals: list[PodInfo]) -> Verdict:
+        """Return the verdict on a row to which `rivals` are nominated."""
+        version = question.snapshot.nodes.row_versions[row]
+        known = self._contested.get(row)
+        if known is not None and known[0] == version and known[1] == rivals:
+            return known[2]
+        verdict = select_victims_on_node(question, row)
+        if not _is_failure(verdict):
+            self._contested[row] = version, rivals, verdict
+        return verdict
+
+
+def _is_failure(verdict: Verdict) -> bool:
+    return isinstance(verdict, Status) and not verdict.is_rejected
 
 
 class VerdictMemory:

@@ -50,18 +50,20 @@ def rows_are_independent(cycle: CycleState) -> bool:
     )
 
 
-def contested_rows(question: Question) -> set[int]:
-    """Return the rows to which pods are nominated that the preemptor must not displace."""
+def contested_rows(question: Question) -> dict[int, list[PodInfo]]:
+    """Return the pods that the preemptor must not displace, by the row they are nominated to."""
     pod, snapshot = question.pod, question.snapshot
-    return {
-        snapshot.nodes.row_of[name]
-        for name in snapshot.nominated.node_names()
-        if name in snapshot.nodes.row_of
-        and any(
-            rival.priority >= pod.priority and rival.uid != pod.uid
+    contested: dict[int, list[PodInfo]] = {}
+    for name in snapshot.nominated.node_names():
+        row = snapshot.nodes.row_of.get(name)
+        rivals = [
+            rival
             for rival in snapshot.nominated.on_node(name)
-        )
-    }
+            if rival.priority >= pod.priority and rival.uid != pod.uid
+        ]
+        if row is not None and rivals:
+            contested[row] = rivals
+    return contested
 
 
 def select_victims_on_rows(question: Question, rows: Sequence[int]) -> list[Verdict]:

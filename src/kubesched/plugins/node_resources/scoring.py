@@ -23,7 +23,7 @@ from kubesched.snapshot.node_table import CPU, MEMORY, PLAIN_MAX, NodeTable
 Amounts = NDArray[np.int64]
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 _NON_ZERO_ROWS: Final = {"cpu": CPU, "memory": MEMORY}
-_ROWS_FEW: Final = 8
+_ROWS_FEW: Final = 3
 """Up to this number of rows, Python integers are faster than arrays."""
 _RESOURCES_MAX: Final = 62
 """The number of resources whose presence fits into the bits of an int64."""

@@ -23,7 +23,7 @@ from kubesched.snapshot.node_table import NodeTable
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _BYTES: Final = frozenset({"memory", "ephemeral-storage"})
 _TOO_MANY_PODS: Final = "Too many pods"
-_ROWS_FEW: Final = 8
+_ROWS_FEW: Final = 3
 """Up to this number of rows, Python integers are faster than arrays."""
 
 # The answer for a row is an integer: bit 0 means that even the empty node would be too small, bit 1

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kubesched.answers.room import StoppingReason, parse_pod_shape, room_for_shape, room_like
 from kubesched.api.core import Node, Pod
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
+from kubesched.config.load import default_configuration, load_configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.cluster import ClusterState
@@ -181,6 +181,27 @@ def test_a_pod_that_is_gated_bound_or_preempts() -> None:
         assert found.room.total == 2 - len(there)
 
 
+def test_a_nominated_pod_keeps_its_place() -> None:
+    """Copies leave room for it, as the scheduler would."""
+    nominated = make_pod("n", requests={"cpu": "2"}, priority=5, nominated_node_name="n")
+    cluster = cluster_of([make_node("n", allocatable={"cpu": "3", "pods": 9}), nominated])
+    assert room_like(cluster, make_pod("p", requests={"cpu": "1"})).room.total == 1
+
+
+def test_room_ends_where_pods_are_not_counted() -> None:
+    """A configuration without NodeResourcesFit places any number of pods; kubelets do not."""
+    kind = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+    }
+    disabled = {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}
+    endless = load_configuration({**kind, "profiles": [{"plugins": disabled}]}, GATES)
+    for pod in (make_pod(), make_pod(labels={"app": "web"}, topology_spread_constraints=[SPREAD])):
+        cluster = ClusterState(endless, REGISTRY, GATES)
+        cluster.load([make_node("n", labels={"zone": "a"}, allocatable={"pods": 3})])
+        assert room_like(cluster, pod).room.total == 3
+
+
 def test_the_cluster_is_as_before() -> None:
     """The copies leave with the answer."""
     node = make_node("n", allocatable={"cpu": "3", "pods": 9})
@@ -195,7 +216,7 @@ def test_the_cluster_is_as_before() -> None:
     ("pod", "error"),
     [
         (make_pod(spec={"schedulerName": "other"}), "it is for the scheduler other; name one"),
-        (make_pod(spec={"resourceClaims": [{"name": "gpu"}]}), "it uses ResourceClaims"),
+        (make_pod(spec={"resourceClaims": [{"name": "gpu"}]}), "it uses devices"),
     ],
 )
 def test_pods_that_cannot_be_copied(pod: Pod, error: str) -> None:

@@ -1,16 +1,16 @@
 """Room: how many more pods of a shape fit, on each node and together.
 
-A shape of amounts is divided into what is free. Copies of a pod are placed one after another by the
-scheduler's plugins until one fits nowhere; nothing is evicted for them.
+A shape of amounts is divided into what is free. Copies of a pod are placed by the scheduler's
+plugins until one fits nowhere; nothing is evicted for them. If no filter looks at other nodes, all
+nodes are filled at once, else the copies are placed one after another.
 
 Rejects:  shapes that ask for nothing, and amounts that cannot be parsed; pods of other schedulers
-          and pods with ResourceClaims.
+          and pods that use devices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import count
 from typing import Final, NamedTuple
 
 import msgspec
@@ -23,13 +23,20 @@ from kubesched.api.pod import PodStatus
 from kubesched.api.quantity import QuantityError, milli_value, value
 from kubesched.explain.report import Unknown
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plugin import UNSIGNED, Scope
 from kubesched.scheduler.decision import Placed, Rejected
+from kubesched.scheduler.plugin_failure import PluginFailure
+from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.row_answers import Filtering
+from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.unknown_kinds import UnknownOutcomes
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
 _EXAMPLE: Final = "cpu=2,memory=4Gi"
+_DEVICES: Final = "DynamicResources"
+_OF_ONE_ROW: Final = (Scope.NODE, Scope.USAGE, Scope.ROW)
 
 
 class StoppingReason(msgspec.Struct, frozen=True, rename="camel"):
@@ -107,7 +114,7 @@ def room_for_shape(nodes: NodeTable, shape: Mapping[str, int], text: str) -> Roo
         shape: What one pod requests, not empty.
         text: The shape as the user wrote it.
     """
-    fitting = np.maximum(nodes.allowed_pods - nodes.pod_counts, 0)
+    fitting = _free_slots(nodes)
     for name, amount in shape.items():
         free = np.maximum(nodes.allocatable_of(name) - nodes.requested_of(name), 0)
         fitting = np.minimum(fitting, free // amount)
@@ -119,54 +126,139 @@ def room_like(cluster: ClusterState, pod: Pod) -> RoomPerNode:
     """Return how many more pods like this one fit.
 
     Args:
-        cluster: Holds the copies until they are counted.
+        cluster: May hold the copies until they are counted.
         pod: Any pod of one of the cluster's profiles, with or without a node.
 
     Raises:
-        ValueError: The pod is of another scheduler, or uses ResourceClaims.
+        ValueError: The pod is of another scheduler, or uses devices.
     """
-    info = PodInfo(_copy(pod, "copy"))
+    info = PodInfo(_model(pod))
     profile = cluster.profile_of(info)
     if profile is None:
         known = ", ".join(cluster.profiles)
         raise ValueError(f"it is for the scheduler {info.scheduler_name}; name one: {known}")
-    if pod.spec.resource_claims:
-        raise ValueError("it uses ResourceClaims, of which each copy would need its own")
+    trace = Trace()
+    first = cluster.schedule_one(info, trace, preempts=False)
+    cycle = trace.cycle
+    has_devices = cycle is not None and _DEVICES in profile.plugins.keys() - cycle.skip_filter
+    if pod.spec.resource_claims or (has_devices and isinstance(first, Placed)):
+        raise ValueError("it uses devices, of which each copy would need its own")
     outcomes = UnknownOutcomes(cluster.snapshot())
-    per_row = np.zeros(len(cluster.cache.nodes), np.int64)
-    stopped: Diagnosis | None = None
-    copies: list[PodInfo] = []
-    for number in count(1):
-        info = PodInfo(_copy(pod, f"copy-{number}"))
-        decision = cluster.schedule_one(info, preempts=False)
-        if not isinstance(decision, Placed):
-            stopped = decision.diagnosis if isinstance(decision, Rejected) else None
-            break
-        cluster.bind(info, decision.node_name)
-        copies.append(info)
-        per_row[decision.row] += 1
-    for placed in copies:
-        cluster.evict(placed)
+    filled: _Filled | None = None
+    if isinstance(first, Placed) and trace.restricted_to is None:
+        filled = _fill_nodes(cluster, profile, info, trace)
+    per_row, stopped = filled or _place_copies(cluster, info)
     cluster.check_plugins()
     if stopped is not None:
         outcomes.is_guess(profile, info, stopped.unschedulable_plugins)
-    if copies:
+    if per_row.any():
         outcomes.placed(profile, info, had_choice=False)
     room = Room(
         info.key,
         dict(info.template.requests),
         by_plugins=True,
-        total=len(copies),
+        total=sum(per_row.tolist()),
         stopped_by=tuple(_reasons(stopped, len(per_row))),
         unknown=outcomes.unknown(),
     )
     return RoomPerNode(room, per_row)
 
 
-def _copy(pod: Pod, uid: str) -> Pod:
+class _Filled(NamedTuple):
+    """How many copies are on each row, and why no more fit."""
+
+    per_row: NDArray[np.int64]
+    stopped: Diagnosis | None
+
+
+def _fill_nodes(
+    cluster: ClusterState, profile: Profile, info: PodInfo, trace: Trace
+) -> _Filled | None:
+    """Put one copy after another on every node at once, where no node matters to another.
+
+    Args:
+        cluster: Is not changed.
+        profile: The profile of the pod.
+        info: The pod.
+        trace: Of its first decision.
+
+    Returns:
+        None if a filter looks at several nodes, or at more than the pods on one, or fails.
+    """
+    nodes, cycle = cluster.cache.nodes, trace.cycle
+    assert cycle is not None, "the pod was placed"
+    asked = [
+        (position, plugin)
+        for position, plugin in enumerate(profile.filter_plugins)
+        if plugin.name not in cycle.skip_filter
+    ]
+    if cluster.nominator or any(
+        plugin.scope not in _OF_ONE_ROW or plugin.sign(info) is UNSIGNED for _, plugin in asked
+    ):
+        return None
+    table = nodes.take(np.arange(len(nodes)))
+    per_row = np.zeros(len(nodes), np.int64)
+    fits = np.zeros(len(nodes), np.bool_)
+    fits[trace.feasible_rows] = True
+    filtering = Filtering.all_passed(len(nodes))
+    while fits.any():
+        rows = np.flatnonzero(fits & (per_row < _free_slots(nodes)))
+        if not len(rows):
+            break
+        per_row[rows] += 1
+        # One pod stands for a copy on each row: rows know their own pods only.
+        copy = _copy(info, int(per_row[rows[0]]))
+        table.add_pods((row, copy) for row in rows.tolist())
+        filtering = Filtering.all_passed(len(nodes))
+        try:
+            for position, plugin in asked:
+                profile.add_filter(filtering, position, plugin, cycle, info, table)
+        except PluginFailure:
+            # The scheduler may not get as far as the row where it failed.
+            return None
+        fits &= filtering.passed
+    statuses = filtering.answers().statuses()
+    return _Filled(per_row, Diagnosis.of_filter(tuple(nodes.names), statuses))
+
+
+def _place_copies(cluster: ClusterState, info: PodInfo) -> _Filled:
+    """Place one copy after another as the scheduler does, then remove them."""
+    nodes = cluster.cache.nodes
+    per_row = np.zeros(len(nodes), np.int64)
+    copies: list[PodInfo] = []
+    stopped: Diagnosis | None = None
+    # A configuration may ignore how many pods a node can run.
+    slots = sum(_free_slots(nodes).tolist())
+    for number in range(slots + 1):
+        copy = _copy(info, number)
+        decision = cluster.schedule_one(copy, preempts=False)
+        if not isinstance(decision, Placed):
+            stopped = decision.diagnosis if isinstance(decision, Rejected) else None
+            break
+        if number == slots:
+            break
+        cluster.bind(copy, decision.node_name)
+        copies.append(copy)
+        per_row[decision.row] += 1
+    for copy in copies:
+        cluster.evict(copy)
+    return _Filled(per_row, stopped)
+
+
+def _free_slots(nodes: NodeTable) -> NDArray[np.int64]:
+    free: NDArray[np.int64] = np.maximum(nodes.allowed_pods - nodes.pod_counts, 0)
+    return free
+
+
+def _copy(info: PodInfo, number: int) -> PodInfo:
+    metadata = replace(info.pod.metadata, uid=f"{info.uid}/copy-{number}")
+    return PodInfo(replace(info.pod, metadata=metadata))
+
+
+def _model(pod: Pod) -> Pod:
     """Return the pod as if it had just been created; its name stays, as claims may contain it."""
     spec = replace(pod.spec, node_name="", scheduling_gates=())
-    metadata = replace(pod.metadata, uid=f"{pod.metadata.uid}/{uid}", deletion_timestamp=None)
+    metadata = replace(pod.metadata, deletion_timestamp=None)
     return replace(pod, metadata=metadata, spec=spec, status=PodStatus(phase="Pending"))
 
 

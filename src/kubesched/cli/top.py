@@ -56,7 +56,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
     "--room-like",
     metavar="pod/NAME",
     help="Count how many more pods like this one fit, with its tolerations, selectors and so on. "
-    "The scheduler's plugins place copies one after another, until one fits nowhere.",
+    "The scheduler's plugins place copies until one fits nowhere.",
 )
 @output_option
 @scheduler_options
@@ -82,9 +82,10 @@ def top(
     are pending, and counted separately.
 
     --room and --room-like add to each node, pool or zone how many more pods of a shape fit, and
-    count them for the cluster. With --room-like the numbers add up: each is where copies went while
-    the others were there too. Nothing is evicted for them, nodes added by an autoscaler are not
-    counted, and copies use the volumes of the pod itself.
+    count them for the cluster. --room divides what is free. --room-like places copies of the pod,
+    so that the numbers add up: one after another, or on all nodes at once if no filter looks at
+    other nodes, which has the same result. Nothing is evicted for the copies, they use the volumes
+    of the pod itself, and nodes that an autoscaler would add are not counted.
 
     Tables fit the width of the terminal, or 80 columns in a file or pipe (COLUMNS=160 sets another
     width), with fewer columns or shorter ones if necessary. -o json and -o yaml print all rows and

@@ -22,8 +22,6 @@ NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
 
 _LABEL_FORM: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_FORM: Final = rf"{_LABEL_FORM}(\.{_LABEL_FORM})*"
-_LABEL: Final = re.compile(_LABEL_FORM)
-_SUBDOMAIN: Final = re.compile(_SUBDOMAIN_FORM)
 _ENDS: Final = "and must start and end with an alphanumeric character"
 _PORT_CHARACTERS: Final = re.compile("[-a-z0-9]+")
 _LABEL_LENGTH_MAX: Final = 63
@@ -50,103 +48,80 @@ def between(least: int, most: int) -> str:
     return f"must be between {least} and {most}, inclusive"
 
 
-_LABEL_RULE: Final = form_error(
+def _form(rule: str, form: str, *examples: str, length_max: int = 0) -> NameRule:
+    """Return the check of a form, by its regular expression."""
+    pattern, said = re.compile(form), form_error(rule, form, *examples)
+
+    @lru_cache(maxsize=65_536)
+    def check(text: str) -> tuple[str, ...]:
+        is_long = length_max and len(text.encode()) > length_max
+        long = (too_long(length_max),) if is_long else ()
+        return long if pattern.fullmatch(text) else (*long, said)
+
+    return check
+
+
+dns_subdomain: Final = _form(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+    f"'-' or '.', {_ENDS}",
+    _SUBDOMAIN_FORM,
+    "example.com",
+    length_max=_SUBDOMAIN_LENGTH_MAX,
+)
+_label: Final = _form(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
     f"{_ENDS}",
     _LABEL_FORM,
     "my-name",
     "123-abc",
-)
-_SUBDOMAIN_RULE: Final = form_error(
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-    f"'-' or '.', {_ENDS}",
-    _SUBDOMAIN_FORM,
-    "example.com",
+    length_max=_LABEL_LENGTH_MAX,
 )
 
 
-@lru_cache(maxsize=65_536)
-def dns_subdomain(text: str) -> tuple[str, ...]:
-    """Check a name such as most objects have: `my-name.example`."""
-    errors = []
-    if len(text.encode()) > _SUBDOMAIN_LENGTH_MAX:
-        errors.append(too_long(_SUBDOMAIN_LENGTH_MAX))
-    if _SUBDOMAIN.fullmatch(text) is None:
-        errors.append(_SUBDOMAIN_RULE)
-    return tuple(errors)
-
-
-@lru_cache(maxsize=65_536)
 def dns_label(text: str) -> tuple[str, ...]:
     """Check a name without dots, such as namespaces have."""
-    errors = []
-    if len(text.encode()) > _LABEL_LENGTH_MAX:
-        errors.append(too_long(_LABEL_LENGTH_MAX))
-    if _LABEL.fullmatch(text) is None:
-        is_dotted = _SUBDOMAIN.fullmatch(text) is not None
-        errors.append("must not contain dots" if is_dotted else _LABEL_RULE)
-    return tuple(errors)
+    *long, rule = _label(text) or ("",)
+    is_dotted = rule.startswith("a lowercase") and re.fullmatch(_SUBDOMAIN_FORM, text)
+    return (*long, "must not contain dots") if is_dotted else _label(text)
 
 
-class _Form:
-    """A form of short texts."""
-
-    def __init__(
-        self, rule: str, form: str, *examples: str, length_max: int = 0, is_file: bool = False
-    ) -> None:
-        self._form = re.compile(form)
-        self._rule = form_error(rule, form, *examples)
-        self._length_max = length_max
-        self._is_file = is_file
-
-    def __call__(self, text: str) -> tuple[str, ...]:
-        """Check a text."""
-        errors = []
-        if self._length_max and len(text.encode()) > self._length_max:
-            errors.append(too_long(self._length_max))
-        if self._form.fullmatch(text) is None:
-            errors.append(self._rule)
-        if self._is_file:
-            errors += _directory_errors(text)
-        return tuple(errors)
-
-
-def _directory_errors(text: str) -> list[str]:
+def config_map_key(text: str) -> tuple[str, ...]:
+    """Check the key of a ConfigMap or Secret, which becomes the name of a file."""
     if text in _PATH_NAMES:
-        return [f"must not be '{text}'"]
-    return ["must not start with '..'"] if text.startswith("..") else []
+        return (*_config_key(text), f"must not be '{text}'")
+    is_hidden = text.startswith("..")
+    return (*_config_key(text), *(("must not start with '..'",) if is_hidden else ()))
 
 
-percent: Final = _Form(
+percent: Final = _form(
     "a valid percent string must be a numeric string followed by an ending '%'",
     "[0-9]+%",
     "1%",
     "93%",
 )
-config_map_key: Final = _Form(
+_config_key: Final = _form(
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
     "[-._a-zA-Z0-9]+",
     "key.name",
     "KEY_NAME",
     "key-name",
     length_max=_SUBDOMAIN_LENGTH_MAX,
-    is_file=True,
 )
-http_header_name: Final = _Form(
+http_header_name: Final = _form(
     "a valid HTTP header must consist of alphanumeric characters or '-'",
     "[-A-Za-z0-9]+",
     "X-Header-Name",
 )
 
 
-search_domain: Final = _Form(
+search_domain: Final = _form(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', "
     f"'-' or '.', {_ENDS}",
     r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*",
     "example.com",
     length_max=_SUBDOMAIN_LENGTH_MAX,
 )
-condition_reason: Final = _Form(
+condition_reason: Final = _form(
     "a condition reason must start with alphabetic character, optionally followed by a string of "
     "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
     "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?",

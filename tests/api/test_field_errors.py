@@ -13,7 +13,6 @@ from kubesched.api.field_errors import (
     not_supported,
     required,
     too_long,
-    too_many,
 )
 
 
@@ -47,9 +46,6 @@ from kubesched.api.field_errors import (
         ),
         pytest.param(not_found("a", "x"), 'a: Not found: "x"', id="not-found"),
         pytest.param(too_long("a", 5), "a: Too long: may not be more than 5 bytes", id="too-long"),
-        pytest.param(
-            too_many("a", 2, 1), "a: Too many: 2: must have at most 1 item", id="too-many"
-        ),
         pytest.param(FieldError("", "no place"), "no place", id="no-path"),
     ],
 )

@@ -22,7 +22,6 @@ _INVALID: Final = "FieldValueInvalid"
 _NOT_SUPPORTED: Final = "FieldValueNotSupported"
 _REQUIRED: Final = "FieldValueRequired"
 _TOO_LONG: Final = "FieldValueTooLong"
-_TOO_MANY: Final = "FieldValueTooMany"
 
 _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -81,13 +80,6 @@ def not_supported(path: str, value: object, supported: Iterable[str]) -> FieldEr
 def too_long(path: str, length_max: int) -> FieldError:
     """Return the error of a text of more than `length_max` bytes."""
     return FieldError(path, f"Too long: may not be more than {length_max} bytes", _TOO_LONG)
-
-
-def too_many(path: str, count: int, count_max: int) -> FieldError:
-    """Return the error of a list of more than `count_max` items."""
-    noun = "item" if count_max == 1 else "items"
-    detail = f"must have at most {count_max} {noun}"
-    return _with_value(path, _TOO_MANY, "Too many", count, detail)
 
 
 def internal_error(path: str, detail: str) -> FieldError:

@@ -183,18 +183,15 @@ def typed(value: Plain, resources: Resources, resource: Resource) -> Plain:
 def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resource) -> StatusError:
     if not isinstance(kind, str) or not isinstance(version, str):
         return bad_request("couldn't get version/kind; json parse error")
-    short = version.rpartition("/")[2]
-    begin = f'{kind} in version "{short}" cannot be handled as a {resource.kind}:'
     found = resources.find_kind(version, kind)
-    if found is None:
+    if found is None or found.kind != resource.kind:
+        why = f'no kind "{kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
+        short = version.rpartition("/")[2]
+        if found is not None:
+            package = resource.group.partition(".")[0] or "core"
+            why = f"converting ({short}.{kind}) to ({package}.{resource.kind}): unknown conversion"
         return bad_request(
-            f'{begin} no kind "{kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
-        )
-    if found.kind != resource.kind:
-        package = resource.group.partition(".")[0] or "core"
-        return bad_request(
-            f"{begin} converting ({short}.{kind}) to ({package}.{resource.kind}): "
-            "unknown conversion"
+            f'{kind} in version "{short}" cannot be handled as a {resource.kind}: {why}'
         )
     return bad_request(
         f"the API version in the data ({version}) does not match the expected API version "

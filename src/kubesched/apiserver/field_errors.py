@@ -20,7 +20,6 @@ from kubesched.api.field_errors import (
     not_supported,
     required,
     too_long,
-    too_many,
 )
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, cause, details_of
@@ -64,10 +63,6 @@ class FieldErrors(list[FieldError]):
     def too_long(self, field: str, length_max: int) -> None:
         """Add that a text is too long."""
         self.append(too_long(field, length_max))
-
-    def too_many(self, field: str, count: int, count_max: int) -> None:
-        """Add that a list has too many entries."""
-        self.append(too_many(field, count, count_max))
 
     def drop_below(self, path: str) -> None:
         """Forget what was found below a path, where something above it makes it pointless."""

@@ -9,7 +9,7 @@ Differs:  kinds whose fields are not known are only checked for their metadata.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from kubesched.api.field_errors import FieldError
@@ -48,7 +48,7 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
     # What is held only to what all objects are is held to it last.
     is_first = not (resource.is_plain and resource.name_form == "path_segment")
     if is_first:
-        _check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
+        check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
     object_type = resource.type
     # The statuses of pods are set by the server.
     skipped = ("metadata", "status") if resource.kind == "Pod" else ("metadata",)
@@ -60,15 +60,8 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
     if check is not None:
         check(obj, errors)
     if not is_first and not errors:
-        _check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
+        check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
     return errors
-
-
-def _check_metadata(
-    resource: Resource, metadata: Plain, forms: Sequence[str], errors: FieldErrors
-) -> None:
-    is_namespaced, is_plain = resource.is_namespaced, resource.is_plain
-    check_metadata(metadata, is_namespaced, forms, errors, is_plain=is_plain)
 
 
 def _check_creation(pod: Plain, errors: FieldErrors) -> None:
@@ -93,7 +86,7 @@ def errors_of_update(
     errors = FieldErrors()
     is_held = not resource.is_plain and subresource != "status"
     forms = {"path_segment": None} | ({resource.name_form: None} if is_held else {})
-    _check_metadata(resource, new["metadata"], tuple(forms), errors)
+    check_metadata(resource, new["metadata"], forms, errors)
     check_metadata_update(new["metadata"], old["metadata"], errors)
     object_type = resource.type
     if resource.kind == "Pod":

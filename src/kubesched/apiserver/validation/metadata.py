@@ -8,7 +8,7 @@ Differs:  several wrong labels are reported in the order of their keys.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kubesched.api.go_text import go_quote
@@ -20,6 +20,7 @@ from kubesched.apiserver.formats import (
     prefix_of,
 )
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.resources import Resource
 
 _STANDARD_FINALIZERS: Final = ("foregroundDeletion", "kubernetes", "orphan")
 _NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
@@ -27,21 +28,15 @@ _ANNOTATIONS_SIZE_MAX: Final = 256 * 1024
 
 
 def check_metadata(
-    metadata: Plain,
-    is_namespaced: bool,
-    forms: Sequence[str],
-    errors: FieldErrors,
-    *,
-    is_plain: bool = False,
+    resource: Resource, metadata: Plain, forms: Iterable[str], errors: FieldErrors
 ) -> None:
     """Add what is wrong with the metadata of an object.
 
     Args:
+        resource: Of the object.
         metadata: Of the object.
-        is_namespaced: Whether it lives in a namespace.
         forms: Of its name, all of which it has to have; from `formats.FORMS`.
         errors: What is added to.
-        is_plain: Whether finalizers need no domain.
     """
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
     for rule in map(FORMS.__getitem__, forms):
@@ -49,12 +44,12 @@ def check_metadata(
         errors.each("metadata.name", name, rule(name) if name else ())
     if not name:
         errors.required("metadata.name", "name or generateName is required")
-    _check_namespace(metadata.get("namespace", ""), is_namespaced, errors)
+    _check_namespace(metadata.get("namespace", ""), resource.is_namespaced, errors)
     if metadata.get("generation", 0) < 0:
         detail = "must be greater than or equal to 0"
         errors.invalid("metadata.generation", metadata["generation"], detail)
     _check_parts(metadata, errors)
-    _check_finalizers(metadata.get("finalizers") or (), errors, is_plain=is_plain)
+    _check_finalizers(metadata.get("finalizers") or (), errors, is_plain=resource.is_plain)
 
 
 def _check_namespace(namespace: str, is_namespaced: bool, errors: FieldErrors) -> None:

@@ -23,6 +23,7 @@ from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.files import short_names
 from kubesched.cli.output import Writer, aligned, page_width, simple_table
 from kubesched.cli.simulate_run import run_simulation
+from kubesched.cli.trials import write_wrapped
 from kubesched.explain.sentences import count, names
 from kubesched.explain.tables import TextTable
 from kubesched.inputs.cluster_input import ClusterInput, read_cluster
@@ -95,7 +96,7 @@ def write_comparison(writer: Writer, comparison: ClusterComparison, top: int) ->
     for number, difference in enumerate(comparison.differences):
         if number:
             writer.line()
-        writer.headline(_headline(difference, first))
+        write_wrapped(writer, _headline(difference, first), headline=True)
         _write_difference(writer, difference, first, top)
     writer.heading("Totals, after the pending pods were placed")
     _write_table(writer, comparison.clusters, list(_totals(comparison.clusters)), "what")
@@ -151,7 +152,7 @@ def _write_difference(writer: Writer, difference: ClusterDifference, first: str,
     for heading, nodes in (("gone", difference.nodes_gone), ("new", difference.nodes_new)):
         if nodes:
             writer.heading(f"{count(len(nodes), 'node')} {heading}")
-            writer.line(names(nodes), indent=_INDENT)
+            write_wrapped(writer, names(nodes), _INDENT)
 
 
 def _write_pods(writer: Writer, pods: Sequence[PodDifference], first: str, other: str) -> None:
@@ -159,7 +160,7 @@ def _write_pods(writer: Writer, pods: Sequence[PodDifference], first: str, other
         writer.line(f"{pod.pod}: {pod.before or _NONE} → {pod.after or _NONE}", indent=_INDENT)
         if pod.why:
             where = other if pod.before else first
-            writer.line(f"in {where}: {pod.why}", indent=3 * _INDENT, dim=True)
+            write_wrapped(writer, f"in {where}: {pod.why}", 3 * _INDENT, dim=True)
 
 
 def _write_rest(writer: Writer, number: int, top: int) -> None:

@@ -16,6 +16,7 @@ from kubesched.answers.room import Room
 from kubesched.answers.top import TopGroup, TopReport, TopRow
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.output import Writer, column_gap, heading_of, page_width
+from kubesched.cli.trials import write_wrapped
 from kubesched.explain.sentences import count
 from kubesched.explain.tables import Column, TextTable
 
@@ -44,9 +45,9 @@ def write_top(writer: Writer, report: TopReport, limit: int) -> None:
         report: The report.
         limit: The number of rows to show.
     """
-    writer.headline(_headline(report))
+    write_wrapped(writer, _headline(report), headline=True)
     if report.pending.pods:
-        writer.line(_pending_sentence(report))
+        write_wrapped(writer, _pending_sentence(report))
     if report.room is not None:
         _write_room(writer, report.room)
     if not report.rows:
@@ -59,8 +60,8 @@ def write_top(writer: Writer, report: TopReport, limit: int) -> None:
     if more:
         writer.line(f"and {more} more; --top {len(report.rows)} shows all")
     if left_out:
-        listed = ", ".join(left_out)
-        writer.line(f"Left out for width: {listed}; see --sort-by RESOURCE, or -o json.", dim=True)
+        text = f"Left out for width: {', '.join(left_out)}; see --sort-by RESOURCE, or -o json."
+        write_wrapped(writer, text, dim=True)
     if report.room is not None:
         write_unknown(writer, report.room.unknown)
 
@@ -94,17 +95,18 @@ def _pending_sentence(report: TopReport) -> str:
 def _write_room(writer: Writer, room: Room) -> None:
     pods = "1 more pod" if room.total == 1 else f"{room.total} more pods"
     if not room.by_plugins:
-        writer.line(f"Room for {pods} of {room.shape}; taints and cordons are ignored.")
+        text = f"Room for {pods} of {room.shape}; taints and cordons are ignored."
+        write_wrapped(writer, text)
         return
-    writer.line(
-        f"Room for {pods} like {room.shape}." if room.total else f"No room for {room.shape}."
-    )
+    text = f"Room for {pods} like {room.shape}." if room.total else f"No room for {room.shape}."
+    write_wrapped(writer, text)
     reasons = [
         f"{found.nodes} {found.reason}" if found.nodes else found.reason
         for found in room.stopped_by
     ]
     if reasons:
-        writer.line(f"{'The next' if room.total else 'It'} fits nowhere: {', '.join(reasons)}.")
+        text = f"{'The next' if room.total else 'It'} fits nowhere: {', '.join(reasons)}."
+        write_wrapped(writer, text)
 
 
 # The table.

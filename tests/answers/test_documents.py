@@ -34,6 +34,8 @@ def _printed(tmp_path: Path) -> dict[str, list[str]]:
         "FitReport": ["fit", deployment, "--cluster", cluster, "--max"],
         "DrainReport": ["drain", "delta", cluster],
         "WhatIfReport": ["whatif", plan, cluster],
+        "UpgradeReport": ["upgrade", "-l", "kubernetes.io/hostname", "--force", cluster],
+        "CompactReport": ["compact", "--force", cluster],
         "PodExplanation": ["explain", "shop/big", cluster],
         "TopReport": ["top", "zones", cluster, "--room-like", "shop/big"],
         "SimulationReport": ["simulate", cluster],

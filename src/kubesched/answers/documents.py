@@ -18,6 +18,7 @@ from kubesched.answers.cluster_comparison import ClusterComparison
 from kubesched.answers.drain import DrainReport
 from kubesched.answers.fit import FitReport
 from kubesched.answers.top import TopReport
+from kubesched.answers.upgrade import CompactReport, UpgradeReport
 from kubesched.answers.whatif import WhatIfReport
 from kubesched.answers.why import WhyReport
 from kubesched.explain.decision_records import DecisionRecords
@@ -35,6 +36,8 @@ DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
             FitReport,
             DrainReport,
             WhatIfReport,
+            UpgradeReport,
+            CompactReport,
             PodExplanation,
             TopReport,
             SimulationReport,

@@ -87,6 +87,10 @@ SUBCOMMANDS: Final = {
     "whatif": Subcommand(
         "kubesched.cli.whatif:whatif", "Tell what a plan of changes does to the pods."
     ),
+    "upgrade": Subcommand(
+        "kubesched.cli.upgrade:upgrade", "Find an order in which nodes can be upgraded."
+    ),
+    "compact": Subcommand("kubesched.cli.upgrade:compact", "Find nodes that can be removed."),
     "top": Subcommand(
         "kubesched.cli.top:top", "Show what pods request of nodes, and the room that is left."
     ),

@@ -144,7 +144,7 @@ class Scoring:
         trace: Trace | None,
     ) -> NDArray[np.int64]:
         """Return the sum of the weighted, normalized scores per feasible row."""
-        totals = np.zeros(len(rows), np.int64)
+        totals: NDArray[np.int64] | None = None
         # As upstream, all plugins score before the first is normalized; this decides which failure
         # counts.
         asked = [(plugin, ask(plugin)) for plugin in plugins]
@@ -154,10 +154,11 @@ class Scoring:
         for plugin, raw, scores in normalized:
             failures.check_scores(plugin.name, scores)
             weight = self._profile.score_weights[plugin.name]
-            totals += scores * weight
+            gained = scores * weight
+            totals = gained if totals is None else np.add(totals, gained, out=totals)
             if trace is not None:
                 trace.scores.append(ScoreTrace(plugin.name, weight, raw, scores))
-        return totals
+        return np.zeros(len(rows), np.int64) if totals is None else totals
 
     def _ask_score(
         self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, plugin: ScorePlugin[object]

@@ -24,6 +24,7 @@ from kubesched.answers.why import WhyReport
 from kubesched.explain.decision_records import DecisionRecords
 from kubesched.explain.document import API_VERSION, Document
 from kubesched.explain.report import PodExplanation
+from kubesched.explain.shadow_report import ShadowReport
 from kubesched.simulator.comparison import TimelineComparison
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.timeline_report import TimelineReport
@@ -45,6 +46,7 @@ DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
             TimelineComparison,
             ClusterComparison,
             DecisionRecords,
+            ShadowReport,
         )
     }
 )

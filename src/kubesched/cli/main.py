@@ -72,6 +72,9 @@ SUBCOMMANDS: Final = {
         "kubesched.cli.sandbox:sandbox", "Run a cluster on this machine, with fake nodes."
     ),
     "demo": Subcommand("kubesched.cli.demo:demo", "Show what kubesched does, on a small cluster."),
+    "shadow": Subcommand(
+        "kubesched.cli.shadow:shadow", "Compare another scheduler's decisions with kubesched's."
+    ),
     "why": Subcommand(
         "kubesched.cli.why:why", "Tell why a pod is pending, and what would make it fit."
     ),

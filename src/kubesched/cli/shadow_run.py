@@ -1,0 +1,123 @@
+"""The work of `kubesched shadow`: configuration, connection, and the end by signal or time.
+
+Rejects:  configurations without a profile for the scheduler to compare with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Final
+
+import click
+import msgspec
+
+from kubesched.app.shadow import Shadow
+from kubesched.app.signals import handled_signals
+from kubesched.cli.cluster_options import ClusterSource
+from kubesched.cli.errors import UserError
+from kubesched.cli.live_cluster import live_target
+from kubesched.cli.loading import SchedulerSetup, in_file, load_scheduler
+from kubesched.cli.options import SchedulerOptions
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.event_loop import new_event_loop
+from kubesched.config.field_errors import ConfigError
+from kubesched.config.types import Configuration
+from kubesched.explain.shadow_report import ShadowReport
+from kubesched.simulator.exhaustive import exhaustive
+
+_REFRESH_SECONDS: Final = 1.0
+_EVERY_NODE: Final = 100
+
+
+def run_shadow(
+    options: SchedulerOptions, source: ClusterSource, scheduler_name: str, seconds: float | None
+) -> ShadowReport:
+    """Compare until Ctrl-C, SIGTERM or the end of the time.
+
+    Args:
+        options: Which scheduler kubesched is.
+        source: The live cluster.
+        scheduler_name: The scheduler to compare with.
+        seconds: How long; None for no limit.
+
+    Raises:
+        UserError: The configuration has no profile for it, or no cluster is named.
+        SetupError: The cluster cannot be read.
+    """
+    loaded = load_scheduler(options)
+    configuration = _for_one(loaded.configuration, options.profile or scheduler_name)
+    (profile,) = configuration.profiles
+    named = msgspec.structs.replace(profile, scheduler_name=scheduler_name)
+    configuration = msgspec.structs.replace(configuration, profiles=(named,))
+    settings, _ = live_target(source)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        try:
+            setup = loaded._replace(configuration=configuration)
+            return runner.run(_shadow(setup, settings, options.seed, seconds))
+        except ConfigError as error:
+            raise in_file(error, options.config) from error
+
+
+def _for_one(configuration: Configuration, name: str) -> Configuration:
+    """Return the configuration with one profile, the one of that name or the only one."""
+    found = [each for each in configuration.profiles if each.scheduler_name == name]
+    if not found and len(configuration.profiles) == 1:
+        found = list(configuration.profiles)
+    if not found:
+        known = ", ".join(each.scheduler_name for each in configuration.profiles)
+        raise UserError(f"--config has no profile {name}; name one with --profile: {known}")
+    return msgspec.structs.replace(configuration, profiles=tuple(found))
+
+
+async def _shadow(
+    setup: SchedulerSetup, settings: ConnectionSettings, seed: int, seconds: float | None
+) -> ShadowReport:
+    configuration = setup.configuration
+    shadow = Shadow(
+        settings,
+        exhaustive(configuration),
+        setup.registry,
+        setup.feature_gates,
+        seed=seed,
+        samples=_samples(configuration),
+    )
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def begin() -> None:
+        click.echo(f"Comparing, on {settings.server}; Ctrl-C ends it with the report.", err=True)
+        if seconds is not None:
+            loop.call_later(seconds, stop.set)
+
+    shown = asyncio.ensure_future(_show(shadow)) if sys.stderr.isatty() else None
+    try:
+        with handled_signals(stop.set, lambda: None):
+            await shadow.run(stop, begin)
+    finally:
+        if shown is not None:
+            shown.cancel()
+            await asyncio.wait((shown,))
+    return shadow.report()
+
+
+def _samples(configuration: Configuration) -> bool:
+    """Whether the configured scheduler looks at a part of the nodes of a large cluster."""
+    (profile,) = configuration.profiles
+    percentage = profile.percentage_of_nodes_to_score
+    if percentage is None:
+        percentage = configuration.percentage_of_nodes_to_score
+    return percentage != _EVERY_NODE
+
+
+async def _show(shadow: Shadow) -> None:
+    """Show on a terminal how far the comparison is, until cancelled."""
+    try:
+        while True:
+            await asyncio.sleep(_REFRESH_SECONDS)
+            counts = ", ".join(
+                f"{number} {verdict.lower()}" for verdict, number in shadow.judge.counts.items()
+            )
+            click.echo(f"\r\033[KCompared: {counts or 'nothing yet'}", nl=False, err=True)
+    finally:
+        click.echo("\r\033[K", nl=False, err=True)

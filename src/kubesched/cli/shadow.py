@@ -6,16 +6,15 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.cluster_options import ClusterSource
 from kubesched.cli.flags import TIME_TAKEN
 from kubesched.cli.options import (
     FILE_PATH,
     OutputFormat,
-    SchedulerOptions,
     output_option,
     scheduler_options,
 )
 from kubesched.cli.output import write_document, writer
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
 @click.command()

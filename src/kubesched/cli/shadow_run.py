@@ -14,16 +14,15 @@ import msgspec
 
 from kubesched.app.shadow import Shadow
 from kubesched.app.signals import handled_signals
-from kubesched.cli.cluster_options import ClusterSource
-from kubesched.cli.errors import UserError
-from kubesched.cli.live_cluster import live_target
-from kubesched.cli.loading import SchedulerSetup, in_file, load_scheduler
-from kubesched.cli.options import SchedulerOptions
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.event_loop import new_event_loop
 from kubesched.config.field_errors import ConfigError
 from kubesched.config.types import Configuration
 from kubesched.explain.shadow_report import ShadowReport
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.live_cluster import live_target
+from kubesched.inputs.loading import SchedulerSetup, in_file, load_scheduler
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.simulator.exhaustive import exhaustive
 
 _REFRESH_SECONDS: Final = 1.0

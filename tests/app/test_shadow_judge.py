@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
-from kubesched.app.shadow_judge import SETTLE_SECONDS, Answer, ShadowJudge
+from kubesched.app.shadow_judge import SETTLE_SECONDS, ShadowDecision, ShadowJudge
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
@@ -49,7 +49,9 @@ class Beside:
         self, pod: Pod, node: str = "", *, number: int, message: str = "", first: Any
     ) -> None:
         """Let the other scheduler decide."""
-        self.judge.judge(PodInfo(pod), Answer(node, message), first, number, f"seen-{number}")
+        self.judge.judge(
+            PodInfo(pod), ShadowDecision(node, message), first, number, f"seen-{number}"
+        )
         if node:
             bound = replace(pod, spec=replace(pod.spec, node_name=node))
             self.handlers.updated(pod, bound)
@@ -246,7 +248,7 @@ def test_a_binding_overtook() -> None:
 
 def replace_best(choice: Any) -> Any:
     """Return a first decision that was another one."""
-    return replace(choice, answer=Answer("nowhere"), best=frozenset())
+    return replace(choice, answer=ShadowDecision("nowhere"), best=frozenset())
 
 
 def test_a_binding_was_seen_late() -> None:

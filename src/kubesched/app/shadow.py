@@ -21,7 +21,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.app.dry_run import DryRunClient
 from kubesched.app.environment import tune_collector
 from kubesched.app.scheduler_informers import scheduler_informers
-from kubesched.app.shadow_judge import Answer, Choice, ShadowJudge
+from kubesched.app.shadow_judge import ShadowChoice, ShadowDecision, ShadowJudge
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
@@ -44,7 +44,7 @@ class _Seen(msgspec.Struct, frozen=True):
     """A pending pod: its number in the order of appearance, and what was decided then."""
 
     number: int
-    first: Choice
+    first: ShadowChoice
 
 
 class Shadow:
@@ -240,12 +240,12 @@ class Shadow:
         self._pending[queued.pod_info.uid] = _Seen(self._appeared, choice)
 
 
-def _decided(old: Pod, new: Pod) -> Answer | None:
+def _decided(old: Pod, new: Pod) -> ShadowDecision | None:
     """Return what the other scheduler decided in this change of a pending pod; None if nothing."""
     if new.spec.node_name:
-        return Answer(new.spec.node_name)
+        return ShadowDecision(new.spec.node_name)
     message = _rejection(new)
-    return Answer(message=message) if message and message != _rejection(old) else None
+    return ShadowDecision(message=message) if message and message != _rejection(old) else None
 
 
 def _rejection(pod: Pod) -> str:

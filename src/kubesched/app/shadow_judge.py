@@ -43,7 +43,7 @@ _SAMPLED_NODES_MIN: Final = 100
 """Schedulers look at all nodes of clusters of this size, whatever the configuration says."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ShadowDecision(msgspec.Struct, frozen=True):
     """A decision.
 
     Attributes:
@@ -55,7 +55,7 @@ class Answer(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class Choice(msgspec.Struct, frozen=True):
+class ShadowChoice(msgspec.Struct, frozen=True):
     """A decision of kubesched.
 
     Attributes:
@@ -64,11 +64,11 @@ class Choice(msgspec.Struct, frozen=True):
         version: The last resource version in the cluster that it was made on.
     """
 
-    answer: Answer
+    answer: ShadowDecision
     best: frozenset[str]
     version: str
 
-    def agrees(self, theirs: Answer) -> bool:
+    def agrees(self, theirs: ShadowDecision) -> bool:
         """Whether the other scheduler may have made this decision."""
         return theirs == self.answer or theirs.node in self.best
 
@@ -85,7 +85,7 @@ class _Open(msgspec.Struct, frozen=True):
     """A comparison that bindings may still explain."""
 
     info: PodInfo
-    theirs: Answer
+    theirs: ShadowDecision
     number: int
     place: tuple[int, int]
     found: Disagreement
@@ -125,11 +125,11 @@ class ShadowJudge:
         self.agreed_late = 0
         self.disagreements: list[Disagreement] = []
 
-    def choose(self, info: PodInfo) -> Choice:
+    def choose(self, info: PodInfo) -> ShadowChoice:
         """Decide in the cluster as it is now."""
         return self._choose(info)[0]
 
-    def _choose(self, info: PodInfo) -> tuple[Choice, Callable[[], PodExplanation]]:
+    def _choose(self, info: PodInfo) -> tuple[ShadowChoice, Callable[[], PodExplanation]]:
         """Decide; the second value explains the decision while the cluster is unchanged."""
         snapshot = self._cache.snapshot(self._scheduler.queue.nominator)
         trace = Trace()
@@ -139,12 +139,16 @@ class ShadowJudge:
             if trace.totals is not None:
                 rows = trace.feasible_rows[trace.totals == np.max(trace.totals)]
                 best = frozenset(snapshot.nodes.names[row] for row in rows.tolist())
-            choice = Choice(Answer(decision.node_name), best, self.version)
+            choice = ShadowChoice(ShadowDecision(decision.node_name), best, self.version)
         else:
-            choice = Choice(Answer(message=decision.message), frozenset(), self.version)
+            choice = ShadowChoice(
+                ShadowDecision(message=decision.message), frozenset(), self.version
+            )
         return choice, lambda: explain_decision(self._profile, snapshot, trace, decision)
 
-    def judge(self, info: PodInfo, theirs: Answer, first: Choice, number: int, seen: str) -> None:
+    def judge(
+        self, info: PodInfo, theirs: ShadowDecision, first: ShadowChoice, number: int, seen: str
+    ) -> None:
         """Compare a decision of the other scheduler that is not yet applied to the cache.
 
         Args:
@@ -203,7 +207,7 @@ class ShadowJudge:
 
     # The cluster a little earlier or later.
 
-    def _agrees_earlier(self, info: PodInfo, theirs: Answer, place: tuple[int, int]) -> str:
+    def _agrees_earlier(self, info: PodInfo, theirs: ShadowDecision, place: tuple[int, int]) -> str:
         """Return in which earlier state of the cluster the decisions agree, "" if in none."""
         behind = [bound.pod for bound in self._recent if bound.place > place]
         if behind and self._agrees_without(behind, info, theirs):
@@ -229,7 +233,7 @@ class ShadowJudge:
                 return f"{count(steps, 'binding')} later, {_SAME}"
         return ""
 
-    def _agrees_without(self, pods: Sequence[Pod], info: PodInfo, theirs: Answer) -> bool:
+    def _agrees_without(self, pods: Sequence[Pod], info: PodInfo, theirs: ShadowDecision) -> bool:
         with self._without(pods):
             return self.choose(info).agrees(theirs)
 

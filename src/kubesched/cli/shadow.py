@@ -72,8 +72,7 @@ def shadow(
       kubesched shadow --context production --config scheduler.yaml --duration 8h -o json
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
     from kubesched.cli.files import check_inputs
-    from kubesched.cli.shadow_run import run_shadow
-    from kubesched.cli.shadow_text import write_shadow
+    from kubesched.cli.shadow_run import run_shadow, write_shadow
 
     check_inputs([options.config])
     source = ClusterSource(kubeconfig=kubeconfig, context=context)

@@ -32,6 +32,8 @@ CRUMBS: Final = {
 
 SHARED_NAMES: Final = {
     "NodeAffinity",
+    "Registry",
+    "Request",
 }
 """Public classes of which there are two or more."""
 

@@ -12,22 +12,21 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from kubesched.cli.sandbox_access import CONTEXT, SandboxAccess, check_ours, write_private
 from kubesched.cli.sandbox_nodes import node_template, read_node
 from kubesched.cli.sandbox_scheduler import configuration_text, read_wanted
 from kubesched.cluster.node_template import NodeTemplate
 from kubesched.inputs.errors import UserError
+from kubesched.sandbox.access import CONTEXT
 
 from .cluster import Json, run
 
@@ -301,22 +300,6 @@ def test_what_cannot_be_used_is_said(
     assert words in result.output
 
 
-def test_kubeconfigs_of_others_are_not_touched(tmp_path: Path) -> None:
-    """Only one of an earlier sandbox is written over."""
-    file = tmp_path / "config"
-    for text in ("current-context: prod\nclusters: [{}]\n", "nonsense", "[1]", "a: {", ""):
-        file.write_text(text)
-        with pytest.raises(UserError, match="not from a sandbox"):
-            check_ours(file)
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        gone = {"cluster": {"server": f"https://127.0.0.1:{unused.getsockname()[1]}"}}
-        for cluster in ({}, gone):
-            file.write_text(yaml.safe_dump({"current-context": CONTEXT, "clusters": [cluster]}))
-            check_ours(file)
-    check_ours(tmp_path / "new")
-
-
 @pytest.mark.slow
 def test_a_second_sandbox_leaves_the_kubeconfig_of_a_running_one_alone(tmp_path: Path) -> None:
     """It is refused, and the first goes on; a file that is another's by then outlives the first."""
@@ -332,43 +315,6 @@ def test_a_second_sandbox_leaves_the_kubeconfig_of_a_running_one_alone(tmp_path:
         file.write_text("another's")
         assert 0 == end(process, signal.SIGINT)
     assert "another's" == file.read_text()
-
-
-def test_a_server_that_took_over_the_port_is_no_sandbox(tmp_path: Path) -> None:
-    """What listens there has another certificate, so the file is a left-over."""
-    folders = tmp_path / "old", tmp_path / "new"
-    for folder in folders:
-        folder.mkdir()
-    old, new = (SandboxAccess(folder) for folder in folders)
-    file = tmp_path / "kubeconfig"
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        url = f"https://127.0.0.1:{listening.getsockname()[1]}"
-        thread = threading.Thread(target=_shake_hands, args=(listening, new.tls))
-        thread.start()
-        write_private(file, old.kubeconfig(url, "t"))
-        check_ours(file)
-        write_private(file, new.kubeconfig(url, "t"))
-        with pytest.raises(UserError, match="belongs to a running sandbox"):
-            check_ours(file)
-        thread.join()
-
-
-def _shake_hands(listening: socket.socket, tls: ssl.SSLContext) -> None:
-    """Serve two connections no further than their beginning."""
-    for _ in range(2):
-        plain, _address = listening.accept()
-        with plain, suppress(OSError), tls.wrap_socket(plain, server_side=True):
-            pass
-
-
-def test_what_is_written_is_the_users_own(tmp_path: Path) -> None:
-    """Others cannot read it, whatever was there before."""
-    file = tmp_path / "config"
-    file.write_text("old")
-    file.chmod(0o644)
-    write_private(file, "new")
-    assert ("new", 0o600) == (file.read_text(), file.stat().st_mode & 0o777)
-    assert [file] == list(tmp_path.iterdir())
 
 
 def test_flags_become_a_template() -> None:

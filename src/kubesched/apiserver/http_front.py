@@ -18,7 +18,7 @@ from aiohttp import web
 from aiohttp.web_runner import ServerRunner, TCPSite
 
 from kubesched.api.errors import ApiError
-from kubesched.apiserver.request import JSON, ApiRequest, Response, User
+from kubesched.apiserver.request import JSON, Request, Response, User
 from kubesched.apiserver.status import StatusError, refused
 
 _BODY_MAX: Final = 3 * 1024 * 1024
@@ -35,7 +35,7 @@ class HttpFront:
 
     def __init__(
         self,
-        answer: Callable[[ApiRequest], Awaitable[Response]],
+        answer: Callable[[Request], Awaitable[Response]],
         user_of: Callable[[Mapping[str, str]], User],
     ) -> None:
         """Take who answers.
@@ -61,7 +61,9 @@ class HttpFront:
         Raises:
             OSError: Nothing can listen there.
         """
-        runner = ServerRunner(web.Server(self._handle), shutdown_timeout=_STOP_SECONDS)
+        runner = ServerRunner(
+            web.Server(self._handle, access_log=None), shutdown_timeout=_STOP_SECONDS
+        )
         await runner.setup()
         try:
             await TCPSite(runner, host, port, ssl_context=tls).start()
@@ -78,7 +80,14 @@ class HttpFront:
         if runner is not None:
             for task in tuple(self._streaming):
                 task.cancel()
+            assert runner.server is not None, "it has been set up"
+            transports = [connection.transport for connection in runner.server.connections]
             await runner.cleanup()
+            # Over TLS, closing waits for the client to agree.
+            for transport in transports:
+                if transport is not None:
+                    transport.abort()
+            await asyncio.sleep(0)
             self.address = ""
 
     async def _handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
@@ -91,7 +100,7 @@ class HttpFront:
             return await self._stream(incoming, answer)
         return _plain(answer, _shown(request, answer))
 
-    async def _read(self, incoming: web.BaseRequest) -> ApiRequest:
+    async def _read(self, incoming: web.BaseRequest) -> Request:
         headers: dict[str, str] = {}
         for name, value in incoming.headers.items():
             # One header may come in several lines.
@@ -103,7 +112,7 @@ class HttpFront:
         if incoming.query_string:
             for name in dict.fromkeys(incoming.query):
                 query[name] = tuple(incoming.query.getall(name))
-        return ApiRequest(incoming.method, incoming.path, query, headers, body, user)
+        return Request(incoming.method, incoming.path, query, headers, body, user)
 
     async def _stream(self, incoming: web.BaseRequest, answer: Response) -> web.StreamResponse:
         outgoing = web.StreamResponse(status=answer.status, headers=_headers(answer))
@@ -159,7 +168,7 @@ def _plain(answer: Response, body: bytes) -> web.Response:
     return web.Response(body=body or answer.body, status=answer.status, headers=_headers(answer))
 
 
-def _shown(request: ApiRequest, answer: Response) -> bytes:
+def _shown(request: Request, answer: Response) -> bytes:
     """Return the body, indented for people."""
     if answer.content_type != JSON:
         return answer.body

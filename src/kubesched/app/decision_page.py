@@ -9,6 +9,7 @@ import msgspec
 
 from kubesched.app.http_exchange import JSON, HttpRequest, HttpResponse, error_response
 from kubesched.explain.decision_records import DecisionRecords
+from kubesched.explain.document import API_VERSION
 
 DECISIONS: Final = "/debug/decisions"
 
@@ -40,7 +41,10 @@ def decision_page(
         query = _query_of(request)
     except ValueError as error:
         return error_response(str(error), 400)
-    return HttpResponse(content_type=JSON, body=msgspec.json.encode(read(query).to_dict()))
+    records = read(query)
+    plain = msgspec.to_builtins(records)
+    document = {"apiVersion": API_VERSION, "kind": type(records).__name__, **plain}
+    return HttpResponse(content_type=JSON, body=msgspec.json.encode(document))
 
 
 def _query_of(request: HttpRequest) -> DecisionQuery:

@@ -12,13 +12,14 @@ import gc
 import socket
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from random import Random
 from typing import Final, Protocol
 
 import msgspec
 
 from kubesched.app.http_extenders import HttpExtenderTransports
+from kubesched.app.signals import handled_signals
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import RequestObserver, Rest
@@ -85,6 +86,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
         host_name: A part of identities.
         has_threads: Whether elections run in a thread of their own, or on the main loop.
         settle_memory: Called once the caches are synced.
+        signals: Handles signals while it is open; see `app.signals.handled_signals`.
     """
 
     connect: Connect = connect
@@ -97,6 +99,9 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     host_name: str = msgspec.field(default_factory=socket.gethostname)
     has_threads: bool = True
     settle_memory: Callable[[], None] = tune_collector
+    signals: Callable[[Callable[[], None], Callable[[], None]], AbstractContextManager[None]] = (
+        handled_signals
+    )
 
 
 REAL_ENVIRONMENT: Final = Environment()

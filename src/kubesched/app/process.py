@@ -43,7 +43,6 @@ from kubesched.app.options import Options
 from kubesched.app.queue_state import queue_state
 from kubesched.app.scheduler_informers import report_failures, scheduler_informers
 from kubesched.app.secure_port import SecurePort
-from kubesched.app.signals import handled_signals
 from kubesched.app.zpages import build_of
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
@@ -167,7 +166,7 @@ class SchedulerProcess:
         """Run until stopped; return the exit code."""
         async with AsyncExitStack() as opened:
             # Signals are handled first and longest: anything below may be slow to open or close.
-            opened.enter_context(handled_signals(self.stop, self._show_cache))
+            opened.enter_context(self._environment.signals(self.stop, self._show_cache))
             self._main_loop = asyncio.get_running_loop()
             self._connections = connections = Connections(
                 self._settings,

@@ -12,35 +12,26 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from random import Random
 from typing import Any, Final
 
 import click
 
-from kubesched.api.errors import AlreadyExistsError, ApiError
 from kubesched.apiserver.durable import DurableServer, JournalError
-from kubesched.apiserver.local_client import LocalClient
-from kubesched.apiserver.pod_reports import PodLatencies, kubelets_of
+from kubesched.apiserver.pod_reports import PodLatencies
 from kubesched.apiserver.server import ApiServer
 from kubesched.cli.errors import write_errors
-from kubesched.cli.sandbox_access import HOST, SandboxAccess, check_ours, remove_own, write_private
 from kubesched.cli.sandbox_nodes import node_template
 from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_wanted
-from kubesched.cluster.controllers import Controllers
-from kubesched.cluster.controllers.idle_kinds import IDLE_KINDS
-from kubesched.cluster.node_keeper import NodeKeeper
 from kubesched.cluster.node_template import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import UserError
+from kubesched.sandbox.access import HOST, SandboxAccess, check_ours, remove_own, write_private
+from kubesched.sandbox.assembly import Population, needs_alpha, populate
 
 _EXIT_FAILED: Final = 1
 _EXIT_NOT_FOUND: Final = 127
 _EXIT_NOT_EXECUTABLE: Final = 126
 _EXIT_SIGNAL: Final = 128
-# The gates whose objects are of versions that an API server serves on demand only.
-_GATES_OF_ALPHA: Final = ("GenericWorkload", "DRADeviceTaintRules")
-# Nodes created before the event loop runs other tasks.
-_NODES_AT_ONCE: Final = 100
 
 
 def run_sandbox(flags: dict[str, Any]) -> int:
@@ -120,7 +111,7 @@ class _Sandbox:
 
     def _server(self, access: SandboxAccess) -> ApiServer:
         file = self._flags["data"]
-        has_alpha = any(map(self._gates.enabled, _GATES_OF_ALPHA))
+        has_alpha = needs_alpha(self._gates)
         if file is None:
             return ApiServer(access.users(), has_alpha=has_alpha)
         try:
@@ -136,20 +127,14 @@ class _Sandbox:
     async def _begin(
         self, server: ApiServer, access: SandboxAccess, opened: AsyncExitStack
     ) -> None:
-        registry, flags = server.registry, self._flags
-        registry.idle_kinds = IDLE_KINDS
-        await self._add_nodes(LocalClient(registry, "kubelet"))
-        latencies = PodLatencies(flags["start_latency"], flags["stop_latency"], flags["run_time"])
-        keeper = NodeKeeper(
-            LocalClient(registry, "system:node-controller"),
+        flags = self._flags
+        population = Population(
+            self._template.nodes(flags["nodes"]),
             self._template.capacity,
+            PodLatencies(flags["start_latency"], flags["stop_latency"], flags["run_time"]),
             renews_leases=flags["node_leases"],
         )
-        kubelets = kubelets_of(LocalClient(registry, "kubelet"), latencies, Random())  # noqa: S311
-        controllers = Controllers(lambda user: LocalClient(registry, user))
-        for one in (keeper, kubelets, controllers):
-            one.start()
-            opened.callback(one.stop)
+        await populate(server.registry, population, opened)
         # Another sandbox may have started meanwhile.
         _check_kubeconfig(flags)
         try:
@@ -159,19 +144,6 @@ class _Sandbox:
         text = access.kubeconfig(server.url, access.admin)
         write_private(self._kubeconfig, text)
         opened.callback(remove_own, self._kubeconfig, text)
-
-    async def _add_nodes(self, client: LocalClient) -> None:
-        for number, node in enumerate(self._template.nodes(self._flags["nodes"])):
-            if client.find("nodes", "", node["metadata"]["name"]) is not None:
-                continue
-            try:
-                client.create("nodes", node)
-            except AlreadyExistsError:
-                continue
-            except ApiError as error:
-                raise UserError(f"the API server refuses the node: {error}") from None
-            if number % _NODES_AT_ONCE == 0:
-                await asyncio.sleep(0)
 
     async def _start_scheduler(
         self, server: ApiServer, access: SandboxAccess, opened: AsyncExitStack

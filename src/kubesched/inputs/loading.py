@@ -19,6 +19,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
+from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import PluginFactory, Registry, RegistryError
 from kubesched.inputs.completed_input import FINISHED
 from kubesched.inputs.errors import UserError
@@ -202,8 +203,8 @@ def _mentioned(configuration: Configuration) -> frozenset[str]:
     )
 
 
-def register_plugins(registry: Registry, written: Iterable[str]) -> list[str]:
-    """Register the plugins of `--plugin`; return their names.
+def register_plugins(registry: Registry, written: Iterable[str | type[Plugin]]) -> list[str]:
+    """Register the plugins of `--plugin`, or classes; return their names.
 
     Raises:
         UserError: A plugin does not exist, or its name is taken.

@@ -26,12 +26,14 @@ from kubesched.inputs.errors import UserError
 ENTRY_POINT_GROUP: Final = "kubesched.plugins"
 
 
-def load_plugin(text: str) -> type[Plugin]:
-    """Import the plugin class that `--plugin` names.
+def load_plugin(text: str | type[Plugin]) -> type[Plugin]:
+    """Import the plugin class that `--plugin` names; a class is only checked.
 
     Raises:
         UserError: The module, file or class does not exist, or is not a plugin.
     """
+    if not isinstance(text, str):
+        return _checked(text, f"plugins: {text!r}")
     option = f"--plugin {text}"
     place, colon, name = text.rpartition(":")
     if not colon or not place or not name:

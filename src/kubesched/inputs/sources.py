@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubesched.framework.plugin import Plugin
 from kubesched.inputs.errors import UserError
 
 
@@ -41,12 +42,12 @@ class SchedulerOptions:
         config: A KubeSchedulerConfiguration file; None for the default configuration.
         profile: Scheduler name to use for all pods; None for each pod's own.
         feature_gates: As written, `A=true,B=false`.
-        plugins: Out-of-tree plugins as written, `module:Class` or `file.py:Class`.
+        plugins: Out-of-tree plugins: classes, or as written, `module:Class` or `file.py:Class`.
         seed: Of the random source that breaks ties.
     """
 
     config: Path | None = None
     profile: str | None = None
     feature_gates: str = ""
-    plugins: tuple[str, ...] = ()
+    plugins: tuple[str | type[Plugin], ...] = ()
     seed: int = 0

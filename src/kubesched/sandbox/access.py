@@ -16,13 +16,15 @@ import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kubesched.api.yaml_syntax import YamlError, dump, load_documents
 from kubesched.apiserver.authorization import SCHEDULER
 from kubesched.apiserver.request import User
 from kubesched.apiserver.server import ADMIN
+from kubesched.app.serving_certificates import make_pair
+from kubesched.client.connection_settings import ConnectionSettings, TlsSettings, UserSettings
 from kubesched.inputs.errors import UserError
 
 CONTEXT: Final = "kubesched-sandbox"
@@ -37,20 +39,24 @@ class SandboxAccess:
     Attributes:
         admin: The token of the administrator.
         scheduler: The token of the scheduler.
-        tls: The server's TLS context.
+        tls: The server's TLS context; None for plain HTTP.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Generate tokens and a certificate.
+    def __init__(self, folder: Path, *, has_tls: bool = True) -> None:
+        """Generate tokens and, for TLS, a certificate.
 
         Args:
             folder: A private directory, for the certificate and its key.
+            has_tls: Whether the server uses TLS.
         """
-        # Imported late: `--help` needs no cryptography.
-        from kubesched.app.serving_certificates import make_pair
-
         self.admin = secrets.token_urlsafe(_TOKEN_BYTES)
         self.scheduler = secrets.token_urlsafe(_TOKEN_BYTES)
+        self.tls: ssl.SSLContext | None = None
+        self._certificate = b""
+        if has_tls:
+            self._add_certificate(folder)
+
+    def _add_certificate(self, folder: Path) -> None:
         pair = make_pair(HOST, datetime.now(UTC))
         files = folder / "certificate.pem", folder / "key.pem"
         write_private(files[0], pair.certificate.decode())
@@ -64,21 +70,29 @@ class SandboxAccess:
         scheduler = User(SCHEDULER, ("system:authenticated",))
         return {self.admin: ADMIN, self.scheduler: scheduler}
 
+    def kubeconfig_dict(self, url: str, token: str) -> dict[str, Any]:
+        """Return the content of a kubeconfig with a token."""
+        cluster = {"server": url}
+        if self._certificate:
+            cluster["certificate-authority-data"] = base64.b64encode(self._certificate).decode()
+        context = {"cluster": CONTEXT, "user": CONTEXT}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": CONTEXT, "cluster": cluster}],
+            "users": [{"name": CONTEXT, "user": {"token": token}}],
+            "contexts": [{"name": CONTEXT, "context": context}],
+            "current-context": CONTEXT,
+        }
+
     def kubeconfig(self, url: str, token: str) -> str:
         """Return a kubeconfig with a token."""
-        authority = base64.b64encode(self._certificate).decode()
-        cluster = {"server": url, "certificate-authority-data": authority}
-        context = {"cluster": CONTEXT, "user": CONTEXT}
-        return dump(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [{"name": CONTEXT, "cluster": cluster}],
-                "users": [{"name": CONTEXT, "user": {"token": token}}],
-                "contexts": [{"name": CONTEXT, "context": context}],
-                "current-context": CONTEXT,
-            }
-        )
+        return dump(self.kubeconfig_dict(url, token))
+
+    def settings(self, url: str, token: str) -> ConnectionSettings:
+        """Return how kubesched's own client connects with a token."""
+        tls = TlsSettings(ca_pem=self._certificate)
+        return ConnectionSettings(server=url, tls=tls, user=UserSettings(token=token))
 
 
 def check_ours(file: Path) -> None:

@@ -1,0 +1,1 @@
+"""A cluster in one event loop: API server, fake nodes, controllers, scheduler."""

@@ -1,0 +1,386 @@
+"""SandboxCluster is a Kubernetes cluster in the process of a test.
+
+    from kubesched.testing import SandboxCluster
+
+    with SandboxCluster(nodes=3) as cluster:
+        pods = kubernetes.client.CoreV1Api(cluster.client())
+
+API server, fake nodes, controllers and scheduler run on an event loop in one thread. Nothing is
+executed: nodes and pods exist only as objects, as in `kubesched sandbox`.
+
+Invariants: after `stop` no thread, socket or file is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from kubesched.api.codec import encode_json
+from kubesched.api.core import Node
+from kubesched.apiserver.plain import Plain, decode, encode
+from kubesched.apiserver.pod_reports import PodLatencies
+from kubesched.apiserver.request import JSON, Request
+from kubesched.apiserver.server import ADMIN, ApiServer
+from kubesched.app.process import SchedulerProcess
+from kubesched.client.errors import error_of_answer
+from kubesched.client.event_loop import new_event_loop
+from kubesched.cluster.node_template import NodeTemplate
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.framework.plugin import Plugin
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import SchedulerSetup, check_plugins, load_scheduler
+from kubesched.inputs.sources import SchedulerOptions
+from kubesched.sandbox.access import HOST, SandboxAccess, write_private
+from kubesched.sandbox.assembly import Population, needs_alpha, populate
+from kubesched.sandbox.local_scheduler import local_scheduler
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+T = TypeVar("T")
+
+_CAPACITY: Final = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+# A condition may also depend on what is not in the cluster.
+_LOOK_AGAIN_SECONDS: Final = 0.05
+_PODS_SHOWN: Final = 5
+_HEAD: Final = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+}
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class SandboxCluster:
+    """A cluster; it runs from `start`, or the begin of a `with`, until `stop` or its end."""
+
+    def __init__(
+        self,
+        *,
+        nodes: int | Iterable[Node | Mapping[str, Any]] = 3,
+        scheduler: bool = True,
+        controllers: bool = True,
+        start_latency: float = 0.0,
+        stop_latency: float = 0.0,
+        run_time: float = 10.0,
+        config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        plugins: Iterable[str | type[Plugin]] = (),
+        feature_gates: str = "",
+        tls: bool = False,
+    ) -> None:
+        """Set up; nothing runs yet.
+
+        Args:
+            nodes: How many nodes with 8 CPUs and 32 GiB, or the nodes themselves.
+            scheduler: Whether a scheduler runs; without it pods stay pending.
+            controllers: Whether controllers create the pods of Deployments and other workloads,
+                and delete what belongs to deleted objects.
+            start_latency: Seconds from a pod's binding until it runs, ± 50 %.
+            stop_latency: Seconds until a deleted pod is gone, ± 50 %; at most its grace period.
+            run_time: Seconds that pods with restartPolicy Never or OnFailure run.
+            config: The scheduler's KubeSchedulerConfiguration: a file, or its content.
+            plugins: Plugins of the scheduler, besides those of Kubernetes: classes, or
+                `module:Class` or `file.py:Class`.
+            feature_gates: As `A=true,B=false`.
+            tls: Whether to serve over TLS; kubectl sends no token without it.
+
+        Raises:
+            InputError: The configuration or a plugin is invalid.
+            ConfigError: A feature gate is unknown or locked.
+        """
+        self._gates = FeatureGates.parse(feature_gates)
+        self._setup = _setup_of(config, plugins, feature_gates) if scheduler else None
+        self._population = Population(
+            _nodes_of(nodes),
+            _CAPACITY,
+            PodLatencies(start_latency, stop_latency, run_time),
+            has_controllers=controllers,
+        )
+        self._has_tls = tls
+        self._run: _Run | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start; returns when the API server answers.
+
+        Raises:
+            InputError: The API server refuses a node.
+        """
+        if self._run is not None:
+            raise RuntimeError("the cluster is running already")
+        run = _Run(self._population, self._setup, self._gates, has_tls=self._has_tls)
+        run.start()
+        self._run = run
+
+    def stop(self) -> None:
+        """Stop everything; stopping twice is fine."""
+        run, self._run = self._run, None
+        if run is not None:
+            run.stop()
+
+    @property
+    def url(self) -> str:
+        """Of the API server, on 127.0.0.1."""
+        return self._running.server.url
+
+    @property
+    def token(self) -> str:
+        """The bearer token of the administrator; there is no access without one."""
+        return self._running.access.admin
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig that only this user can read; it is removed by `stop`."""
+        return self._running.folder / "kubeconfig"
+
+    @property
+    def kubeconfig_dict(self) -> dict[str, Any]:
+        """The content of the kubeconfig."""
+        return self._running.access.kubeconfig_dict(self.url, self.token)
+
+    def client(self) -> ApiClient:
+        """Return a `kubernetes.client.ApiClient` of the official client; `stop` closes it.
+
+        Raises:
+            ImportError: The package is not installed.
+        """
+        return self._running.client()
+
+    def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Create an object, as `kubectl create` does; return it as the server keeps it.
+
+        Args:
+            manifest: Of any kind that the server has; without a namespace it goes to `default`.
+
+        Raises:
+            ApiError: The API server refuses it.
+            InputError: The API server has no such kind.
+        """
+        return self._running.call(self._running.create(manifest))
+
+    def wait_for(self, condition: Callable[[], T], timeout: float = 10.0) -> T:
+        """Wait until a condition holds; return its first value that is true.
+
+        Args:
+            condition: Called without arguments, again after every change in the cluster.
+            timeout: In seconds.
+
+        Raises:
+            TimeoutError: It does not hold in time.
+            RuntimeError: The scheduler has failed.
+        """
+        return self._running.wait_for(condition, timeout)
+
+    @property
+    def _running(self) -> _Run:
+        if self._run is None:
+            raise RuntimeError("the cluster is not running; use it in a `with`, or call start()")
+        return self._run
+
+
+class _Run:
+    """One run of a cluster: its thread, and what has to be removed at its end.
+
+    Attributes:
+        folder: The directory of its files, which only this user can read.
+        access: The tokens.
+        server: The API server.
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        setup: SchedulerSetup | None,
+        gates: FeatureGates,
+        *,
+        has_tls: bool,
+    ) -> None:
+        self._opened = ExitStack()
+        self.folder = Path(
+            self._opened.enter_context(tempfile.TemporaryDirectory(prefix="kubesched-cluster-"))
+        )
+        self.access = SandboxAccess(self.folder, has_tls=has_tls)
+        self.server = ApiServer(self.access.users(), has_alpha=needs_alpha(gates))
+        self._changed = threading.Event()
+        self.server.registry.store.on_write = lambda _: self._changed.set()
+        self._population = population
+        self._setup = setup
+        self._failure: Exception | None = None
+        self._started: Future[asyncio.AbstractEventLoop] = Future()
+        self._loop: asyncio.AbstractEventLoop
+        self._ended: asyncio.Event
+
+    def start(self) -> None:
+        # A test that forgets to stop it can still end.
+        thread = threading.Thread(target=self._serve, name="kubesched-cluster", daemon=True)
+        thread.start()
+        self._opened.callback(thread.join)
+        try:
+            loop = self._started.result()
+        except BaseException:
+            self.stop()
+            raise
+        self._opened.callback(loop.call_soon_threadsafe, self._ended.set)
+
+    def stop(self) -> None:
+        self._opened.close()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of a coroutine, run in the cluster's thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    # In its thread.
+
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(self._live())
+
+    async def _live(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        try:
+            async with AsyncExitStack() as opened:
+                await self._open(opened)
+                self._started.set_result(self._loop)
+                await self._ended.wait()
+        except Exception as error:
+            if self._started.done():
+                raise
+            self._started.set_exception(error)
+
+    async def _open(self, opened: AsyncExitStack) -> None:
+        opened.push_async_callback(self.server.stop)
+        await populate(self.server.registry, self._population, opened)
+        await self.server.start(HOST, 0, self.access.tls)
+        url, access = self.server.url, self.access
+        write_private(self.folder / "kubeconfig", access.kubeconfig(url, access.admin))
+        if self._setup is not None:
+            settings = access.settings(url, access.scheduler)
+            scheduler = local_scheduler(self._setup, settings)
+            scheduling = asyncio.create_task(self._schedule(scheduler))
+            opened.push_async_callback(asyncio.wait, (scheduling,))
+            opened.callback(scheduling.cancel)
+
+    async def _schedule(self, scheduler: SchedulerProcess) -> None:
+        try:
+            await scheduler.run()
+        except Exception as error:  # noqa: BLE001  # the test gets it from wait_for
+            _LOG.exception("The scheduler failed")
+            self._failure = error
+
+    async def create(self, manifest: Mapping[str, Any]) -> Plain:
+        version, kind = manifest.get("apiVersion", ""), manifest.get("kind", "")
+        resource = self.server.registry.resources.find_kind(version, kind)
+        if resource is None:
+            raise UserError(
+                f"{kind or 'an object without kind'} of {version or 'no apiVersion'}: the API "
+                "server has no such kind; create its CustomResourceDefinition first"
+            )
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        namespace = (manifest.get("metadata") or {}).get("namespace") or "default"
+        place = f"/namespaces/{namespace}" if resource.is_namespaced else ""
+        headers = {"content-type": JSON, "user-agent": "kubesched.testing"}
+        path = f"{root}{place}/{resource.plural}"
+        answer = await self.server.handle(
+            Request("POST", path, headers=headers, body=encode(manifest), user=ADMIN)
+        )
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise error_of_answer(answer.status, answer.body, method="POST")
+        created: Plain = decode(answer.body)
+        return created
+
+    # In the thread of the test.
+
+    def client(self) -> ApiClient:
+        try:
+            from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415 - optional
+        except ImportError:
+            raise ImportError(
+                "Kubernetes' Python client is not installed; run: pip install kubernetes"
+            ) from None
+        configuration = Configuration()
+        configuration.host = self.server.url
+        configuration.api_key = {"authorization": f"Bearer {self.access.admin}"}
+        configuration.no_proxy = HOST
+        if self.access.tls is not None:
+            configuration.ssl_ca_cert = str(self.folder / "certificate.pem")
+        client = ApiClient(configuration)
+        self._opened.callback(client.rest_client.pool_manager.clear)
+        self._opened.callback(client.close)
+        return client
+
+    def wait_for(self, condition: Callable[[], T], timeout: float) -> T:
+        until = time.monotonic() + timeout
+        while True:
+            self._changed.clear()
+            value = condition()
+            if value:
+                return value
+            if self._failure is not None:
+                raise RuntimeError("the scheduler failed") from self._failure
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(self._too_late(timeout))
+            self._changed.wait(min(left, _LOOK_AGAIN_SECONDS))
+
+    def _too_late(self, timeout: float) -> str:
+        """Return an error message with the pods that do not run, as they may be the reason."""
+        pods = self.call(self._pods())
+        waiting = [text for text in map(_state_of, pods) if text]
+        lines = waiting[:_PODS_SHOWN]
+        if len(waiting) > _PODS_SHOWN:
+            lines.append(f"and {len(waiting) - _PODS_SHOWN} other pods that do not run")
+        return "\n  ".join((f"the condition does not hold after {timeout:g} s", *lines))
+
+    async def _pods(self) -> list[Plain]:
+        return [one.plain for one in self.server.registry.store.list("pods").items]
+
+
+def _state_of(pod: Plain) -> str:
+    """Return what a pod that neither runs nor has ended waits for, else ""."""
+    status = pod.get("status", {})
+    if status.get("phase") not in {None, "Pending"}:
+        return ""
+    found = [one for one in status.get("conditions", ()) if one["type"] == "PodScheduled"]
+    why = "".join(f": {one['message']}" for one in found if one.get("message"))
+    return f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']} is pending{why}"
+
+
+def _setup_of(
+    config: str | os.PathLike[str] | Mapping[str, Any] | None,
+    plugins: Iterable[str | type[Plugin]],
+    feature_gates: str,
+) -> SchedulerSetup:
+    options = SchedulerOptions(feature_gates=feature_gates, plugins=tuple(plugins))
+    inline = None
+    if isinstance(config, Mapping):
+        inline = {**_HEAD, **config}
+    elif config is not None:
+        options = replace(options, config=Path(config))
+    setup = load_scheduler(options, inline)
+    check_plugins(setup, options.config)
+    return setup
+
+
+def _nodes_of(nodes: int | Iterable[Node | Mapping[str, Any]]) -> list[Plain]:
+    if isinstance(nodes, int):
+        return NodeTemplate(_CAPACITY).nodes(nodes)
+    return [decode(encode_json(one)) if isinstance(one, Node) else dict(one) for one in nodes]

@@ -1,0 +1,78 @@
+"""Access to a sandbox: whose kubeconfig a file is, and who can read it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubesched.inputs.errors import UserError
+from kubesched.sandbox.access import CONTEXT, SandboxAccess, check_ours, write_private
+
+
+def test_kubeconfigs_of_others_are_not_touched(tmp_path: Path) -> None:
+    """Only one of an earlier sandbox is written over."""
+    file = tmp_path / "config"
+    for text in ("current-context: prod\nclusters: [{}]\n", "nonsense", "[1]", "a: {", ""):
+        file.write_text(text)
+        with pytest.raises(UserError, match="not from a sandbox"):
+            check_ours(file)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        gone = {"cluster": {"server": f"https://127.0.0.1:{unused.getsockname()[1]}"}}
+        for cluster in ({}, gone):
+            file.write_text(yaml.safe_dump({"current-context": CONTEXT, "clusters": [cluster]}))
+            check_ours(file)
+    check_ours(tmp_path / "new")
+
+
+def test_a_server_that_took_over_the_port_is_no_sandbox(tmp_path: Path) -> None:
+    """What listens there has another certificate, so the file is a left-over."""
+    folders = tmp_path / "old", tmp_path / "new"
+    for folder in folders:
+        folder.mkdir()
+    old, new = (SandboxAccess(folder) for folder in folders)
+    assert new.tls is not None
+    file = tmp_path / "kubeconfig"
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}"
+        thread = threading.Thread(target=_shake_hands, args=(listening, new.tls))
+        thread.start()
+        write_private(file, old.kubeconfig(url, "t"))
+        check_ours(file)
+        write_private(file, new.kubeconfig(url, "t"))
+        with pytest.raises(UserError, match="belongs to a running sandbox"):
+            check_ours(file)
+        thread.join()
+
+
+def _shake_hands(listening: socket.socket, tls: ssl.SSLContext) -> None:
+    """Serve two connections no further than their beginning."""
+    for _ in range(2):
+        plain, _address = listening.accept()
+        with plain, suppress(OSError), tls.wrap_socket(plain, server_side=True):
+            pass
+
+
+def test_what_is_written_is_the_users_own(tmp_path: Path) -> None:
+    """Others cannot read it, whatever was there before."""
+    file = tmp_path / "config"
+    file.write_text("old")
+    file.chmod(0o644)
+    write_private(file, "new")
+    assert ("new", 0o600) == (file.read_text(), file.stat().st_mode & 0o777)
+    assert [file] == list(tmp_path.iterdir())
+
+
+def test_without_tls_there_is_no_certificate(tmp_path: Path) -> None:
+    """Tokens are drawn, nothing is written, and the kubeconfig names no authority."""
+    access = SandboxAccess(tmp_path, has_tls=False)
+    [cluster] = access.kubeconfig_dict("http://127.0.0.1:1", access.admin)["clusters"]
+    assert {"server": "http://127.0.0.1:1"} == cluster["cluster"]
+    assert [] == list(tmp_path.iterdir())
+    assert {access.admin, access.scheduler} == set(access.users())

@@ -1,0 +1,365 @@
+"""SandboxCluster: what it starts, what it answers, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+import yaml
+from kubernetes import config, watch
+from kubernetes.client import ApiClient, CoordinationV1Api, CoreV1Api
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import ProtocolError
+
+from kubesched import InputError
+from kubesched.api.errors import ApiError
+from kubesched.framework.per_row import NodeRow, PerRowFilter
+from kubesched.framework.status import SUCCESS, Status, unresolvable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing import SandboxCluster
+from kubesched.testing.builders import make_node
+
+Factory = Callable[..., SandboxCluster]
+
+BARE: dict[str, Any] = {"nodes": 0, "scheduler": False, "controllers": False}
+
+
+def pod(name: str, **spec: Any) -> dict[str, Any]:
+    """A pod with one container."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
+    }
+
+
+def read(cluster: SandboxCluster, name: str) -> Any:
+    """The pod as the official client reads it; its fields may all be missing."""
+    return CoreV1Api(cluster.client()).read_namespaced_pod(name, "default")
+
+
+def nodes_of(cluster: SandboxCluster) -> list[str]:
+    """The names of the nodes."""
+    listed: Any = CoreV1Api(cluster.client()).list_node()
+    return [node.metadata.name for node in listed.items]
+
+
+def open_files() -> set[str]:
+    """What this process has open, sockets included."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            found.add(str(entry.readlink()))
+        except FileNotFoundError:
+            continue
+    return found
+
+
+# Beginning and end.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tls", [False, True])
+def test_nothing_is_left_of_it(tls: bool) -> None:
+    """No thread, socket or file, though a watch was under way and a pod was pending."""
+    with SandboxCluster(**BARE):
+        pass  # the event loop's library opens a pipe with the first loop, for all that follow
+    threads, files = threading.enumerate(), open_files()
+    seen = threading.Event()
+    ended = []
+
+    def watch_nodes(client: ApiClient) -> None:
+        try:
+            for _ in watch.Watch().stream(CoreV1Api(client).list_node):
+                seen.set()
+        except ProtocolError as error:
+            ended.append(error)
+
+    with SandboxCluster(tls=tls) as cluster:
+        cluster.create(pod("runs"))
+        cluster.create(pod("waits", nodeSelector={"no": "node"}))
+        cluster.wait_for(lambda: read(cluster, "runs").status.phase == "Running")
+        watching = threading.Thread(target=watch_nodes, args=(cluster.client(),))
+        watching.start()
+        assert seen.wait(10)
+        folder = cluster.kubeconfig.parent
+    watching.join(10)
+    assert 1 == len(ended)
+    assert threads == threading.enumerate()
+    assert files == open_files()
+    assert not folder.exists()
+
+
+def test_it_can_start_again() -> None:
+    """Each run is a new cluster; stopping twice is fine."""
+    cluster = SandboxCluster(**BARE)
+    cluster.start()
+    with pytest.raises(RuntimeError, match="running already"):
+        cluster.start()
+    first = cluster.token
+    cluster.stop()
+    cluster.stop()
+    with pytest.raises(RuntimeError, match="not running; use it in a `with`, or call start"):
+        _ = cluster.url
+    with cluster:
+        assert first != cluster.token
+
+
+def test_a_start_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that the server refuses is an error of the start."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    threads = threading.enumerate()
+    bad = SandboxCluster(nodes=[{"metadata": {"name": "Not a name"}}])
+    with pytest.raises(InputError, match="refuses the node"):
+        bad.start()
+    assert (threads, []) == (threading.enumerate(), list(tmp_path.iterdir()))
+
+
+def test_clusters_are_separate(kubesched_cluster_factory: Factory) -> None:
+    """Two run at once, each with its own objects."""
+    one, other = (kubesched_cluster_factory(**BARE) for _ in range(2))
+    one.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})
+    with pytest.raises(ApiException, match="not found"):
+        CoreV1Api(other.client()).read_namespace("mine")
+
+
+def test_importing_the_fixtures_imports_no_server() -> None:
+    """Test suites that load the fixtures and use none start as fast as before."""
+    code = (
+        "import sys, kubesched.testing.pytest_plugin\n"
+        "heavy = {'numpy', 'aiohttp', 'msgspec', 'kubesched.testing.sandbox_cluster'}\n"
+        "sys.exit(bool(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False)  # noqa: S603 - our own code
+    assert 0 == done.returncode
+
+
+# Access.
+
+
+def test_there_is_no_access_without_the_token(kubesched_cluster_factory: Factory) -> None:
+    """Nobody else on the machine can use it; only the user can read the token."""
+    cluster = kubesched_cluster_factory(**BARE)
+    path = f"{cluster.url}/api/v1/nodes"
+    headers = {"Authorization": "Bearer guessed"}
+    with pytest.raises(HTTPError) as refused:
+        urlopen(Request(path, headers=headers))  # noqa: S310 - our own server
+    refused.value.close()
+    assert HTTPStatus.UNAUTHORIZED == refused.value.code
+    assert 0o600 == cluster.kubeconfig.stat().st_mode & 0o777
+    assert 0o700 == cluster.kubeconfig.parent.stat().st_mode & 0o777
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tls", [False, True])
+def test_the_kubeconfig_leads_to_it(kubesched_cluster_factory: Factory, tls: bool) -> None:
+    """As a file and as a dict, for any client."""
+    cluster = kubesched_cluster_factory(**BARE, tls=tls)
+    written = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
+    assert cluster.kubeconfig_dict == written
+    with config.new_client_from_config(str(cluster.kubeconfig)) as client:
+        assert [] == CoreV1Api(client).list_node().items
+        client.rest_client.pool_manager.clear()
+
+
+@pytest.mark.slow
+def test_tls_is_checked_against_its_own_authority(kubesched_cluster_factory: Factory) -> None:
+    """A client that trusts the system's authorities does not connect."""
+    cluster = kubesched_cluster_factory(**BARE, tls=True)
+    with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
+        urlopen(cluster.url, context=ssl.create_default_context())  # noqa: S310 - our own server
+
+
+def test_without_the_client_s_package_the_error_says_what_to_install(
+    kubesched_cluster_factory: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package is optional."""
+    cluster = kubesched_cluster_factory(**BARE)
+    monkeypatch.setitem(sys.modules, "kubernetes.client", None)
+    with pytest.raises(ImportError, match="pip install kubernetes"):
+        cluster.client()
+
+
+# What runs.
+
+
+@pytest.mark.slow
+def test_pods_run_on_nodes_of_its_own(kubesched_cluster_factory: Factory) -> None:
+    """Nodes are those of builders or of JSON."""
+    nodes = [make_node("a", labels={"disk": "ssd"}), {"metadata": {"name": "b"}}]
+    cluster = kubesched_cluster_factory(nodes=nodes)
+    cluster.create(pod("p", nodeSelector={"disk": "ssd"}))
+    cluster.wait_for(lambda: read(cluster, "p").status.phase == "Running")
+    assert "a" == read(cluster, "p").spec.node_name
+    assert ["a", "b"] == nodes_of(cluster)
+
+
+def test_without_a_scheduler_a_test_binds_pods(kubesched_cluster_factory: Factory) -> None:
+    """A pod that somebody binds runs."""
+    cluster = kubesched_cluster_factory(nodes=1, scheduler=False)
+    cluster.create(pod("p", nodeName="node-0"))
+    cluster.wait_for(lambda: read(cluster, "p").status.phase == "Running")
+
+
+def test_without_controllers_a_workload_is_an_object_only(
+    kubesched_cluster_factory: Factory,
+) -> None:
+    """Nothing creates its pods, so that a test can act as the controller."""
+    cluster = kubesched_cluster_factory(nodes=1, scheduler=False, controllers=False)
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod("")["spec"]}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    cluster.create(
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "r"}, "spec": spec}
+    )
+    cluster.create(pod("p", nodeName="node-0"))
+    cluster.wait_for(lambda: read(cluster, "p").status.phase == "Running")
+    assert 1 == len(CoreV1Api(cluster.client()).list_namespaced_pod("default").items)
+
+
+class OnlyLast(PerRowFilter[None]):
+    """Reject all nodes but node-2."""
+
+    name = "OnlyLast"
+
+    def filter_node(self, state: None, pod: PodInfo, node: NodeRow) -> Status:
+        """Look at one node."""
+        return SUCCESS if node.name == "node-2" else unresolvable("not the last")
+
+
+class Broken(PerRowFilter[None]):
+    """Raises in its constructor."""
+
+    name = "Broken"
+
+    def __init__(self, args: object, handle: object) -> None:
+        raise ValueError("no such thing")
+
+    def filter_node(self, state: None, pod: PodInfo, node: NodeRow) -> Status:
+        """Look at one node."""
+        return SUCCESS
+
+
+@pytest.mark.slow
+def test_plugins_and_configuration_are_the_test_s_own(kubesched_cluster_factory: Factory) -> None:
+    """A plugin's class decides, for the scheduler name of the configuration."""
+    profiles = [{"schedulerName": "mine"}]
+    cluster = kubesched_cluster_factory(plugins=[OnlyLast], config={"profiles": profiles})
+    cluster.create(pod("p", schedulerName="mine"))
+    cluster.wait_for(lambda: read(cluster, "p").status.phase == "Running")
+    assert "node-2" == read(cluster, "p").spec.node_name
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        pytest.param({"config": "missing.yaml"}, "missing.yaml", id="file"),
+        pytest.param({"config": {"profiles": 1}}, "profiles", id="field"),
+        pytest.param({"plugins": [str]}, "no subclass of kubesched.framework", id="class"),
+        pytest.param({"plugins": [Broken]}, "no such thing", id="constructor"),
+    ],
+)
+def test_a_scheduler_that_cannot_be_built_is_an_error_at_once(
+    options: dict[str, Any], words: str
+) -> None:
+    """Nothing has been started then."""
+    with pytest.raises(InputError, match=words):
+        SandboxCluster(**options)
+
+
+@pytest.mark.slow
+def test_feature_gates_bring_the_objects_that_they_need(
+    kubesched_cluster_factory: Factory,
+) -> None:
+    """With the gates of pod groups, a group can be created."""
+    gates = "GenericWorkload=true,GangScheduling=true"
+    cluster = kubesched_cluster_factory(feature_gates=gates)
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}},
+    }
+    assert "default" == cluster.create(group)["metadata"]["namespace"]
+
+
+# Creating and waiting.
+
+
+@pytest.mark.parametrize(
+    ("manifest", "error", "words"),
+    [
+        pytest.param({"apiVersion": "x.y/v1", "kind": "K"}, InputError, "K of x.y/v1", id="kind"),
+        pytest.param({}, InputError, "an object without kind of no apiVersion", id="empty"),
+        pytest.param(pod("Not a name"), ApiError, "Invalid value", id="name"),
+        pytest.param(
+            {**pod("p"), "metadata": {"name": "p", "namespace": "nowhere"}},
+            ApiError,
+            'namespaces "nowhere" not found',
+            id="namespace",
+        ),
+    ],
+)
+def test_what_the_server_refuses_raises(
+    kubesched_cluster_factory: Factory,
+    manifest: dict[str, Any],
+    error: type[Exception],
+    words: str,
+) -> None:
+    """The message is the server's, or names the kind."""
+    with pytest.raises(error, match=words):
+        kubesched_cluster_factory(**BARE).create(manifest)
+
+
+def test_waiting_returns_the_first_value_that_is_true(kubesched_cluster_factory: Factory) -> None:
+    """The condition may also be about what is not in the cluster."""
+    values = iter((0, None, "", "found"))
+    assert "found" == kubesched_cluster_factory(**BARE).wait_for(lambda: next(values))
+
+
+@pytest.mark.slow
+def test_waiting_in_vain_says_which_pods_are_pending(kubesched_cluster: SandboxCluster) -> None:
+    """The scheduler's message is often the reason."""
+    cluster = kubesched_cluster
+    for number in range(7):
+        cluster.create(pod(f"p{number}", nodeSelector={"no": "node"}))
+    cluster.wait_for(lambda: read(cluster, "p6").status.conditions)
+    with pytest.raises(TimeoutError) as late:
+        cluster.wait_for(lambda: False, timeout=0)
+    first, pending, *_, last = str(late.value).splitlines()
+    assert "the condition does not hold after 0 s" == first
+    assert "pod default/p0 is pending: 0/3 nodes are available: 3 node(s) didn't" in pending
+    assert "  and 2 other pods that do not run" == last
+
+
+@pytest.mark.slow
+def test_a_lease_is_renewed_by_one_holder(kubesched_cluster_factory: Factory) -> None:
+    """A write on an old version is refused, as leader elections need it."""
+    cluster = kubesched_cluster_factory(**BARE)
+    api: Any = CoordinationV1Api(cluster.client())
+    cluster.create(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "l"},
+            "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15},
+        }
+    )
+    mine, others = (api.read_namespaced_lease("l", "default") for _ in range(2))
+    others.spec.holder_identity = "b"
+    api.replace_namespaced_lease("l", "default", others)
+    mine.spec.lease_duration_seconds = 20
+    with pytest.raises(ApiException) as refused:
+        api.replace_namespaced_lease("l", "default", mine)
+    assert HTTPStatus.CONFLICT == refused.value.status
+    assert "b" == api.read_namespaced_lease("l", "default").spec.holder_identity

@@ -1,0 +1,212 @@
+"""SchedulingEnv: one step is one scheduling decision, with the scheduler's own filters as mask.
+
+    env = SchedulingEnv(nodes, lambda random: pods_of(random), reward=packing)
+    observation, info = env.reset(seed=1)
+    action = info["scheduler_action"]            # what the default scores choose
+    observation, reward, terminated, truncated, info = env.step(action)
+
+Pods that fit no node are skipped; their reward is part of the step before.
+
+Upstream: pkg/scheduler/schedule_one.go (v1.36): which nodes are feasible
+Differs:  nothing is evicted; pods stay until the episode ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from random import Random
+from typing import Any, Final, TypeAlias, cast
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Space
+from numpy.typing import NDArray
+
+from kubesched.api.codec import Source, objects_in
+from kubesched.api.core import Node, Pod
+from kubesched.inputs.completed_input import ALL_KINDS, completed
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import load_scheduler, new_cluster, pending_again
+from kubesched.inputs.sources import SchedulerOptions
+from kubesched.rl.rewards import UNPLACED, Reward, packing
+from kubesched.scheduler.decision import Placed
+from kubesched.scheduler.trace import Trace
+from kubesched.simulator.cluster import ClusterState
+from kubesched.simulator.exhaustive import exhaustive
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import PodInfo
+
+Json: TypeAlias = Mapping[str, Any]
+Pods: TypeAlias = Callable[[Random], Iterable[Json]]
+Observation: TypeAlias = dict[str, NDArray[Any]]
+
+_PODS: Final = "pods"
+
+
+class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
+    """Places pods on nodes, one per step, until there are no more.
+
+    Actions are rows of the node table, in the order of `node_names`. An action whose node is not
+    feasible places the pod nowhere.
+
+    Observations, float32 unless noted, with R resources and N nodes:
+        free: N x R, the free share of each node's allocatable amount, from 0 to 1.
+        size: N x R, the allocatable amount as a share of the largest node's.
+        pod: R, the pod's requests as shares of the largest node's amounts.
+        mask: N, int8, 1 for nodes that are feasible.
+
+    The info of each step has `action_mask` (the same as `mask`), `pod` (namespace/name, "" at the
+    end), `scheduler_action` (what the default scores choose) and `unplaced` (pods so far).
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as gymnasium declares it
+
+    def __init__(
+        self,
+        nodes: Iterable[Json],
+        pods: Pods,
+        *,
+        reward: Reward = packing,
+        options: SchedulerOptions | None = None,
+    ) -> None:
+        """Set up.
+
+        Args:
+            nodes: Nodes, and other objects that scheduling reads, as Kubernetes' JSON.
+            pods: Returns the pods of an episode as Kubernetes' JSON; draws from the given source.
+            reward: Called once per pod.
+            options: The scheduler; by default that of kube-scheduler 1.36.
+
+        Raises:
+            UserError: There are no nodes, or the scheduler cannot be built.
+        """
+        options = options or SchedulerOptions()
+        scheduler = load_scheduler(options)
+        scheduler = scheduler._replace(configuration=exhaustive(scheduler.configuration))
+        objects = _decoded(nodes, "nodes")
+        if not any(isinstance(item, Node) for item in objects):
+            raise UserError("SchedulingEnv: nodes has no Node; give at least one")
+        self._make_pods = pods
+        self._reward = reward
+        self._cluster = new_cluster(scheduler, options, remembers=False)
+        self._cluster.load(objects)
+        self._cluster.declare_complete(ALL_KINDS)
+        table = self._cluster.cache.nodes
+        self.node_names = tuple(table.names)
+        self.resources = (*table.resources, _PODS)
+        self._allocatable = np.vstack((table.allocatable, table.allowed_pods)).astype(np.float64)
+        self._largest = np.maximum(self._allocatable.max(axis=1), 1.0)
+        self._size = (self._allocatable.T / self._largest).astype(np.float32)
+        rows, columns = self._size.shape
+        share = Box(0.0, 1.0, (rows, columns), np.float32)
+        self.action_space = Discrete(rows)
+        spaces: dict[str, Space[Any]] = {
+            "free": share,
+            "size": share,
+            "pod": Box(0.0, 1.0, (columns,), np.float32),
+            "mask": MultiBinary(rows),
+        }
+        self.observation_space = cast("Space[Observation]", Dict(spaces))
+        self._coming: Iterator[Pod] = iter(())
+        self._placed: list[str] = []
+        self._pod: PodInfo | None = None
+        self._mask = np.zeros(rows, np.int8)
+        self._chosen = UNPLACED
+        self._unplaced = 0
+
+    @property
+    def cluster(self) -> ClusterState:
+        """The cluster as it is now; to be read only."""
+        return self._cluster
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode with an empty cluster and the first pod that fits somewhere."""
+        super().reset(seed=seed, options=options)
+        for uid in self._placed:
+            self._cluster.cache.remove_pod(uid)
+        self._placed.clear()
+        self._unplaced = 0
+        random = Random(int(self.np_random.integers(1 << 31)))  # noqa: S311 - pods of an episode
+        self._coming = iter(_pods(self._make_pods(random)))
+        self._next()
+        return self._observe(), self._info()
+
+    def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Place the pod on a node; return what `gymnasium.Env.step` does."""
+        assert self._pod is not None, "the episode is over; call reset"
+        pod, row = self._pod, int(action)
+        if self._mask[row]:
+            self._cluster.bind(pod, self.node_names[row])
+            self._placed.append(pod.uid)
+        else:
+            self._cluster.pending.pop(pod.uid, None)
+            self._unplaced += 1
+            row = UNPLACED
+        reward = self._reward(self._cluster, pod, row) + self._next()
+        return self._observe(), reward, self._pod is None, False, self._info()
+
+    def _next(self) -> float:
+        """Go on to the next pod that fits somewhere; return the reward of those that do not."""
+        reward = 0.0
+        for pod in self._coming:
+            info = self._cluster.add_pending(pod)
+            trace = Trace()
+            decision = self._cluster.schedule_one(info, trace, preempts=False)
+            if isinstance(decision, Placed):
+                self._pod, self._chosen = info, decision.row
+                self._mask = np.zeros(len(self.node_names), np.int8)
+                self._mask[trace.feasible_rows] = 1
+                return reward
+            self._cluster.pending.pop(info.uid)
+            self._unplaced += 1
+            reward += self._reward(self._cluster, info, UNPLACED)
+        self._pod, self._chosen = None, UNPLACED
+        self._mask = np.zeros(len(self.node_names), np.int8)
+        return reward
+
+    def _observe(self) -> Observation:
+        table = self._cluster.cache.nodes
+        requested = np.vstack((table.requested, table.pod_counts))
+        free = 1.0 - requested / np.maximum(self._allocatable, 1.0)
+        return {
+            "free": np.clip(free.T, 0.0, 1.0).astype(np.float32),
+            "size": self._size.copy(),
+            "pod": self._requests(),
+            "mask": self._mask.copy(),
+        }
+
+    def _requests(self) -> NDArray[np.float32]:
+        if self._pod is None:
+            return np.zeros(len(self.resources), np.float32)
+        requests = self._pod.template.requests
+        amounts = [requests.get(name, 0) for name in self.resources[:-1]]
+        shares: NDArray[np.float64] = np.array([*amounts, 1]) / self._largest
+        # A pod that fits somewhere asks for no more than the largest node has.
+        return np.clip(shares, 0.0, 1.0).astype(np.float32)
+
+    def _info(self) -> dict[str, Any]:
+        return {
+            "action_mask": self._mask.copy(),
+            "pod": "" if self._pod is None else self._pod.key,
+            "scheduler_action": self._chosen,
+            "unplaced": self._unplaced,
+        }
+
+
+def _decoded(objects: Iterable[Json], name: str) -> list[KubernetesObject]:
+    skipped: Counter[str] = Counter()
+    found: list[KubernetesObject] = []
+    for number, item in enumerate(objects):
+        source = Source(f"{name}[{number}]", 0)
+        found += [loaded.object for loaded in objects_in(dict(item), source, skipped)]
+    return completed(found, skipped).objects
+
+
+def _pods(objects: Iterable[Json]) -> Iterator[Pod]:
+    for item in _decoded(objects, "pods"):
+        if not isinstance(item, Pod):
+            raise UserError(f"pods: {type(item).__name__} {item.metadata.name} is not a Pod")
+        yield pending_again(item)

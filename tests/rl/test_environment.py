@@ -1,0 +1,110 @@
+"""The environment is a valid one, and its decisions are the scheduler's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from kubesched import Cluster, InputError
+from kubesched.rl import SchedulingEnv, balance, packing
+from tests.cli.cluster import node, pod
+
+NODES = [node("alpha", "4"), node("beta", "8"), node("gamma", "2")]
+
+
+def random_pods(random: Random) -> Iterable[dict[str, Any]]:
+    """Return twelve pods of random size."""
+    return [pod(f"p{at}", random.choice(["500m", "1", "3"])) for at in range(12)]
+
+
+def three_pods(_random: Random) -> Iterable[dict[str, Any]]:
+    """Return two pods, of which one fits nowhere, and a small one."""
+    return [pod("large", "6"), pod("huge", "60"), pod("small", "1")]
+
+
+def test_gymnasium_accepts_it() -> None:
+    """Its own checker passes."""
+    check_env(SchedulingEnv(NODES, random_pods), skip_render_check=True)
+
+
+def test_the_mask_is_what_the_filters_say() -> None:
+    """Only feasible nodes are 1."""
+    env = SchedulingEnv(NODES, three_pods)
+    observation, info = env.reset(seed=1)
+    assert info["pod"] == "shop/large"
+    assert dict(zip(env.node_names, observation["mask"].tolist(), strict=True)) == {
+        "alpha": 0,
+        "beta": 1,
+        "gamma": 0,
+    }
+
+
+def test_pods_that_fit_nowhere_are_skipped() -> None:
+    """They count as unplaced, and their reward is part of the step before."""
+    env = SchedulingEnv(NODES, three_pods, reward=lambda _cluster, _pod, row: float(row))
+    _, info = env.reset(seed=1)
+    row = info["scheduler_action"]
+    _, reward, terminated, _, info = env.step(row)
+    assert (reward, info["pod"], info["unplaced"]) == (row - 1, "shop/small", 1)
+    _, _, terminated, _, info = env.step(info["scheduler_action"])
+    assert terminated
+    assert info["pod"] == ""
+
+
+def test_an_infeasible_action_places_nothing() -> None:
+    """The pod is lost, and the cluster unchanged."""
+    env = SchedulingEnv(NODES, three_pods)
+    env.reset(seed=1)
+    _, reward, _, _, info = env.step(env.node_names.index("gamma"))
+    assert reward == -2.0  # this one, and the one that fits nowhere
+    assert info["unplaced"] == 2
+    assert not env.cluster.cache.nodes.requested.any()
+
+
+def test_following_the_scheduler_is_simulating() -> None:
+    """The default choice in every step gives the placements of `simulate`."""
+    pods = list(random_pods(Random(5)))
+    env = SchedulingEnv(NODES, lambda _random: pods)
+    _, info = env.reset(seed=1)
+    places: dict[str, str] = {}
+    over = not info["pod"]
+    while not over:
+        action = info["scheduler_action"]
+        places[info["pod"]] = env.node_names[action]
+        _, _, over, _, info = env.step(action)
+    report = Cluster.from_objects([*NODES, *pods]).simulate()
+    assert set(places) == {one.pod for one in report.placements}
+    assert info["unplaced"] == report.summary.unplaced
+
+
+def test_episodes_are_independent() -> None:
+    """The same seed gives the same episode, whatever happened before."""
+    env = SchedulingEnv(NODES, random_pods)
+    first, _ = env.reset(seed=3)
+    env.step(0)
+    again, _ = env.reset(seed=3)
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    env.cluster.cache.check()
+
+
+def test_rewards() -> None:
+    """Packing is the fuller share, balance how near the shares are; nothing placed is -1."""
+    env = SchedulingEnv(NODES, three_pods)
+    _, info = env.reset(seed=1)
+    row = info["scheduler_action"]
+    env.step(row)
+    info_of_pod = next(iter(env.cluster.cache.nodes.pods[row].values()))
+    assert packing(env.cluster, info_of_pod, row) == pytest.approx(0.75)
+    assert 0.0 <= balance(env.cluster, info_of_pod, row) <= 1.0
+    assert packing(env.cluster, info_of_pod, -1) == balance(env.cluster, info_of_pod, -1) == -1.0
+
+
+def test_no_nodes() -> None:
+    """Is an error that names the argument."""
+    with pytest.raises(InputError, match="nodes has no Node"):
+        SchedulingEnv([], random_pods)

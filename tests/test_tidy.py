@@ -32,8 +32,6 @@ CRUMBS: Final = {
 
 SHARED_NAMES: Final = {
     "NodeAffinity",
-    "Registry",
-    "Request",
 }
 """Public classes of which there are two or more."""
 

@@ -13,6 +13,12 @@ from kubesched.answers.documents import DOCUMENTS, schema_of, undescribed
 from kubesched.app.decision_page import DecisionQuery, decision_page
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.explain.decision_records import DecisionRecords, QueuePart, QueueState
+from kubesched.explain.shadow_report import (
+    Disagreement,
+    ScoreDifference,
+    ShadowReport,
+    ShadowVerdict,
+)
 from tests.app.test_decision_ring import played, preemption
 from tests.cli.cluster import manifest, node, pod, run, shop, write
 
@@ -34,6 +40,8 @@ def _printed(tmp_path: Path) -> dict[str, list[str]]:
         "FitReport": ["fit", deployment, "--cluster", cluster, "--max"],
         "DrainReport": ["drain", "delta", cluster],
         "WhatIfReport": ["whatif", plan, cluster],
+        "UpgradeReport": ["upgrade", "-l", "kubernetes.io/hostname", "--force", cluster],
+        "CompactReport": ["compact", "--force", cluster],
         "PodExplanation": ["explain", "shop/big", cluster],
         "TopReport": ["top", "zones", cluster, "--room-like", "shop/big"],
         "SimulationReport": ["simulate", cluster],
@@ -52,9 +60,24 @@ def _document(kind: str, tmp_path: Path) -> Any:
             leads=True, capacity=9, recorded=3, records=ring.newest(DecisionQuery()), queue=queue
         )
         return json.loads(decision_page(HttpRequest(path="/"), lambda _query: records).body)
+    if kind == "ShadowReport":
+        return _shadow_report()
     result = run(*_printed(tmp_path)[kind], "-o", "json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
+
+
+def _shadow_report() -> Any:
+    counts: Any = dict.fromkeys(ShadowReport.__struct_fields__[1:-2], 1)
+    different = Disagreement(
+        pod="shop/web",
+        uid="u",
+        verdict=ShadowVerdict.DIFFERENT,
+        sentence="",
+        scores=(ScoreDifference("NodeResourcesFit", 1, 2),),
+    )
+    report = ShadowReport(scheduler_name="s", **counts, disagreements=(different,))
+    return report.to_dict()
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -14,15 +13,12 @@ from msgspec.structs import replace
 from kubesched.answers.drain import DrainReport, PodFate, drain
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.core import Node, Pod
-from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.selectors import matches_label_selector
-from kubesched.cluster.eviction import is_ready
-from kubesched.cluster.store import Change
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_pod
 
 from .trials import (
+    BudgetWatch,
     budget,
     by_name,
     by_owner,
@@ -32,6 +28,7 @@ from .trials import (
     replace_by_hand,
     running,
     tried,
+    with_budgets,
 )
 
 
@@ -85,54 +82,15 @@ def test_equals_a_rehearsal_of_the_evictions(seed: int, number: int) -> None:
 # Budgets.
 
 
-def _with_budgets(seed: int) -> list[KubernetesObject]:
-    random = Random(seed)
-    objects = random_cluster(seed, owned=True)
-    for at in range(random.randint(1, 3)):
-        amount = random.choice((0, 1, 2, 3, "50%"))
-        kind = random.choice(("minAvailable", "maxUnavailable"))
-        objects.append(budget(f"b-{at}", f"w-{at}", **{kind: amount}))
-    return objects
-
-
-class _Watch:
-    """Checks every budget after every write, by counting the pods anew."""
-
-    def __init__(self, cluster: TrialCluster) -> None:
-        self.cluster = cluster
-        self.least = {one.metadata.name: self._healthy(one) for one in self._budgets()}
-        self.desired = {one.metadata.name: one.status.desired_healthy for one in self._budgets()}
-        self._next = cluster.server.store.on_write
-        cluster.server.store.on_write = self._written
-
-    def _budgets(self) -> tuple[PodDisruptionBudget, ...]:
-        return self.cluster.server.all(PodDisruptionBudget)
-
-    def _healthy(self, found: PodDisruptionBudget) -> int:
-        return sum(
-            is_ready(pod)
-            and not pod.metadata.deletion_timestamp
-            and matches_label_selector(found.spec.selector, pod.metadata.labels)
-            for pod in self.cluster.server.all(Pod)
-        )
-
-    def _written(self, change: Change[KubernetesObject]) -> None:
-        assert self._next is not None
-        self._next(change)
-        for found in self._budgets():
-            name = found.metadata.name
-            assert self._healthy(found) >= min(self.desired[name], self.least[name]), name
-
-
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**6), number=st.integers(1, 3))
 def test_no_budget_is_ever_violated(seed: int, number: int) -> None:
     """After every write there are as many healthy pods as each budget asks for, or as before."""
-    objects = _with_budgets(seed)
+    objects = with_budgets(seed)
     names = [item.metadata.name for item in objects if isinstance(item, Node)][:number]
 
     async def ask(cluster: TrialCluster) -> None:
-        _Watch(cluster)
+        BudgetWatch(cluster)
         await drain(cluster, names)
 
     tried(objects, ask)
@@ -142,7 +100,7 @@ def test_no_budget_is_ever_violated(seed: int, number: int) -> None:
 @given(seed=st.integers(0, 10**6), number=st.integers(1, 3))
 def test_no_pod_is_lost_or_counted_twice(seed: int, number: int) -> None:
     """Every owner has as many pods as before, and every pod of the nodes has one fate."""
-    objects = _with_budgets(seed)
+    objects = with_budgets(seed)
     names = [item.metadata.name for item in objects if isinstance(item, Node)][:number]
     before = [item for item in objects if isinstance(item, Pod)]
 

@@ -14,6 +14,9 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.decode import decode_object
 from kubesched.api.meta import KubeStruct, controller_of
 from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.selectors import matches_label_selector
+from kubesched.cluster.eviction import is_ready
+from kubesched.cluster.store import Change
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
@@ -169,3 +172,47 @@ def replace_by_hand(server: InstantServer, pods: Iterable[Pod]) -> None:
 def by_name(pods: Iterable[Pod]) -> list[Pod]:
     """Return pods in the order in which they are listed."""
     return sorted(pods, key=lambda pod: pod.metadata.name)
+
+
+def with_budgets(seed: int) -> list[KubernetesObject]:
+    """Return a random cluster whose owners have budgets."""
+    random = Random(seed)
+    objects = random_cluster(seed, owned=True)
+    for at in range(random.randint(1, 3)):
+        amount = random.choice((0, 1, 2, 3, "50%"))
+        kind = random.choice(("minAvailable", "maxUnavailable"))
+        objects.append(budget(f"b-{at}", f"w-{at}", **{kind: amount}))
+    return objects
+
+
+class BudgetWatch:
+    """Checks every budget after every write, by counting the pods anew."""
+
+    def __init__(self, cluster: TrialCluster) -> None:
+        self.cluster = cluster
+        self.least = {one.metadata.name: self._healthy(one) for one in self._budgets()}
+        self.desired = {one.metadata.name: one.status.desired_healthy for one in self._budgets()}
+        self._next = cluster.server.store.on_write
+        cluster.server.store.on_write = self._written
+
+    def stop(self) -> None:
+        """Check no more."""
+        self.cluster.server.store.on_write = self._next
+
+    def _budgets(self) -> tuple[PodDisruptionBudget, ...]:
+        return self.cluster.server.all(PodDisruptionBudget)
+
+    def _healthy(self, found: PodDisruptionBudget) -> int:
+        return sum(
+            is_ready(pod)
+            and not pod.metadata.deletion_timestamp
+            and matches_label_selector(found.spec.selector, pod.metadata.labels)
+            for pod in self.cluster.server.all(Pod)
+        )
+
+    def _written(self, change: Change[KubernetesObject]) -> None:
+        assert self._next is not None
+        self._next(change)
+        for found in self._budgets():
+            name = found.metadata.name
+            assert self._healthy(found) >= min(self.desired[name], self.least[name]), name

@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.apiserver.authorization import Attributes, StoredRoles, impersonated, refusal
 from kubesched.apiserver.plain import Plain, encode
-from kubesched.apiserver.request import ANONYMOUS, Request, User
+from kubesched.apiserver.request import ANONYMOUS, ApiRequest, User
 from kubesched.apiserver.server import ApiServer
 from kubesched.apiserver.status import StatusError
 
@@ -284,7 +284,7 @@ def test_refusal(wanted: Attributes, expected: str) -> None:
 def test_a_change_of_a_binding_counts_at_once() -> None:
     """What was decided before a binding was stored, or deleted, is not remembered."""
     path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-    pods = Request("GET", "/api/v1/pods", user=ALICE)
+    pods = ApiRequest("GET", "/api/v1/pods", user=ALICE)
     body = {
         "metadata": {"name": "b"},
         "roleRef": {"kind": "ClusterRole", "name": "view"},
@@ -298,9 +298,9 @@ def test_a_change_of_a_binding_counts_at_once() -> None:
             (await server.handle(request)).status
             for request in (
                 pods,
-                Request("POST", path, headers=json, body=encode(body), user=ADMIN),
+                ApiRequest("POST", path, headers=json, body=encode(body), user=ADMIN),
                 pods,
-                Request("DELETE", f"{path}/b", user=ADMIN),
+                ApiRequest("DELETE", f"{path}/b", user=ADMIN),
                 pods,
             )
         ]

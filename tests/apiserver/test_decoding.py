@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.apiserver.decoding import field_problems, patch_problems, read_object
-from kubesched.apiserver.request import Request
+from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import RESOURCES
 from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.status import StatusError
@@ -20,7 +20,7 @@ from .test_protobuf import body
 
 def read(text: bytes, media_type: str = "application/json") -> object:
     """Read a body that should be a pod."""
-    return read_object(Request("POST", "/", {}, {"content-type": media_type}, text), "Pod")
+    return read_object(ApiRequest("POST", "/", {}, {"content-type": media_type}, text), "Pod")
 
 
 def test_objects() -> None:

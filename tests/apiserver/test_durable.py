@@ -271,7 +271,7 @@ import asyncio, os, sys
 from pathlib import Path
 from random import Random
 from kubesched.apiserver.durable import DurableServer
-from kubesched.apiserver.request import Request
+from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.server import ADMIN
 from kubesched.apiserver.plain import decode, encode
 
@@ -294,7 +294,7 @@ async def write(server, worker, seed):
         body = {"metadata": {"name": name}, "data": {"value": value}} if value else {}
         sent = encode(body) if value else b""
         os.write(1, f"try {name} {value}\\n".encode())
-        answer = await server.handle(Request(method, path, {}, HEADERS, sent, ADMIN))
+        answer = await server.handle(ApiRequest(method, path, {}, HEADERS, sent, ADMIN))
         if value is None:
             alive.remove(name)
         assert answer.status < 300, answer.body

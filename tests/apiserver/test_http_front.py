@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from kubesched.apiserver.http_front import HttpFront
-from kubesched.apiserver.request import Request, Response, User
+from kubesched.apiserver.request import ApiRequest, Response, User
 
 _RESET: Final = struct.pack("ii", 1, 0)
 
@@ -28,7 +28,7 @@ def test_a_client_that_goes_before_its_watch_begins_leaves_no_trace(
     async def main() -> None:
         asked, gone = asyncio.Event(), asyncio.Event()
 
-        async def answer(_request: Request) -> Response:
+        async def answer(_request: ApiRequest) -> Response:
             asked.set()
             await gone.wait()
             return Response(200, stream=lines())

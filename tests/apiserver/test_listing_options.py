@@ -11,7 +11,7 @@ from kubesched.apiserver.listing import (
     list_version,
     version_of_object,
 )
-from kubesched.apiserver.request import Request
+from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import RESOURCES
 from kubesched.apiserver.status import StatusError
 
@@ -21,7 +21,7 @@ def asked(*, is_watch: bool = False, **query: str) -> ListOptions:
     pods = RESOURCES.find("", "v1", "pods")
     assert pods is not None
     parameters = {name: (value,) for name, value in query.items()}
-    return list_options(Request("GET", "/", parameters), pods, is_watch=is_watch)
+    return list_options(ApiRequest("GET", "/", parameters), pods, is_watch=is_watch)
 
 
 def test_everything_is_read() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.apiserver.operation import operation_of
-from kubesched.apiserver.request import Request, Target
+from kubesched.apiserver.request import ApiRequest, Target
 from kubesched.apiserver.resources import RESOURCES
 from kubesched.apiserver.status import StatusError
 
@@ -65,7 +65,7 @@ def test_refused(
 ) -> None:
     """Options that make no sense are refused before anything is read."""
     assert PODS is not None
-    request = Request(method, "/", query, {"content-type": media_type})
+    request = ApiRequest(method, "/", query, {"content-type": media_type})
     with pytest.raises(StatusError) as caught:
         operation_of(request, Target(VERBS[method], "", "v1", "pods", "default"), PODS)
     assert caught.value.code == 422
@@ -75,7 +75,7 @@ def test_refused(
 def test_operation() -> None:
     """What is asked for is what is done."""
     assert PODS is not None
-    request = Request("POST", "/", {"dryRun": ("All",)}, {"user-agent": "a/1"})
+    request = ApiRequest("POST", "/", {"dryRun": ("All",)}, {"user-agent": "a/1"})
     operation = operation_of(request, Target("create", "", "v1", "pods", "n", "p", "status"), PODS)
     assert ("n", "p", "status", True, "Warn", "a") == (
         operation.namespace,

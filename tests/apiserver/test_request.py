@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.apiserver.request import Request, Target, target_of
+from kubesched.apiserver.request import ApiRequest, Target, target_of
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_target(
     method: str, path: str, query: dict[str, tuple[str, ...]], expected: Target | None
 ) -> None:
     """A path names a verb, a resource, and perhaps one object."""
-    assert expected == target_of(Request(method, path, query))
+    assert expected == target_of(ApiRequest(method, path, query))
 
 
 def test_manager() -> None:
     """Who writes is what the request says, or else the name of the program."""
     agent = {"user-agent": "kubectl/v1.36 (linux)"}
-    assert Request("PUT", "/", headers=agent).manager == "kubectl"
-    assert Request("PUT", "/", {"fieldManager": ("me",)}, agent).manager == "me"
-    assert Request("PUT", "/").manager == "unknown"
+    assert ApiRequest("PUT", "/", headers=agent).manager == "kubectl"
+    assert ApiRequest("PUT", "/", {"fieldManager": ("me",)}, agent).manager == "me"
+    assert ApiRequest("PUT", "/").manager == "unknown"
 
 
 def test_content_type_has_no_parameters() -> None:
     """A charset does not matter."""
     headers = {"content-type": "application/JSON; charset=utf-8"}
-    assert Request("PUT", "/", headers=headers).content_type == "application/json"
+    assert ApiRequest("PUT", "/", headers=headers).content_type == "application/json"

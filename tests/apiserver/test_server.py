@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.request import Request, Response, User
+from kubesched.apiserver.request import ApiRequest, Response, User
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.simulator.virtual_loop import run
 
@@ -41,7 +41,7 @@ async def ask(
     """Ask in the process, as somebody who may do everything."""
     text = b"" if body is None else json.dumps(body).encode()
     return await server.handle(
-        Request(method, path, query or {}, {**JSON, **(headers or {})}, text, ADMIN)
+        ApiRequest(method, path, query or {}, {**JSON, **(headers or {})}, text, ADMIN)
     )
 
 
@@ -276,7 +276,7 @@ def test_no_request_is_a_fault_of_ours(
     async def asked() -> str:
         server = new_server()
         await ask(server, "POST", PODS, POD)
-        answer = await server.handle(Request(method, path, query, headers, body, ADMIN))
+        answer = await server.handle(ApiRequest(method, path, query, headers, body, ADMIN))
         if answer.stream is not None:
             await answer.stream.aclose()
         return answer.body.decode()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kubesched.apiserver.listing import list_objects, list_options
 from kubesched.apiserver.presentation import PLAIN, Presentation
-from kubesched.apiserver.request import Request
+from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.stored_object import StoredObject, key_of, stamp
@@ -65,7 +65,7 @@ def new_store(changes_kept: int = 1000) -> Store[StoredObject]:
 def opened(store: Store[StoredObject], namespace: str = "", **query: str) -> AsyncGenerator[bytes]:
     """Open a watch."""
     parameters = {name: (value,) for name, value in query.items()}
-    options = list_options(Request("GET", "/", parameters), resource(), is_watch=True)
+    options = list_options(ApiRequest("GET", "/", parameters), resource(), is_watch=True)
     start = start_of(store, resource(), namespace, options)
     shown = Presentation(resource(), PLAIN, "", lambda: NOW)
     timeout = options.timeout_seconds or 3600
@@ -80,7 +80,7 @@ async def events(lines: AsyncGenerator[bytes]) -> list[dict[str, Any]]:
 async def names(store: Store[StoredObject], namespace: str = "", **query: str) -> list[str]:
     """Return the objects of a list."""
     parameters = {name: (value,) for name, value in query.items()}
-    options = list_options(Request("GET", "/", parameters), resource(), is_watch=False)
+    options = list_options(ApiRequest("GET", "/", parameters), resource(), is_watch=False)
     found = await list_objects(store, resource(), namespace, options)
     return [shown_name(one.plain) for one in found.items]
 
@@ -137,7 +137,7 @@ def test_pages_show_one_state(before: list[Write], between: list[Write], limit: 
         query = {"limit": str(limit)}
         while True:
             parameters = {name: (value,) for name, value in query.items()}
-            options = list_options(Request("GET", "/", parameters), resource(), is_watch=False)
+            options = list_options(ApiRequest("GET", "/", parameters), resource(), is_watch=False)
             page = await list_objects(store, resource(), "", options)
             pages += [shown_name(one.plain) for one in page.items]
             if not page.continue_token:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.apiserver.request import Request, User
+from kubesched.apiserver.request import ApiRequest, User
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.app.election import Election
 from kubesched.app.environment import REAL_ENVIRONMENT
@@ -75,7 +75,7 @@ class Cluster:
     async def send(self, method: str, path: str, body: Plain | None = None) -> Plain:
         """Send a request as admin."""
         answer = await self.server.handle(
-            Request(
+            ApiRequest(
                 method=method,
                 path=path,
                 headers={"content-type": "application/json"},

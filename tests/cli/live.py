@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kubesched.api.scheme import find_kind
-from kubesched.apiserver.request import Request, User
+from kubesched.apiserver.request import ApiRequest, User
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.client.requests import path_of
 
@@ -81,7 +81,7 @@ async def _send(
 ) -> None:
     form = "application/merge-patch+json" if method == "PATCH" else "application/json"
     text = json.dumps(body).encode()
-    answer = await server.handle(Request(method, path, {}, {"content-type": form}, text, ADMIN))
+    answer = await server.handle(ApiRequest(method, path, {}, {"content-type": form}, text, ADMIN))
     assert answer.status < 300 or (may_exist and answer.status == 409), answer.body
 
 

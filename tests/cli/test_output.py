@@ -7,6 +7,7 @@ import re
 import sys
 
 import pytest
+from rich.cells import cell_len
 
 from kubesched.cli.options import OutputFormat
 from kubesched.cli.output import (
@@ -14,8 +15,10 @@ from kubesched.cli.output import (
     Writer,
     aligned,
     is_colourful,
+    page_width,
     progress,
     simple_table,
+    table_width,
     write_document,
     writer,
 )
@@ -49,6 +52,24 @@ def terminal_of(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.delenv("NO_COLOR", raising=False)
     return found
+
+
+def test_the_width_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is drawn, on a terminal and elsewhere."""
+    assert table_width(TABLE) == max(map(cell_len, aligned(TABLE))) == 35
+    terminal = terminal_of(monkeypatch)
+    assert page_width() == 60
+    writer().table(TABLE)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue())
+    assert table_width(TABLE) == max(cell_len(line.rstrip()) for line in plain.splitlines())
+
+
+@pytest.mark.parametrize(("columns", "width"), [("100", 100), ("", 80), ("0", 80), ("wide", 80)])
+def test_the_width_of_a_pipe(monkeypatch: pytest.MonkeyPatch, columns: str, width: int) -> None:
+    """COLUMNS if it is a number, else 80."""
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    monkeypatch.setenv("COLUMNS", columns)
+    assert page_width() == width
 
 
 def test_aligned() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import aiohttp
 
 from kubesched.apiserver.listing import Page, token_of
-from kubesched.apiserver.request import ANONYMOUS, Request, Response, User
+from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Response, User
 from kubesched.apiserver.server import ADMIN, ApiServer
 
 from .placeholders import EPOCH, DifferenceError, Placeholders
@@ -30,7 +30,7 @@ _SOON_SECONDS: Final = 0.02
 _END_SECONDS: Final = 120.0
 _COMPARED_HEADERS: Final = ("warning", "retry-after", "allow")
 
-Ask = Callable[[Request], Awaitable[Response]]
+Ask = Callable[[ApiRequest], Awaitable[Response]]
 
 
 def names() -> list[str]:
@@ -75,7 +75,7 @@ class HttpAsk:
         self._session = session
         self._credentials = credentials
 
-    async def ask(self, request: Request) -> Response:
+    async def ask(self, request: ApiRequest) -> Response:
         """Return what comes back."""
         headers = dict(request.headers)
         if request.user.name in self._credentials:
@@ -204,14 +204,14 @@ class Conversation:
         for entry, answer in zip(entries, answers, strict=True):
             self._compare(entry["response"], answer)
 
-    def _request(self, recorded: dict[str, Any]) -> Request:
+    def _request(self, recorded: dict[str, Any]) -> ApiRequest:
         filled = self._placeholders.filled(recorded)
         if "body" in filled:
             body = json.dumps(filled["body"]).encode()
         else:
             body = filled.get("body_text", "").encode()
         name = filled.get("user", "admin")
-        return Request(
+        return ApiRequest(
             filled["method"],
             filled["path"],
             {key: (value,) for key, value in filled.get("query", {}).items()},

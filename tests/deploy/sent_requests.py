@@ -186,7 +186,7 @@ def sent(lock_namespace: str, lock_name: str) -> list[Wish]:
 
 def _wish(request: Request) -> Wish:
     query = {name: (value,) for name, value in request.query}
-    target = served.target_of(served.Request(request.method, request.path, query))
+    target = served.target_of(served.ApiRequest(request.method, request.path, query))
     assert target is not None, request.path
     resource = "/".join(filter(None, (target.plural, target.subresource)))
     return Wish(target.verb, target.group, resource, target.namespace, target.name)

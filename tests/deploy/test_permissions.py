@@ -105,11 +105,11 @@ def test_locks(way: str, expected: str) -> None:
     assert lock.leader_elect
 
 
-def test_readers_may_list_what_is_read_and_nothing_else() -> None:
+def test_readers_may_list_and_watch_what_is_read_and_nothing_else() -> None:
     """The ClusterRole that errors and documents name."""
     (role,) = objects_of((DEPLOY / "rbac" / "reader.yaml").read_text(encoding="utf-8"))
     assert ("ClusterRole", READER_ROLE) == (role["kind"], role["metadata"]["name"])
-    assert {"get,list"} == {",".join(rule["verbs"]) for rule in role["rules"]}
+    assert {"get,list,watch"} == {",".join(rule["verbs"]) for rule in role["rules"]}
     allowed = sorted(
         (group, resource)
         for rule in role["rules"]

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from kubesched.apiserver.plain import encode
-from kubesched.apiserver.request import Request
+from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.server import ADMIN
 
 from .faulty_front import FaultyFront
@@ -99,7 +99,7 @@ class Harness:
             return 0
         content = b"" if body is None else encode(body)
         headers = {"content-type": "application/json"}
-        answer = await self._server.handle(Request(method, path, {}, headers, content, ADMIN))
+        answer = await self._server.handle(ApiRequest(method, path, {}, headers, content, ADMIN))
         return answer.status
 
     # Replicas.

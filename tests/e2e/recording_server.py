@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver.durable import DurableServer
-from kubesched.apiserver.request import Request, Response, User
+from kubesched.apiserver.request import ApiRequest, Response, User
 from kubesched.apiserver.server import ADMIN
 from kubesched.apiserver.status import StatusError, refused
 from kubesched.apiserver.stored_object import StoredObject
@@ -47,14 +47,14 @@ class Storm(msgspec.Struct, frozen=True):
     retry_after_seconds: int | None = None
     writer: str = ""
 
-    def strikes(self, request: Request, random: Random) -> bool:
+    def strikes(self, request: ApiRequest, random: Random) -> bool:
         """Whether it hits a request."""
         if self.writer and self.writer != writer_of(request):
             return False
         return _is_one_of(self.what, request) and random.random() < self.share
 
 
-def _is_one_of(what: str, request: Request) -> bool:
+def _is_one_of(what: str, request: ApiRequest) -> bool:
     if what == "leases":
         return "/leases" in request.path
     if what == "bindings":
@@ -63,7 +63,7 @@ def _is_one_of(what: str, request: Request) -> bool:
     return what == "all" or is_read == (what == "reads")
 
 
-def writer_of(request: Request) -> str:
+def writer_of(request: ApiRequest) -> str:
     """Return the name of the replica that asks, "" for others."""
     return request.user.uid if request.user.name == SCHEDULER else ""
 
@@ -84,7 +84,7 @@ class Weather:
         """Let a storm end, and with it what hangs in it."""
         self.storms.pop(storm).set()
 
-    def storm_for(self, request: Request) -> Storm | None:
+    def storm_for(self, request: ApiRequest) -> Storm | None:
         """Return what hits a request of a replica."""
         if not writer_of(request):
             return None
@@ -120,7 +120,7 @@ class RecordingServer(DurableServer):
             return ADMIN
         return User(SCHEDULER, ("system:authenticated",), name)
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: ApiRequest) -> Response:
         """Return the answer, or what the weather makes of it."""
         WRITER.set(writer_of(request))
         code = 0
@@ -134,7 +134,7 @@ class RecordingServer(DurableServer):
                 self._history.entries.append(entry)
         return answer
 
-    async def _weathered(self, request: Request) -> Response:
+    async def _weathered(self, request: ApiRequest) -> Response:
         storm = self._weather.storm_for(request)
         if storm is None:
             return await super().handle(request)

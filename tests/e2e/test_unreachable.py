@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kubesched.apiserver.request import Request, Response, User
+from kubesched.apiserver.request import ApiRequest, Response, User
 from kubesched.apiserver.server import ApiServer
 
 from .harness import until
@@ -97,7 +97,7 @@ def test_who_is_not_let_in_says_so_and_tries_again(
 class _OldServer(ApiServer):
     """A server from before resource.k8s.io/v1."""
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: ApiRequest) -> Response:
         """Return that it does not know it."""
         if request.path.startswith("/apis/resource.k8s.io/v1"):
             return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")

@@ -194,6 +194,16 @@ def test_what_a_bound_pod_makes_new(scope: Scope, expected: list[object]) -> Non
     assert expected == plugin.asked
 
 
+def test_scores_of_infeasible_rows_do_not_count() -> None:
+    """A plugin may score them as it likes; on a feasible row an invalid score fails the cycle."""
+    by_node = toy("N", filter={"a": NO}, scope=Scope.NODE, sign=_sign)
+    lenient = _remembering(by_node, toy("S", score={"a": 5000, "b": 7}))
+    strict = _remembering(by_node, toy("S", score={"b": 5000, "c": 7}))
+    for _ in range(2):
+        assert "b" == placed(lenient.schedule_one(POD, _cluster())).node_name
+        assert "invalid score 5000" in failed(strict.schedule_one(POD, _cluster())).message
+
+
 def test_score_scope_may_differ() -> None:
     """A plugin may filter by the node alone and score by the row."""
     plugin = toy("P", filter={}, score={}, scope=Scope.NODE, score_scope=Scope.ROW, sign=_sign)

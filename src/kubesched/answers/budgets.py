@@ -8,18 +8,24 @@ Differs:  the status follows at once; where a controller's scale is not known, t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections import Counter
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from kubesched.api.apps import Deployment, ReplicaSet, StatefulSet
 from kubesched.api.core import Pod, PodCondition, ReplicationController
-from kubesched.api.meta import controller_of
+from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import CompiledSelector, SelectorError, compile_label_selector
 from kubesched.cluster.controllers.disruption_budgets import counted_status, wanted_pods
-from kubesched.cluster.eviction import is_ready
+from kubesched.cluster.eviction import (
+    BrokenBudgetError,
+    NotAllowedError,
+    SeveralBudgetsError,
+    grant,
+    is_ready,
+)
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
@@ -33,12 +39,54 @@ _SCALES: Final = {
 _LabelKey = tuple[str, frozenset[tuple[str, str]]]
 
 
-class _Selected:
-    """The pods of a budget: uid -> pod."""
+class _Counted(NamedTuple):
+    """What of a pod a budget counts."""
 
-    def __init__(self, selector: CompiledSelector) -> None:
+    healthy: bool
+    alive: bool
+    owner: OwnerReference | None
+
+
+class _Selected:
+    """The pods of a budget, counted.
+
+    Attributes:
+        key: Where the budget is stored.
+        healthy: How many of the pods are.
+        alive: How many have not finished.
+        owners: How many of these each controller has, by kind and name; "" for none.
+    """
+
+    def __init__(self, key: Key, selector: CompiledSelector) -> None:
+        self.key = key
         self.selector = selector
-        self.pods: dict[str, Pod] = {}
+        self.healthy = 0
+        self.alive = 0
+        self.owners: Counter[tuple[str, str]] = Counter()
+        self._pods: dict[str, _Counted] = {}
+
+    def put(self, pod: Pod) -> None:
+        """Count a pod as it is now."""
+        self.remove(pod)
+        metadata = pod.metadata
+        is_alive = pod.status.phase not in FINISHED
+        is_healthy = is_alive and not metadata.deletion_timestamp and is_ready(pod)
+        found = _Counted(is_healthy, is_alive, controller_of(metadata))
+        self._pods[uid_of(pod)] = found
+        self._count(found, 1)
+
+    def remove(self, pod: Pod) -> None:
+        """Count a pod no longer."""
+        found = self._pods.pop(uid_of(pod), None)
+        if found is not None:
+            self._count(found, -1)
+
+    def _count(self, found: _Counted, sign: int) -> None:
+        self.healthy += sign * found.healthy
+        self.alive += sign * found.alive
+        if found.alive:
+            owner = found.owner
+            self.owners[("", "") if owner is None else (owner.kind, owner.name)] += sign
 
 
 class BudgetStatuses:
@@ -51,36 +99,32 @@ class BudgetStatuses:
         self._matching: dict[_LabelKey, tuple[_Selected, ...]] = {}
         for budget in server.all(PodDisruptionBudget):
             self._add(budget)
-        if self._selected:
-            for pod in server.all(Pod):
-                for selected in self._budgets_of(pod):
-                    selected.pods[uid_of(pod)] = pod
-            self._assume_ready()
-            self._write_all()
+        self._count_all()
+        for budgets in self._selected.values():
+            for selected in budgets.values():
+                self._write(selected)
 
     def _add(self, budget: PodDisruptionBudget) -> None:
         try:
-            found = _Selected(compile_label_selector(budget.spec.selector))
+            found = _Selected(key_of(budget), compile_label_selector(budget.spec.selector))
         except SelectorError:
             return
         metadata = budget.metadata
         self._selected.setdefault(metadata.namespace, {})[metadata.name] = found
 
-    def _assume_ready(self) -> None:
-        """Add the condition that manifests of running pods lack."""
-        for namespace in self._selected.values():
-            for selected in namespace.values():
-                for uid, pod in selected.pods.items():
-                    if _runs_without_condition(pod):
-                        ready = PodCondition(type="Ready", status="True")
-                        conditions = (*pod.status.conditions, ready)
-                        status = replace(pod.status, phase="Running", conditions=conditions)
-                        selected.pods[uid] = self._server.update(replace(pod, status=status))
-
-    def _write_all(self) -> None:
-        for namespace, budgets in self._selected.items():
-            for name in budgets:
-                self._write(namespace, name)
+    def _count_all(self) -> None:
+        """Count the pods of all budgets, with the condition that manifests of pods lack."""
+        if not self._selected:
+            return
+        for pod in self._server.all(Pod):
+            budgets = self._budgets_of(pod)
+            if budgets and _runs_without_condition(pod):
+                ready = PodCondition(type="Ready", status="True")
+                conditions = (*pod.status.conditions, ready)
+                status = replace(pod.status, phase="Running", conditions=conditions)
+                pod = self._server.update(replace(pod, status=status))  # noqa: PLW2901 - as stored
+            for selected in budgets:
+                selected.put(pod)
 
     def changed(self, before: Pod | None, after: Pod | None) -> None:
         """Follow a write to a pod; None before its creation and after its end."""
@@ -91,15 +135,14 @@ class BudgetStatuses:
             return
         old = () if before is None else self._budgets_of(before)
         new = () if after is None else self._budgets_of(after)
-        for selected in old:
-            selected.pods.pop(uid_of(pod), None)
-        for selected in new:
-            selected.pods[uid_of(pod)] = pod
         if before is not None and after is not None and _counts_alike(before, after):
             return
-        for name, selected in budgets.items():
-            if selected in old or selected in new:
-                self._write(pod.metadata.namespace, name)
+        for selected in old:
+            selected.remove(pod)
+        for selected in new:
+            selected.put(pod)
+        for selected in dict.fromkeys((*old, *new)):
+            self._write(selected)
 
     def budget_changed(self, budget: PodDisruptionBudget, *, is_gone: bool) -> None:
         """Follow a write to a budget's spec."""
@@ -108,12 +151,8 @@ class BudgetStatuses:
         self._matching.clear()
         if not is_gone:
             self._add(budget)
-            found = self._selected[metadata.namespace][metadata.name]
-            for pod in self._server.all(Pod):
-                if found in self._budgets_of(pod):
-                    found.pods[uid_of(pod)] = pod
-            self._assume_ready()
-            self._write(metadata.namespace, metadata.name)
+            self._count_all()
+            self._write(self._selected[metadata.namespace][metadata.name])
 
     def _budgets_of(self, pod: Pod) -> tuple[_Selected, ...]:
         metadata = pod.metadata
@@ -127,43 +166,36 @@ class BudgetStatuses:
             self._matching[key] = found
         return found
 
-    def _write(self, namespace: str, name: str) -> None:
-        found = self._server.store.find(Key(kind_name(PodDisruptionBudget), namespace, name))
+    def _write(self, selected: _Selected) -> None:
+        found = self._server.store.find(selected.key)
         if not isinstance(found, PodDisruptionBudget):
             return
-        pods = self._selected[namespace][name].pods.values()
-        alive = [pod for pod in pods if pod.status.phase not in FINISHED]
-        healthy = sum(not pod.metadata.deletion_timestamp and is_ready(pod) for pod in alive)
-        wanted = wanted_pods(found.spec, len(alive), lambda: self._expected(found, alive))
-        status = counted_status(found, healthy, wanted, self._server.timestamp())
+        wanted = wanted_pods(found.spec, selected.alive, lambda: self._expected(found, selected))
+        status = counted_status(found, selected.healthy, wanted, self._server.timestamp())
         if status != found.status:
             self._server.update(replace(found, status=status))
 
-    def _expected(self, budget: PodDisruptionBudget, pods: Iterable[Pod]) -> int:
+    def _expected(self, budget: PodDisruptionBudget, selected: _Selected) -> int:
         """Return how many pods the controllers of a budget's pods want together."""
         scales: dict[Key, int] = {}
-        selected = 0
-        is_known = True
-        for pod in pods:
-            selected += 1
-            scale = self._scale_of(pod)
-            if scale is None:
-                is_known = False
-            else:
+        for (kind, name), number in selected.owners.items():
+            if number:
+                scale = self._scale_of(selected.key.namespace, kind, name)
+                if scale is None:
+                    return budget.status.expected_pods or selected.alive
                 scales[scale[0]] = scale[1]
-        if is_known and scales:
-            return sum(scales.values())
-        return budget.status.expected_pods or selected
+        return sum(scales.values())
 
-    def _scale_of(self, pod: Pod) -> tuple[Key, int] | None:
+    def _scale_of(self, namespace: str, kind: str, name: str) -> tuple[Key, int] | None:
         """Return the object whose replicas count, and their number."""
-        metadata, found = pod.metadata, None
-        while (owner := controller_of(metadata)) is not None and owner.kind in _SCALES:
-            kind = kind_name(_SCALES[owner.kind])
-            above = self._server.store.find(Key(kind, pod.metadata.namespace, owner.name))
+        found = None
+        while kind in _SCALES:
+            above = self._server.store.find(Key(kind_name(_SCALES[kind]), namespace, name))
             if above is None:
                 break
-            found, metadata = above, above.metadata
+            found = above
+            owner = controller_of(above.metadata)
+            kind, name = ("", "") if owner is None else (owner.kind, owner.name)
         if found is None:
             return None
         replicas = getattr(getattr(found, "spec", None), "replicas", None)
@@ -171,14 +203,16 @@ class BudgetStatuses:
 
     def covering(self, pod: Pod) -> list[PodDisruptionBudget]:
         """Return the budgets that select a pod, with their statuses."""
-        metadata = pod.metadata
-        wanted = self._budgets_of(pod)
-        return [
-            budget
-            for budget in self._server.all(PodDisruptionBudget)
-            if budget.metadata.namespace == metadata.namespace
-            and self._selected.get(metadata.namespace, {}).get(budget.metadata.name) in wanted
-        ]
+        found = [self._server.store.find(one.key) for one in self._budgets_of(pod)]
+        return [budget for budget in found if isinstance(budget, PodDisruptionBudget)]
+
+    def let_go(self, pod: Pod) -> bool:
+        """Whether the budgets of a pod allow its eviction now."""
+        try:
+            grant(pod, self.covering(pod), self._server.timestamp())
+        except (NotAllowedError, SeveralBudgetsError, BrokenBudgetError):
+            return False
+        return True
 
 
 def _counts_alike(before: Pod, after: Pod) -> bool:

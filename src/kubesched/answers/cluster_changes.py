@@ -41,6 +41,8 @@ _ROWS_TRIED_MAX: Final = 1_000_000
 _TRIALS_MIN: Final = 40
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
+_SYSTEM: Final = "system-"
+"""The prefix of PriorityClasses that are reserved for the cluster's own pods."""
 _OWNERS_THAT_RESTORE: Final = ("DaemonSet", "Node")
 
 
@@ -313,7 +315,9 @@ def _raise_priority(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     classes = sorted(
         (one.value, one.metadata.name)
         for one in trial.cluster.cache.objects.list(PriorityClass)
-        if one.value > own and one.preemption_policy != "Never"
+        if one.value > own
+        and one.preemption_policy != "Never"
+        and not one.metadata.name.startswith(_SYSTEM)
     )
     for priority, name in classes:
         spec = replace(trial.pod.spec, priority=priority, priority_class_name=name)

@@ -18,11 +18,13 @@ from kubesched.answers.cluster_comparison import ClusterComparison
 from kubesched.answers.drain import DrainReport
 from kubesched.answers.fit import FitReport
 from kubesched.answers.top import TopReport
+from kubesched.answers.upgrade import CompactReport, UpgradeReport
 from kubesched.answers.whatif import WhatIfReport
 from kubesched.answers.why import WhyReport
 from kubesched.explain.decision_records import DecisionRecords
 from kubesched.explain.document import API_VERSION, Document
 from kubesched.explain.report import PodExplanation
+from kubesched.explain.shadow_report import ShadowReport
 from kubesched.simulator.comparison import TimelineComparison
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.timeline_report import TimelineReport
@@ -35,6 +37,8 @@ DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
             FitReport,
             DrainReport,
             WhatIfReport,
+            UpgradeReport,
+            CompactReport,
             PodExplanation,
             TopReport,
             SimulationReport,
@@ -42,6 +46,7 @@ DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
             TimelineComparison,
             ClusterComparison,
             DecisionRecords,
+            ShadowReport,
         )
     }
 )

@@ -13,7 +13,7 @@ Differs:  a node whose pods wait for a budget does not keep the next ones from b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -22,7 +22,6 @@ import msgspec
 from kubesched.answers.pod_outcomes import PodOutcomes, PreemptedPod
 from kubesched.answers.trial_cluster import TrialCluster, is_mirror, workload_name
 from kubesched.api.core import Pod
-from kubesched.api.errors import ApiError
 from kubesched.api.meta import controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.kubelets import FINISHED
@@ -120,7 +119,7 @@ async def drain(cluster: TrialCluster, names: Sequence[str]) -> DrainReport:
         names: Of the nodes.
     """
     await cluster.settle()
-    cordoned = tuple(name for name in names if _is_cordoned(cluster, name))
+    cordoned = tuple(name for name in names if is_cordoned(cluster, name))
     earlier = len(cluster.evictions)
     drained = await drain_nodes(cluster, names)
     outcomes = PodOutcomes(cluster)
@@ -139,7 +138,8 @@ async def drain(cluster: TrialCluster, names: Sequence[str]) -> DrainReport:
     )
 
 
-def _is_cordoned(cluster: TrialCluster, name: str) -> bool:
+def is_cordoned(cluster: TrialCluster, name: str) -> bool:
+    """Whether a node is unschedulable."""
     node = cluster.node(name)
     return node is not None and node.spec.unschedulable
 
@@ -155,6 +155,7 @@ class DrainTrial:
         """List the pods of the nodes."""
         self._cluster = cluster
         self._on_node = {name: cluster.pods_on(name) for name in names}
+        self._evictions = len(cluster.evictions)
         self._rounds: dict[str, int] = {}
         self._round = 0
         self.left: list[Pod] = []
@@ -187,10 +188,9 @@ class DrainTrial:
         server, metadata = self._cluster.server, pod.metadata
         found = server.pod(metadata.namespace, metadata.name, metadata.uid)
         if found is not None:
-            try:
-                evict(server, found, asyncio.get_running_loop().time())
-            except ApiError:
+            if not self._cluster.budgets.let_go(found):
                 return False
+            evict(server, found, asyncio.get_running_loop().time())
         self._rounds[uid_of(pod)] = self._round
         return True
 
@@ -204,11 +204,27 @@ class DrainTrial:
             for pod in pods
         )
 
-    def has_trouble(self, *, may_lose: bool) -> bool:
-        """Whether a pod does not go, or has no place to go to."""
-        outcomes = PodOutcomes(self._cluster)
-        fates = [pod.fate for pod in self.pods(outcomes) if pod.is_trouble]
-        return any(fate is not PodFate.LOST or not may_lose for fate in fates)
+    def succeeded(self, *, may_lose: bool) -> bool:
+        """Whether every pod that had to go has a place, and every pod that was evicted for it.
+
+        Args:
+            may_lose: Whether pods without a controller may go for good.
+        """
+        evicted = self._cluster.evictions[self._evictions :]
+        uids = [self._cluster.gone.get(one.pod, "") for one in evicted]
+        uids += [uid_of(pod) for pod in self._leaving() if not pod.metadata.deletion_timestamp]
+        return not self.left and all(
+            self._cluster.has_node(uid) or (may_lose and uid not in self._cluster.successors)
+            for uid in uids
+        )
+
+    @property
+    def evicted(self) -> int:
+        """How many pods left."""
+        return len(self._rounds)
+
+    def _leaving(self) -> Iterator[Pod]:
+        return (pod for pods in self._on_node.values() for pod in pods if not _stays(pod))
 
     def _drained(self, pod: Pod, node_name: str, outcomes: PodOutcomes) -> DrainedPod:
         uid = uid_of(pod)

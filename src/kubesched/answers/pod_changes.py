@@ -404,14 +404,15 @@ class ContainerRequest(NamedTuple):
     def lowered(self, pod: Pod, amount: Quantity) -> SuggestedChange:
         """Return the change of the pod to a smaller amount."""
         before, after = canonical(self.amount), canonical(amount)
+        what = f"the {self.resource} request of container {self.container}"
+        is_dropped = not milli_value(amount)
         return SuggestedChange(
             ChangeKind.LOWER_REQUEST,
             f"pod {_key(pod)}",
             self.field,
             before,
             after,
-            f"lower the {self.resource} request of container {self.container} from {before} to "
-            f"{after}",
+            f"drop {what}" if is_dropped else f"lower {what} from {before} to {after}",
             size=1 - milli_value(amount) / milli_value(self.amount),
         )
 

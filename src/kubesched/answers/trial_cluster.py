@@ -74,6 +74,7 @@ class TrialCluster:
         self.successors: dict[str, str] = {}
         self.gone: dict[str, str] = {}
         self.notes: dict[str, None] = {}
+        self._keys: dict[str, Key] = {}
         self._volumes = InstantVolumeWriter(self.server)
         self._journal: dict[Key, KubernetesObject | None] | None = None
         self._before: tuple[dict[str, str], int] = ({}, 0)
@@ -110,9 +111,14 @@ class TrialCluster:
 
         def create() -> None:
             self._forget_claims_of(pod)
-            self.successors[uid_of(pod)] = uid_of(self.create_pod(replacement))
+            self._succeed(pod, replacement)
 
         self.server.soon(create)
+
+    def _succeed(self, pod: Pod, replacement: Pod) -> None:
+        created = self.create_pod(replacement)
+        self.successors[uid_of(pod)] = uid_of(created)
+        self._keys[uid_of(created)] = key_of(created)
 
     @contextmanager
     def deleting_for_good(self) -> Iterator[None]:
@@ -342,13 +348,20 @@ class TrialCluster:
             self.server.update(pod)
             return
         self.delete_pod(pod, for_good=True)
-        self.successors[uid_of(pod)] = uid_of(self.create_pod(replacement))
+        self._succeed(pod, replacement)
 
     def last_successor(self, uid: str) -> str:
         """Return the uid of the pod that stands for one that went, or of the pod itself."""
         while uid in self.successors:
             uid = self.successors[uid]
         return uid
+
+    def has_node(self, uid: str) -> bool:
+        """Whether a pod took the place of one that went, and is on a node."""
+        last = self.last_successor(uid)
+        key = self._keys.get(last)
+        found = None if key is None else self.server.store.find(key)
+        return isinstance(found, Pod) and uid_of(found) == last and bool(found.spec.node_name)
 
     def pods(self) -> dict[str, Pod]:
         """Return all pods by uid."""

@@ -116,7 +116,7 @@ async def what_if(
     """
     await cluster.settle()
     pods = {uid: _was(pod) for uid, pod in cluster.pods().items()}
-    before = _use_of(cluster)
+    before = use_of(cluster)
     earlier = len(cluster.evictions)
     run = PlanRun(cluster, manifests)
     done = [await run.carry_out(path, step) for path, step in steps]
@@ -136,7 +136,7 @@ async def what_if(
         waiting=waiting,
         preempted=preempted,
         before=before,
-        after=_use_of(cluster),
+        after=use_of(cluster),
         notes=tuple(cluster.notes),
         unknown=difference.outcomes.unknown(),
     )
@@ -198,7 +198,8 @@ def _key(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def _use_of(cluster: TrialCluster) -> ClusterUse:
+def use_of(cluster: TrialCluster) -> ClusterUse:
+    """Return how full a settled cluster is."""
     rehearsal = cluster.rehearsal
     nodes = rehearsal.scheduler.cache.nodes
     total = Utilisation(nodes, Usage.of(nodes), {}).total()

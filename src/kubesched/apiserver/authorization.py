@@ -15,7 +15,7 @@ import msgspec
 from kubesched.apiserver.admission import Lookup
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.request import ANONYMOUS, Request, Target, User
+from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Target, User
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, details_of
 
@@ -191,7 +191,7 @@ def _has(rule: Plain, field: str, word: str) -> bool:
     return word in words or "*" in words
 
 
-def attributes_of(request: Request, target: Target | None) -> Attributes:
+def attributes_of(request: ApiRequest, target: Target | None) -> Attributes:
     """Return what a request asks permission for."""
     if target is None:
         return Attributes(request.user, request.method.lower(), path=request.path)

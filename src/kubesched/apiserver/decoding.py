@@ -24,7 +24,7 @@ from kubesched.apiserver import defaults, protobuf, schema
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, encode, json_word
 from kubesched.apiserver.protobuf import NoMessageError
-from kubesched.apiserver.request import JSON, Request
+from kubesched.apiserver.request import JSON, ApiRequest
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
 from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
@@ -48,7 +48,7 @@ class BodyError(Exception):
 # From bytes to an object of some kind.
 
 
-def read_object(request: Request, kind: str) -> Plain:
+def read_object(request: ApiRequest, kind: str) -> Plain:
     """Return the object that a request carries.
 
     Raises:

@@ -18,8 +18,8 @@ from kubesched.apiserver.decoding import BodyError, parsed
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.operation import Operation, check_dry_run
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.registry import Registry
-from kubesched.apiserver.request import Request
+from kubesched.apiserver.registry import ObjectRegistry
+from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import bad_request, conflict_of
 from kubesched.apiserver.stored_object import StoredObject, key_of
@@ -69,7 +69,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
         return ORPHAN if self.orphan_dependents else BACKGROUND
 
 
-def delete_options(request: Request, resource: Resource) -> DeleteOptions:
+def delete_options(request: ApiRequest, resource: Resource) -> DeleteOptions:
     """Return the options of a request, from its body or else from its query.
 
     A request to delete Jobs that does not choose what becomes of their pods gets a warning.
@@ -86,7 +86,7 @@ def delete_options(request: Request, resource: Resource) -> DeleteOptions:
     return options
 
 
-def _from_body(request: Request) -> DeleteOptions:
+def _from_body(request: ApiRequest) -> DeleteOptions:
     try:
         return options_of(parsed(request.body, request.content_type))
     except BodyError as error:
@@ -108,7 +108,7 @@ def options_of(value: Plain) -> DeleteOptions:
         raise bad_request(f"DeleteOptions cannot be handled: {error}") from None
 
 
-def _from_query(request: Request) -> DeleteOptions:
+def _from_query(request: ApiRequest) -> DeleteOptions:
     grace = request.parameter("gracePeriodSeconds")
     try:
         seconds = int(grace) if grace else None
@@ -147,7 +147,7 @@ class Deletion(msgspec.Struct, frozen=True):
     is_deleted: bool
 
 
-def delete(registry: Registry, operation: Operation, options: DeleteOptions) -> Deletion:
+def delete(registry: ObjectRegistry, operation: Operation, options: DeleteOptions) -> Deletion:
     """Delete an object, or begin to.
 
     Raises:
@@ -157,7 +157,9 @@ def delete(registry: Registry, operation: Operation, options: DeleteOptions) -> 
 
 
 class _Deleter:
-    def __init__(self, registry: Registry, operation: Operation, options: DeleteOptions) -> None:
+    def __init__(
+        self, registry: ObjectRegistry, operation: Operation, options: DeleteOptions
+    ) -> None:
         self._registry = registry
         self._resource = operation.resource
         self._operation = operation
@@ -328,7 +330,7 @@ def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOpti
         raise conflict_of(group, resource.kind, name, why)
 
 
-def _terminating(registry: Registry, namespace: Plain, options: DeleteOptions) -> Plain:
+def _terminating(registry: ObjectRegistry, namespace: Plain, options: DeleteOptions) -> Plain:
     metadata = {
         **namespace["metadata"],
         "deletionTimestamp": registry.clock.timestamp(),

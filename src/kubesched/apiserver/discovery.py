@@ -14,7 +14,7 @@ from typing import Final
 from kubesched.apiserver.openapi import OpenApi
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.presentation import MediaType, parse_accept
-from kubesched.apiserver.request import TEXT, Request, Response, json_response
+from kubesched.apiserver.request import TEXT, ApiRequest, Response, json_response
 from kubesched.apiserver.resources import GroupVersion, Resource, Resources, Subresource
 from kubesched.apiserver.status import method_not_allowed, not_acceptable, not_served
 
@@ -201,7 +201,7 @@ class NonResource:
         self._openapi = OpenApi(resources)
         self._address = address
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: ApiRequest) -> Response:
         """Return the answer to a request.
 
         Raises:
@@ -223,7 +223,7 @@ class NonResource:
             return self._discover(request, parts)
         return page_not_found()
 
-    def _document(self, request: Request, parts: tuple[str, ...]) -> Response:
+    def _document(self, request: ApiRequest, parts: tuple[str, ...]) -> Response:
         if parts == ("v2",):
             if _OPENAPI_V2_ASKED in request.accept or _OPENAPI_V2_PROTOBUF in request.accept:
                 answer = Response(200, self._openapi.v2_protobuf(), _OPENAPI_V2_PROTOBUF)
@@ -239,7 +239,7 @@ class NonResource:
             return Response(404, b"", "")
         return page_not_found()
 
-    def _discover(self, request: Request, parts: tuple[str, ...]) -> Response:
+    def _discover(self, request: ApiRequest, parts: tuple[str, ...]) -> Response:
         if len(parts) == 1:
             return self._roots(request, is_core=parts[0] == "api")
         if parts[0] == "api":
@@ -252,7 +252,7 @@ class NonResource:
             return json_response(200, group)
         return json_response(200, _group_version(self._resources, parts[1], parts[2]))
 
-    def _roots(self, request: Request, *, is_core: bool) -> Response:
+    def _roots(self, request: ApiRequest, *, is_core: bool) -> Response:
         form = aggregated_form(request.accept)
         if form is not None:
             document = _aggregated_groups(self._resources, form.version, is_core=is_core)
@@ -263,7 +263,7 @@ class NonResource:
         return json_response(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
 
-def _health(request: Request, parts: tuple[str, ...]) -> Response:
+def _health(request: ApiRequest, parts: tuple[str, ...]) -> Response:
     if len(parts) == 1:
         if "verbose" in request.query:
             return Response(200, f"[+]ping ok\n{parts[0]} check passed\n".encode(), TEXT)
@@ -273,7 +273,7 @@ def _health(request: Request, parts: tuple[str, ...]) -> Response:
     return page_not_found()
 
 
-def _tagged(request: Request, answer: Response) -> Response:
+def _tagged(request: ApiRequest, answer: Response) -> Response:
     """Return an answer with a tag, or without a body for a client that has seen it."""
     tag = f'"{hashlib.sha512(answer.body).hexdigest().upper()}"'
     headers = {"ETag": tag, "Vary": "Accept"}

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kubesched.apiserver.plain import Plain, decode, encode
-from kubesched.apiserver.request import Request, Response
+from kubesched.apiserver.request import ApiRequest, Response
 from kubesched.apiserver.server import ApiServer, fill
 from kubesched.apiserver.status import StatusError, refused
 from kubesched.apiserver.stored_object import StoredObject
@@ -147,7 +147,7 @@ class DurableServer(ApiServer):
             journal.write(sorted(found, key=lambda entry: entry.version))
         return bool(version)
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: ApiRequest) -> Response:
         """Return the answer to a request, once all it may tell of is on the disk."""
         answer = await super().handle(request)
         if answer.stream is not None:

@@ -21,8 +21,8 @@ from kubesched.apiserver.operation import Operation, operation_of
 from kubesched.apiserver.patching import Patch, check_name, check_type, same_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation, negotiate
-from kubesched.apiserver.registry import Registry, check_namespace
-from kubesched.apiserver.request import Request, Response, Target, json_response
+from kubesched.apiserver.registry import ObjectRegistry, check_namespace
+from kubesched.apiserver.request import ApiRequest, Response, Target, json_response
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import (
     StatusError,
@@ -70,7 +70,7 @@ class _Call(NamedTuple):
         presentation: The form of the answer.
     """
 
-    request: Request
+    request: ApiRequest
     target: Target
     resource: Resource
     namespace: str
@@ -84,7 +84,7 @@ class _Call(NamedTuple):
 class Handler:
     """Answers requests about resources."""
 
-    def __init__(self, registry: Registry, reviewer: Reviewer) -> None:
+    def __init__(self, registry: ObjectRegistry, reviewer: Reviewer) -> None:
         """Take who keeps objects, and who answers reviews."""
         self._registry = registry
         self._reviewer = reviewer
@@ -103,7 +103,7 @@ class Handler:
             "scale": self._scale,
         }
 
-    async def handle(self, request: Request, target: Target) -> Response:
+    async def handle(self, request: ApiRequest, target: Target) -> Response:
         """Return the answer to a request.
 
         Raises:

@@ -18,7 +18,7 @@ from aiohttp import web
 from aiohttp.web_runner import ServerRunner, TCPSite
 
 from kubesched.api.errors import ApiError
-from kubesched.apiserver.request import JSON, Request, Response, User
+from kubesched.apiserver.request import JSON, ApiRequest, Response, User
 from kubesched.apiserver.status import StatusError, refused
 
 _BODY_MAX: Final = 3 * 1024 * 1024
@@ -35,7 +35,7 @@ class HttpFront:
 
     def __init__(
         self,
-        answer: Callable[[Request], Awaitable[Response]],
+        answer: Callable[[ApiRequest], Awaitable[Response]],
         user_of: Callable[[Mapping[str, str]], User],
     ) -> None:
         """Take who answers.
@@ -100,7 +100,7 @@ class HttpFront:
             return await self._stream(incoming, answer)
         return _plain(answer, _shown(request, answer))
 
-    async def _read(self, incoming: web.BaseRequest) -> Request:
+    async def _read(self, incoming: web.BaseRequest) -> ApiRequest:
         headers: dict[str, str] = {}
         for name, value in incoming.headers.items():
             # One header may come in several lines.
@@ -112,7 +112,7 @@ class HttpFront:
         if incoming.query_string:
             for name in dict.fromkeys(incoming.query):
                 query[name] = tuple(incoming.query.getall(name))
-        return Request(incoming.method, incoming.path, query, headers, body, user)
+        return ApiRequest(incoming.method, incoming.path, query, headers, body, user)
 
     async def _stream(self, incoming: web.BaseRequest, answer: Response) -> web.StreamResponse:
         outgoing = web.StreamResponse(status=answer.status, headers=_headers(answer))
@@ -168,7 +168,7 @@ def _plain(answer: Response, body: bytes) -> web.Response:
     return web.Response(body=body or answer.body, status=answer.status, headers=_headers(answer))
 
 
-def _shown(request: Request, answer: Response) -> bytes:
+def _shown(request: ApiRequest, answer: Response) -> bytes:
     """Return the body, indented for people."""
     if answer.content_type != JSON:
         return answer.body

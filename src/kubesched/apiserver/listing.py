@@ -23,7 +23,7 @@ from kubesched.api.requirements import SelectorError
 from kubesched.api.selector_syntax import parse_selector
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.plain import Plain, encode
-from kubesched.apiserver.request import Request
+from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.selection import Selection
 from kubesched.apiserver.status import StatusError, bad_request, expired, internal
@@ -63,7 +63,7 @@ class ListOptions(msgspec.Struct, frozen=True):
     sends_initial_events: bool | None = None
 
 
-def list_options(request: Request, resource: Resource, *, is_watch: bool) -> ListOptions:
+def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> ListOptions:
     """Return what a request asks for.
 
     Raises:
@@ -88,7 +88,7 @@ def list_options(request: Request, resource: Resource, *, is_watch: bool) -> Lis
     return options
 
 
-def _selection(request: Request, resource: Resource) -> Selection:
+def _selection(request: ApiRequest, resource: Resource) -> Selection:
     labels = request.parameter("labelSelector")
     try:
         selector = parse_selector(labels) if labels else None

@@ -13,8 +13,8 @@ from kubesched.apiserver import defaults
 from kubesched.apiserver.deletion import DeleteOptions, delete
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.registry import Registry
-from kubesched.apiserver.request import Request, User
+from kubesched.apiserver.registry import ObjectRegistry
+from kubesched.apiserver.request import ApiRequest, User
 from kubesched.apiserver.resources import GroupVersion, Resource
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.times import Clock
@@ -36,7 +36,7 @@ class LocalClient:
 
     keeps_statuses: bool = True
 
-    def __init__(self, registry: Registry, user_name: str) -> None:
+    def __init__(self, registry: ObjectRegistry, user_name: str) -> None:
         """Take where objects are, and the name under which they are written."""
         self.store: Store[StoredObject] = registry.store
         self.clock: Clock = registry.clock
@@ -211,5 +211,5 @@ class LocalClient:
 
     def _operation(self, method: str, key: Key) -> Operation:
         headers = {"user-agent": self._agent}
-        request = Request(method, "", headers=headers, user=self._user)
+        request = ApiRequest(method, "", headers=headers, user=self._user)
         return Operation(request, self._resources[key.kind], key.namespace, key.name)

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
-from kubesched.apiserver.request import Request, Target
+from kubesched.apiserver.request import ApiRequest, Target
 from kubesched.apiserver.resources import Resource
 
 APPLY_TYPE: Final = "application/apply-patch+yaml"
@@ -40,7 +40,7 @@ class Operation(msgspec.Struct):
         validation: What to do about unknown fields: `Ignore`, `Strict` or `Warn`.
     """
 
-    request: Request
+    request: ApiRequest
     resource: Resource
     namespace: str = ""
     name: str = ""
@@ -59,7 +59,7 @@ class Operation(msgspec.Struct):
         return self.request.manager
 
 
-def operation_of(request: Request, target: Target, resource: Resource) -> Operation:
+def operation_of(request: ApiRequest, target: Target, resource: Resource) -> Operation:
     """Return the operation of a request.
 
     Raises:
@@ -80,7 +80,7 @@ def operation_of(request: Request, target: Target, resource: Resource) -> Operat
     )
 
 
-def _option_errors(request: Request) -> FieldErrors:
+def _option_errors(request: ApiRequest) -> FieldErrors:
     errors = FieldErrors()
     is_apply = request.method == "PATCH" and request.content_type == APPLY_TYPE
     manager = request.parameter("fieldManager")

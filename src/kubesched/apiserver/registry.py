@@ -44,7 +44,7 @@ _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _SERVER_FIELDS: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-class Registry:
+class ObjectRegistry:
     """Objects, and the rules by which they change.
 
     Attributes:

@@ -36,7 +36,7 @@ class User(msgspec.Struct, frozen=True):
 ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
 
 
-class Request(msgspec.Struct, frozen=True):
+class ApiRequest(msgspec.Struct, frozen=True):
     """One request.
 
     Attributes:
@@ -135,7 +135,7 @@ class Target(msgspec.Struct, frozen=True):
     is_old_watch: bool = False
 
 
-def target_of(request: Request) -> Target | None:
+def target_of(request: ApiRequest) -> Target | None:
     """Return what a path names, None for paths that name no resource."""
     parts: list[str] = [part for part in request.path.split("/") if part]
     if len(parts) < 3 or parts[0] not in {"api", "apis"}:
@@ -165,7 +165,7 @@ def target_of(request: Request) -> Target | None:
     )
 
 
-def _verb(request: Request, name: str, *, is_old_watch: bool) -> str:
+def _verb(request: ApiRequest, name: str, *, is_old_watch: bool) -> str:
     if request.method in {"GET", "HEAD"}:
         if is_old_watch:
             return "watch"
@@ -176,7 +176,7 @@ def _verb(request: Request, name: str, *, is_old_watch: bool) -> str:
     return "deletecollection" if verb == "delete" and not name else verb
 
 
-def _selected_name(request: Request) -> str:
+def _selected_name(request: ApiRequest) -> str:
     """Return the one name that a field selector leaves, for permissions given by name."""
     for term in request.parameter("fieldSelector").split(","):
         key, equals, value = term.partition("=")

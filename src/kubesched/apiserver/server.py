@@ -37,8 +37,8 @@ from kubesched.apiserver.http_front import HttpFront
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, decode, deep_copy
 from kubesched.apiserver.presentation import YAML, prefers_yaml
-from kubesched.apiserver.registry import Registry
-from kubesched.apiserver.request import ANONYMOUS, JSON, Request, Response, User, target_of
+from kubesched.apiserver.registry import ObjectRegistry
+from kubesched.apiserver.request import ANONYMOUS, JSON, ApiRequest, Response, User, target_of
 from kubesched.apiserver.resources import Resources
 from kubesched.apiserver.status import StatusError, refused, unauthorized
 from kubesched.apiserver.stored_object import StoredObject, stamp
@@ -86,7 +86,7 @@ class ApiServer:
         """
         clock = Clock(now, random or SystemRandom())
         store: Store[StoredObject] = Store(stamp, changes_kept)
-        self.registry = Registry(
+        self.registry = ObjectRegistry(
             store, Resources(has_alpha=has_alpha), clock, tracks_managers=tracks_managers
         )
         self._scheme = "http"
@@ -150,7 +150,7 @@ class ApiServer:
             raise unauthorized()
         return user
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: ApiRequest) -> Response:
         """Return the answer to a request, whatever it is; nothing is raised."""
         request = msgspec.structs.replace(request, warnings=[])
         try:
@@ -162,7 +162,7 @@ class ApiServer:
             answer = refused(StatusError(500, "InternalError", f"Internal error occurred: {error}"))
         return _in_yaml(answer) if prefers_yaml(request.accept) else answer
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: ApiRequest) -> Response:
         target = target_of(request)
         self._roles.check(attributes_of(request, target))
         if target is None:
@@ -210,7 +210,7 @@ def _flat(rules: Sequence[Any]) -> Iterator[Plain]:
         yield from _flat(rule) if isinstance(rule, list) else (rule,)
 
 
-def fill(registry: Registry) -> None:
+def fill(registry: ObjectRegistry) -> None:
     """Create what every cluster has, where it is missing."""
     for obj in _objects():
         resource = registry.resources.find_kind(obj["apiVersion"], obj["kind"])
@@ -218,6 +218,6 @@ def fill(registry: Registry) -> None:
         namespace = obj["metadata"].get("namespace", "")
         if registry.find(resource, namespace, obj["metadata"]["name"]) is None:
             headers = {"user-agent": "kube-apiserver"}
-            request = Request("POST", "", headers=headers, user=_SERVER)
+            request = ApiRequest("POST", "", headers=headers, user=_SERVER)
             operation = Operation(request, resource, namespace)
             registry.create(operation, defaults.with_defaults(resource, deep_copy(obj)))

@@ -32,7 +32,7 @@ from kubesched.apiserver.deletion import (
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.registry import Registry, precondition_failed
+from kubesched.apiserver.registry import ObjectRegistry, precondition_failed
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, conflict_of, internal
 from kubesched.apiserver.stored_object import key_of
@@ -49,7 +49,7 @@ from kubesched.cluster.store import Key
 _TARGET_KINDS: Final = ("", "Node")
 
 
-def bind(registry: Registry, operation: Operation, binding: Plain) -> None:
+def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None:
     """Give a pod the node of a binding.
 
     Args:
@@ -112,7 +112,7 @@ def _refused(name: str, why: str) -> StatusError:
     return conflict_of("", "pods/binding", name, why)
 
 
-def _topology_labels(registry: Registry, binding: Plain) -> Plain:
+def _topology_labels(registry: ObjectRegistry, binding: Plain) -> Plain:
     """Return the labels of a binding, and those that say where its node stands."""
     labels = dict(binding.get("metadata", {}).get("labels") or {})
     target = binding["target"]
@@ -165,7 +165,7 @@ _EVICTED: Final = {
 }
 
 
-def evict(registry: Registry, operation: Operation, eviction: Plain) -> None:
+def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> None:
     """Delete a pod if its budget allows it.
 
     Args:
@@ -192,7 +192,7 @@ def evict(registry: Registry, operation: Operation, eviction: Plain) -> None:
     delete(registry, msgspec.structs.replace(operation, subresource=""), options)
 
 
-def _grant(registry: Registry, pod: Pod) -> Granted:
+def _grant(registry: ObjectRegistry, pod: Pod) -> Granted:
     stored = registry.store.list(_BUDGETS, pod.metadata.namespace).items
     budgets = (one.typed(PodDisruptionBudget) for one in stored)
     try:
@@ -205,7 +205,7 @@ def _grant(registry: Registry, pod: Pod) -> Granted:
         raise _forbidden(error.budget_name, str(error)) from None
 
 
-def _pay(registry: Registry, budget: PodDisruptionBudget) -> None:
+def _pay(registry: ObjectRegistry, budget: PodDisruptionBudget) -> None:
     """Write a budget's status, which has one disruption less."""
     key = Key(_BUDGETS, budget.metadata.namespace, budget.metadata.name)
     found = registry.store.find(key)
@@ -213,7 +213,9 @@ def _pay(registry: Registry, budget: PodDisruptionBudget) -> None:
     registry.write(key, {**found.plain, "status": plain_status(budget.status)})
 
 
-def _announced(registry: Registry, operation: Operation, options: DeleteOptions) -> DeleteOptions:
+def _announced(
+    registry: ObjectRegistry, operation: Operation, options: DeleteOptions
+) -> DeleteOptions:
     """Write into the pod's status why it is deleted; return options for the pod as it is then."""
     pods = operation.resource
     found = registry.get(pods, operation.namespace, operation.name).plain

@@ -9,7 +9,6 @@ import msgspec
 
 from kubesched.app.http_exchange import JSON, HttpRequest, HttpResponse, error_response
 from kubesched.explain.decision_records import DecisionRecords
-from kubesched.explain.document import API_VERSION
 
 DECISIONS: Final = "/debug/decisions"
 
@@ -41,10 +40,7 @@ def decision_page(
         query = _query_of(request)
     except ValueError as error:
         return error_response(str(error), 400)
-    records = read(query)
-    plain = msgspec.to_builtins(records)
-    document = {"apiVersion": API_VERSION, "kind": type(records).__name__, **plain}
-    return HttpResponse(content_type=JSON, body=msgspec.json.encode(document))
+    return HttpResponse(content_type=JSON, body=msgspec.json.encode(read(query).to_dict()))
 
 
 def _query_of(request: HttpRequest) -> DecisionQuery:

@@ -39,11 +39,10 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubesched.client.informers import Informers
+from kubesched.client.informers import Informers, ResourceEventHandler
 from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, Rest
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.plugin import Plugin
-from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
 
 _Classes = tuple[type[KubeStruct], ...]
@@ -79,7 +78,7 @@ _BY_RESOURCE: Final = {
 
 def scheduler_informers(
     rest: Rest,
-    handlers: EventHandlers,
+    handlers: ResourceEventHandler,
     scheduler: Scheduler,
     gates: FeatureGates,
     random: Random,

@@ -21,7 +21,7 @@ from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.files import short_names
-from kubesched.cli.output import Writer, aligned, page_width, simple_table
+from kubesched.cli.output import Writer, page_width, simple_table, table_width
 from kubesched.cli.simulate_run import run_simulation
 from kubesched.cli.trials import write_wrapped
 from kubesched.explain.sentences import count, names
@@ -179,7 +179,7 @@ def _write_table(
     """Write a table with a column per cluster; long names are replaced by letters."""
     headings = [cluster.name for cluster in clusters]
     table = _table_of(what, headings, rows)
-    if max(map(len, aligned(table))) + _INDENT > page_width():
+    if table_width(table) + _INDENT > page_width():
         letters = list(_LETTERS[: len(headings)])
         for letter, name in zip(letters, headings, strict=False):
             writer.line(f"{letter}: {name}", indent=_INDENT)

@@ -90,19 +90,19 @@ def _headline(report: DrainReport) -> str:
     return f"Not every pod of {nodes} finds a place: {', '.join(parts)}."
 
 
-def write_trouble(writer: Writer, pod: DrainedPod) -> None:
+def write_trouble(writer: Writer, pod: DrainedPod, indent: int = _INDENT) -> None:
     """Write why a pod has no place."""
     match pod.fate:
         case PodFate.WAITS:
             budgets = names(pod.budgets)
             text = f"{pod.pod} waits for {budgets}: {pod.message}"
-            write_wrapped(writer, text, _INDENT)
+            write_wrapped(writer, text, indent)
         case PodFate.LOST:
-            write_wrapped(writer, f"{pod.pod} would not come back: it has no controller", _INDENT)
+            write_wrapped(writer, f"{pod.pod} would not come back: it has no controller", indent)
         case _:
-            write_wrapped(writer, f"{pod.pod} stays pending, as {pod.new_pod}:", _INDENT)
+            write_wrapped(writer, f"{pod.pod} stays pending, as {pod.new_pod}:", indent)
             text = "not known, because the input lacks objects" if pod.unknown else pod.message
-            write_wrapped(writer, text, 3 * _INDENT, dim=True)
+            write_wrapped(writer, text, indent + 2 * _INDENT, dim=True)
 
 
 def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:

@@ -72,6 +72,9 @@ SUBCOMMANDS: Final = {
         "kubesched.cli.sandbox:sandbox", "Run a cluster on this machine, with fake nodes."
     ),
     "demo": Subcommand("kubesched.cli.demo:demo", "Show what kubesched does, on a small cluster."),
+    "shadow": Subcommand(
+        "kubesched.cli.shadow:shadow", "Compare another scheduler's decisions with kubesched's."
+    ),
     "why": Subcommand(
         "kubesched.cli.why:why", "Tell why a pod is pending, and what would make it fit."
     ),
@@ -87,6 +90,10 @@ SUBCOMMANDS: Final = {
     "whatif": Subcommand(
         "kubesched.cli.whatif:whatif", "Tell what a plan of changes does to the pods."
     ),
+    "upgrade": Subcommand(
+        "kubesched.cli.upgrade:upgrade", "Find an order in which nodes can be upgraded."
+    ),
+    "compact": Subcommand("kubesched.cli.upgrade:compact", "Find nodes that can be removed."),
     "top": Subcommand(
         "kubesched.cli.top:top", "Show what pods request of nodes, and the room that is left."
     ),

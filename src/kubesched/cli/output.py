@@ -119,6 +119,12 @@ def column_gap() -> int:
     return _TERMINAL_GAP if is_colourful() else len(_GAP)
 
 
+def table_width(table: TextTable) -> int:
+    """Return the columns that a table takes, where they suffice."""
+    gaps = len(table.columns) - 1
+    return max(map(cell_len, aligned(table))) + gaps * (column_gap() - len(_GAP))
+
+
 def aligned(table: TextTable) -> Iterator[str]:
     """Yield the lines of a table with aligned columns."""
     headings = [heading_of(column) for column in table.columns]

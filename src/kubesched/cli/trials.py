@@ -13,10 +13,12 @@ from typing import Final, TypeVar
 
 from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
+from kubesched.answers.whatif import ClusterUse
 from kubesched.api.core import Node
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.explain_text import write_unknown
-from kubesched.cli.output import Writer
+from kubesched.cli.output import Writer, simple_table
+from kubesched.cli.simulate_tables import amount
 from kubesched.config.field_errors import ConfigError
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
@@ -170,3 +172,24 @@ def write_preempted(writer: Writer, heading: str, evicted: Sequence[PreemptedPod
     if len(evicted) > _EVICTED_MAX:
         left = len(evicted) - _EVICTED_MAX
         writer.line(f"and {left} more; -o json shows all", indent=_INDENT)
+
+
+def write_use(writer: Writer, before: ClusterUse, after: ClusterUse) -> None:
+    """Write how full a cluster is before and after a change."""
+    writer.heading("Requested of allocatable")
+    known = {one.resource: one for one in before.resources}
+    rows = []
+    for one in after.resources:
+        earlier = known.get(one.resource, one)
+        cells = [
+            f"{amount(use.resource, use.requested)} of {amount(use.resource, use.allocatable)}"
+            f"{'' if use.share is None else f' ({use.share:.0%})'}"
+            for use in (earlier, one)
+        ]
+        rows.append((one.resource, *cells))
+    writer.table(
+        simple_table(("resource", "before", "after"), rows, "before", "after"), indent=_INDENT
+    )
+    nodes = f"{before.nodes} → {count(after.nodes, 'node')}"
+    pending = f"{before.pending} → {count(after.pending, 'pending pod')}"
+    writer.line(f"{nodes}, {pending}", indent=_INDENT)

@@ -19,16 +19,15 @@ from kubesched.cli.drain_answer import write_trouble
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.files import check_inputs
 from kubesched.cli.fit_answer import read_manifests
-from kubesched.cli.output import Writer, simple_table
-from kubesched.cli.simulate_tables import amount
+from kubesched.cli.output import Writer
 from kubesched.cli.trials import (
     run_trial,
     write_notes,
     write_preempted,
+    write_use,
     write_without_node,
     write_wrapped,
 )
-from kubesched.explain.sentences import count
 from kubesched.inputs.cluster_input import read_cluster
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import load_scheduler
@@ -115,7 +114,7 @@ def write_what_if(writer: Writer, report: WhatIfReport) -> None:
     _write_pods(writer, "Moved", report.moved)
     _write_pods(writer, "New", report.created)
     _write_pods(writer, "Removed by a step", report.removed)
-    _write_use(writer, report)
+    write_use(writer, report.before, report.after)
 
 
 def _headline(report: WhatIfReport) -> str:
@@ -155,24 +154,3 @@ def _write_pods(writer: Writer, heading: str, pods: Sequence[MovedPod]) -> None:
 def _write_more(writer: Writer, number: int) -> None:
     if number > _PODS_MAX:
         writer.line(f"and {number - _PODS_MAX} more; -o json shows all", indent=_INDENT)
-
-
-def _write_use(writer: Writer, report: WhatIfReport) -> None:
-    before, after = report.before, report.after
-    writer.heading("Requested of allocatable")
-    known = {one.resource: one for one in before.resources}
-    rows = []
-    for one in after.resources:
-        earlier = known.get(one.resource, one)
-        cells = [
-            f"{amount(use.resource, use.requested)} of {amount(use.resource, use.allocatable)}"
-            f"{'' if use.share is None else f' ({use.share:.0%})'}"
-            for use in (earlier, one)
-        ]
-        rows.append((one.resource, *cells))
-    writer.table(
-        simple_table(("resource", "before", "after"), rows, "before", "after"), indent=_INDENT
-    )
-    nodes = f"{before.nodes} → {count(after.nodes, 'node')}"
-    pending = f"{before.pending} → {count(after.pending, 'pending pod')}"
-    writer.line(f"{nodes}, {pending}", indent=_INDENT)

@@ -14,7 +14,7 @@ from kubesched.api.errors import AlreadyExistsError, ApiError
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.pod_reports import PodLatencies, kubelets_of
-from kubesched.apiserver.registry import Registry
+from kubesched.apiserver.registry import ObjectRegistry
 from kubesched.cluster.controllers import Controllers
 from kubesched.cluster.controllers.idle_kinds import IDLE_KINDS
 from kubesched.cluster.kubelets import Kubelets
@@ -51,7 +51,9 @@ def needs_alpha(gates: FeatureGates) -> bool:
     return any(map(gates.enabled, _GATES_OF_ALPHA))
 
 
-async def populate(registry: Registry, population: Population, opened: AsyncExitStack) -> None:
+async def populate(
+    registry: ObjectRegistry, population: Population, opened: AsyncExitStack
+) -> None:
     """Create the nodes; run kubelets and controllers on the current loop until the stack closes.
 
     Raises:

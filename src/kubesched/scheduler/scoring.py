@@ -66,6 +66,8 @@ class Scoring:
             row = known.select(pod, self._profile.random)
         else:
             totals = known.mutable_totals(feasible, pod)
+            if plan.knows_any and trace is None:
+                plugins = self._add_plain_scores(totals, plugins, cycle, pod, snapshot.nodes)
             if plugins:
                 rows = known.feasible_rows if feasible is None else np.flatnonzero(feasible)
                 self._add_scores(totals, plugins, cycle, pod, snapshot, rows, plan.knows_any, trace)
@@ -74,6 +76,32 @@ class Scoring:
                 trace.totals = totals[mask]
         timer.leave()
         return row
+
+    def _add_plain_scores(
+        self,
+        totals: NDArray[np.int64],
+        plugins: Sequence[ScorePlugin[object]],
+        cycle: CycleState,
+        pod: PodInfo,
+        nodes: NodeTable,
+    ) -> list[ScorePlugin[object]]:
+        """Add the scores of plugins that do not normalize, and return the other plugins.
+
+        They score all rows, which is cheaper than selecting the feasible ones. The totals of other
+        rows stay far below.
+
+        Raises:
+            PluginFailure: if a plugin fails on any row, so that the cycle has to ask every plugin.
+        """
+        others: list[ScorePlugin[object]] = []
+        for plugin in plugins:
+            if plugin.normalizes or plugin.survivors_only:
+                others.append(plugin)
+                continue
+            scores = self._ask_score(cycle, pod, nodes, plugin)
+            failures.check_scores(plugin.name, scores)
+            totals += scores * self._profile.score_weights[plugin.name]
+        return others
 
     def _add_scores(
         self,
@@ -144,7 +172,7 @@ class Scoring:
         trace: Trace | None,
     ) -> NDArray[np.int64]:
         """Return the sum of the weighted, normalized scores per feasible row."""
-        totals = np.zeros(len(rows), np.int64)
+        totals: NDArray[np.int64] | None = None
         # As upstream, all plugins score before the first is normalized; this decides which failure
         # counts.
         asked = [(plugin, ask(plugin)) for plugin in plugins]
@@ -154,10 +182,11 @@ class Scoring:
         for plugin, raw, scores in normalized:
             failures.check_scores(plugin.name, scores)
             weight = self._profile.score_weights[plugin.name]
-            totals += scores * weight
+            gained = scores * weight
+            totals = gained if totals is None else np.add(totals, gained, out=totals)
             if trace is not None:
                 trace.scores.append(ScoreTrace(plugin.name, weight, raw, scores))
-        return totals
+        return np.zeros(len(rows), np.int64) if totals is None else totals
 
     def _ask_score(
         self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, plugin: ScorePlugin[object]

@@ -2,7 +2,8 @@
 
 Upstream: pkg/scheduler/backend/cache/cache.go, addNodeImageStates (v1.36)
 Reads:    node.status.images
-Differs:  nothing.
+Differs:  where nodes report different sizes of an image, that of the first node counts, which is
+          the first of the list here; upstream adds the nodes of a list in map order.
 """
 
 from __future__ import annotations

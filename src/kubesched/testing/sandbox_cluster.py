@@ -31,7 +31,7 @@ from kubesched.api.codec import encode_json
 from kubesched.api.core import Node
 from kubesched.apiserver.plain import Plain, decode, encode
 from kubesched.apiserver.pod_reports import PodLatencies
-from kubesched.apiserver.request import JSON, Request
+from kubesched.apiserver.request import JSON, ApiRequest
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.app.process import SchedulerProcess
 from kubesched.client.errors import error_of_answer
@@ -300,7 +300,7 @@ class _Run:
         headers = {"content-type": JSON, "user-agent": "kubesched.testing"}
         path = f"{root}{place}/{resource.plural}"
         answer = await self.server.handle(
-            Request("POST", path, headers=headers, body=encode(manifest), user=ADMIN)
+            ApiRequest("POST", path, headers=headers, body=encode(manifest), user=ADMIN)
         )
         if answer.status >= HTTPStatus.BAD_REQUEST:
             raise error_of_answer(answer.status, answer.body, method="POST")

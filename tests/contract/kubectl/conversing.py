@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from kubesched.apiserver.request import Request, Response, User
+from kubesched.apiserver.request import ApiRequest, Response, User
 from kubesched.apiserver.server import ApiServer
 from tests.contract.placeholders import DifferenceError, Placeholders
 
@@ -164,7 +164,7 @@ class Conversation:
     ) -> Response:
         content = b"" if body is None else json.dumps(body).encode()
         values = {name: (value,) for name, value in query.items()}
-        return await self._server.handle(Request(method, path, values, headers, content, user))
+        return await self._server.handle(ApiRequest(method, path, values, headers, content, user))
 
     async def _run(self, command: Plain) -> Any:
         self._answers = []

@@ -28,7 +28,7 @@ from kubesched.client.requests import Request, RequestObserver
 from kubesched.client.rest import Permit
 
 Plain = dict[str, Any]
-Ask = Callable[[served.Request], Awaitable[served.Response]]
+Ask = Callable[[served.ApiRequest], Awaitable[served.Response]]
 
 SCHEDULER: Final = served.User("system:kube-scheduler", ("system:authenticated",))
 HALF_WAY_SECONDS: Final = 0.001
@@ -199,12 +199,12 @@ class InProcessConnection:
         return msgspec.structs.replace(request, query=told)
 
 
-def _as_served(request: Request) -> served.Request:
+def _as_served(request: Request) -> served.ApiRequest:
     headers = {"accept": "application/json", "user-agent": "kubesched/contract"}
     if request.body:
         headers["content-type"] = request.content_type
     query = {name: (value,) for name, value in request.query}
-    return served.Request(request.method, request.path, query, headers, request.body, SCHEDULER)
+    return served.ApiRequest(request.method, request.path, query, headers, request.body, SCHEDULER)
 
 
 def _body_of(answer: served.Response, method: str) -> bytes:

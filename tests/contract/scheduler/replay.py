@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.apiserver.request import Request, Response
+from kubesched.apiserver.request import ApiRequest, Response
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.apiserver.status import StatusError, refused
 from kubesched.app.environment import Environment
@@ -149,7 +149,7 @@ class Replay:
     ) -> Response:
         """Send a request of the script."""
         content = b"" if body is None else json.dumps(body).encode()
-        request = Request(method, path, {}, headers or {}, content, ADMIN)
+        request = ApiRequest(method, path, {}, headers or {}, content, ADMIN)
         return await self._server.handle(request)
 
     async def _find(self, path: str) -> Plain | None:
@@ -185,7 +185,7 @@ class Replay:
             settle_memory=lambda: None,
         )
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: ApiRequest) -> Response:
         """Answer the scheduler; the front of one scenario refuses streams of initial events."""
         if self._refuses_initial_events and "sendInitialEvents" in request.query:
             message = "sendInitialEvents is forbidden for watch"
@@ -268,7 +268,7 @@ class Replay:
 
     async def _watch(self, path: str, note: Callable[[str, Plain], None]) -> None:
         query = {"watch": ("true",), "timeoutSeconds": ("100000",)}
-        answer = await self._server.handle(Request("GET", path, query, user=ADMIN))
+        answer = await self._server.handle(ApiRequest("GET", path, query, user=ADMIN))
         assert answer.stream is not None
         async for lines in answer.stream:
             for line in lines.splitlines():

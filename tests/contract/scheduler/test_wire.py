@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from kubesched.apiserver.request import Request, Response
+from kubesched.apiserver.request import ApiRequest, Response
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.apiserver.status import StatusError, refused
 from kubesched.app.environment import REAL_ENVIRONMENT
@@ -54,7 +54,7 @@ class _NotingServer(ApiServer):
     exchanges: set[Exchange]
     refuses_initial_events = False
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: ApiRequest) -> Response:
         """Answer."""
         answer = await self._answer_as_asked(request)
         if request.user == SCHEDULER:
@@ -66,7 +66,7 @@ class _NotingServer(ApiServer):
             self.exchanges.add(exchange)
         return answer
 
-    async def _answer_as_asked(self, request: Request) -> Response:
+    async def _answer_as_asked(self, request: ApiRequest) -> Response:
         if self.refuses_initial_events and "sendInitialEvents" in request.query:
             return refused(StatusError(422, "Invalid", "sendInitialEvents is forbidden"))
         return await super().handle(request)
@@ -127,9 +127,9 @@ async def _play(record: Plain, expected: set[Exchange]) -> set[Exchange]:
     return server.exchanges
 
 
-def _as_served(request: Plain) -> Request:
+def _as_served(request: Plain) -> ApiRequest:
     body = json.dumps(request["body"]).encode()
-    return Request(request["method"], request["path"], {}, request["headers"], body, ADMIN)
+    return ApiRequest(request["method"], request["path"], {}, request["headers"], body, ADMIN)
 
 
 async def _until(is_so: Callable[[], bool]) -> None:

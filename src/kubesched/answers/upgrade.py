@@ -1,0 +1,203 @@
+"""In which order the nodes of a pool can be replaced, and which nodes a cluster can do without.
+
+Each node is drained in a trial, and the trial is undone if a pod finds no place or a budget keeps
+one. So every order that is returned was carried out, from the first node to the last.
+
+Differs:  a node that comes back equals the drained one, with the pods of DaemonSets that it had; a
+          pool's nodes are tried in the order of their names, so a better order may exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kubesched.answers.drain import DrainedPod, DrainTrial, drain_nodes, is_cordoned
+from kubesched.answers.pod_outcomes import PodOutcomes
+from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.answers.whatif import ClusterUse, use_of
+from kubesched.explain.document import Document
+
+
+class NodesAtOnce(msgspec.Struct, frozen=True, rename="camel"):
+    """Nodes that are drained, and come back, together.
+
+    Attributes:
+        nodes: Their names, in the order in which they are drained.
+        moved: How many pods are evicted.
+    """
+
+    nodes: tuple[str, ...]
+    moved: int
+
+
+class NodeThatBlocks(msgspec.Struct, frozen=True, rename="camel"):
+    """A node that cannot be drained.
+
+    Attributes:
+        node: Its name.
+        pods: The pods that find no place, or that a budget keeps. None if only pods elsewhere find
+            none, which preemption evicts.
+    """
+
+    node: str
+    pods: tuple[DrainedPod, ...]
+
+
+class UpgradeReport(Document, frozen=True, kw_only=True):
+    """An order in which the nodes of a pool can be replaced.
+
+    Attributes:
+        works: Whether all nodes can be.
+        nodes: Number of nodes of the pool.
+        at_once: How many nodes may be gone at a time.
+        steps: The order.
+        blocked: The nodes that cannot be drained even after the others.
+        moved: How many pods are evicted in all; a pod may move more than once.
+        notes: What was assumed.
+    """
+
+    works: bool
+    nodes: int
+    at_once: int
+    steps: tuple[NodesAtOnce, ...]
+    blocked: tuple[NodeThatBlocks, ...] = ()
+    moved: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class CompactReport(Document, frozen=True, kw_only=True):
+    """The nodes that a cluster can do without.
+
+    Attributes:
+        removable: The nodes that can go, in this order.
+        kept: The nodes that cannot, and why.
+        before: How full the cluster is with them.
+        after: How full it is without them.
+        notes: What was assumed.
+    """
+
+    removable: tuple[NodesAtOnce, ...]
+    kept: tuple[NodeThatBlocks, ...]
+    before: ClusterUse
+    after: ClusterUse
+    notes: tuple[str, ...] = ()
+
+
+async def upgrade(
+    cluster: TrialCluster, names: Iterable[str], at_once: int, *, may_lose: bool = False
+) -> UpgradeReport:
+    """Return an order in which nodes can be drained and come back, without breaking a budget.
+
+    Args:
+        cluster: The cluster.
+        names: The nodes.
+        at_once: How many may be gone at a time.
+        may_lose: Whether pods without a controller may go for good.
+    """
+    await cluster.settle()
+    waiting = sorted(names)
+    number = len(waiting)
+    cordoned = {name for name in waiting if is_cordoned(cluster, name)}
+    steps: list[NodesAtOnce] = []
+    blocked: dict[str, NodeThatBlocks] = {}
+    while waiting:
+        blocked = {}
+        gone: list[str] = []
+        moved = 0
+        for name in waiting:
+            found = await _drained(cluster, name, may_lose=may_lose)
+            if isinstance(found, NodeThatBlocks):
+                blocked[name] = found
+                continue
+            gone.append(name)
+            moved += found
+            if len(gone) == at_once:
+                steps.append(NodesAtOnce(tuple(gone), moved))
+                await _bring_back(cluster, gone, cordoned)
+                gone, moved = [], 0
+        if gone:
+            steps.append(NodesAtOnce(tuple(gone), moved))
+            await _bring_back(cluster, gone, cordoned)
+        if len(blocked) == len(waiting):
+            break
+        # They may find room on the new nodes.
+        waiting = list(blocked)
+    return UpgradeReport(
+        works=not blocked,
+        nodes=number,
+        at_once=at_once,
+        steps=tuple(steps),
+        blocked=tuple(blocked.values()),
+        moved=sum(step.moved for step in steps),
+        notes=tuple(cluster.notes),
+    )
+
+
+async def _bring_back(cluster: TrialCluster, names: Iterable[str], cordoned: set[str]) -> None:
+    for name in names:
+        if name not in cordoned:
+            cluster.cordon(name, on=False)
+    await cluster.settle()
+
+
+async def compact(
+    cluster: TrialCluster, names: Iterable[str], *, may_lose: bool = False
+) -> CompactReport:
+    """Return which nodes can go, the emptiest first, so that every pod still has a place.
+
+    Args:
+        cluster: The cluster.
+        names: The nodes that may go.
+        may_lose: Whether pods without a controller may go for good.
+    """
+    await cluster.settle()
+    before = use_of(cluster)
+    removable: list[NodesAtOnce] = []
+    kept: list[NodeThatBlocks] = []
+    for name in _emptiest_first(cluster, names):
+        found = await _drained(cluster, name, may_lose=may_lose)
+        if isinstance(found, NodeThatBlocks):
+            kept.append(found)
+        else:
+            cluster.remove_node(name)
+            removable.append(NodesAtOnce((name,), found))
+    await cluster.settle()
+    return CompactReport(
+        removable=tuple(removable),
+        kept=tuple(kept),
+        before=before,
+        after=use_of(cluster),
+        notes=tuple(cluster.notes),
+    )
+
+
+def _emptiest_first(cluster: TrialCluster, names: Iterable[str]) -> Sequence[str]:
+    nodes = cluster.rehearsal.scheduler.cache.nodes
+    cpu, memory = nodes.resources["cpu"], nodes.resources["memory"]
+
+    def fullness(name: str) -> float:
+        row = nodes.row_of[name]
+        return max(
+            float(nodes.requested[at, row]) / max(float(nodes.allocatable[at, row]), 1.0)
+            for at in (cpu, memory)
+        )
+
+    return sorted(names, key=lambda name: (fullness(name), name))
+
+
+async def _drained(cluster: TrialCluster, name: str, *, may_lose: bool) -> int | NodeThatBlocks:
+    """Drain a node; return how many pods moved, or why it cannot be, and undo it then."""
+    cluster.begin()
+    trial = await drain_nodes(cluster, [name])
+    if trial.succeeded(may_lose=may_lose):
+        cluster.keep()
+        return trial.evicted
+    blocks = NodeThatBlocks(name, _troubles(cluster, trial))
+    await cluster.undo()
+    return blocks
+
+
+def _troubles(cluster: TrialCluster, trial: DrainTrial) -> tuple[DrainedPod, ...]:
+    return tuple(pod for pod in trial.pods(PodOutcomes(cluster)) if pod.is_trouble)

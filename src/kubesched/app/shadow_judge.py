@@ -1,0 +1,321 @@
+"""ShadowJudge decides what another scheduler decides, in the same cluster, and compares.
+
+A decision is compared in the cluster as it is when the decision is seen, before it is applied. The
+other scheduler decided a little earlier: it assumes pods before it binds them, and one binding can
+overtake another. Where the answers differ, the judge decides again without the last bindings,
+without the pods that were queued behind, and, a second later, with bindings that were seen late.
+
+Reads:    the cache of a scheduler that the event handlers keep current
+Invariants: the cache is unchanged after each comparison.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from kubesched.api.core import Pod
+from kubesched.cache.cache import Cache
+from kubesched.explain.explain import explain_decision
+from kubesched.explain.report import PodExplanation
+from kubesched.explain.sentences import count
+from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
+from kubesched.scheduler.decision import Placed
+from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.pod_info import PodInfo, uid_of
+
+SETTLE_SECONDS: Final = 1.0
+"""How long the judge waits for bindings that are seen late."""
+KEPT_MAX: Final = 1000
+"""How many disagreements of each verdict are kept."""
+
+_SAME: Final = "kubesched decides the same"
+_RECENT_MAX: Final = 1024
+_STEPS_MAX: Final = 8
+_SAMPLED_NODES_MIN: Final = 100
+"""Schedulers look at all nodes of clusters of this size, whatever the configuration says."""
+
+
+class ShadowDecision(msgspec.Struct, frozen=True):
+    """A decision.
+
+    Attributes:
+        node: The node; "" if there is none.
+        message: Why there is none.
+    """
+
+    node: str = ""
+    message: str = ""
+
+
+class ShadowChoice(msgspec.Struct, frozen=True):
+    """A decision of kubesched.
+
+    Attributes:
+        answer: The decision.
+        best: All nodes of the highest score.
+        version: The last resource version in the cluster that it was made on.
+    """
+
+    answer: ShadowDecision
+    best: frozenset[str]
+    version: str
+
+    def agrees(self, theirs: ShadowDecision) -> bool:
+        """Whether the other scheduler may have made this decision."""
+        return theirs == self.answer or theirs.node in self.best
+
+
+class _Bound(msgspec.Struct, frozen=True):
+    """A binding: its number, and the pod's place in the other scheduler's queue."""
+
+    number: int
+    place: tuple[int, int]
+    pod: Pod
+
+
+class _Open(msgspec.Struct, frozen=True):
+    """A comparison that bindings may still explain."""
+
+    info: PodInfo
+    theirs: ShadowDecision
+    number: int
+    place: tuple[int, int]
+    found: Disagreement
+
+
+class ShadowJudge:
+    """Compares decisions.
+
+    Attributes:
+        version: The last resource version that was applied to the cache.
+        counts: Judged decisions by verdict.
+        bound: Number of bindings among them.
+        agreed_late: Agreements that the first decision was not part of.
+        disagreements: The first of each verdict.
+    """
+
+    def __init__(self, scheduler: Scheduler, scheduler_name: str, *, samples: bool) -> None:
+        """Set up.
+
+        Args:
+            scheduler: Its cache and nominator are the cluster; its loop does not run.
+            scheduler_name: The profile that decides.
+            samples: Whether the other scheduler looks at a part of the nodes of a large cluster.
+        """
+        self._scheduler = scheduler
+        self._cache: Cache = scheduler.cache
+        self._profile = scheduler.profiles[scheduler_name]
+        self._cycle = scheduler.cycles[scheduler_name]
+        self._samples = samples
+        self._recent: deque[_Bound] = deque(maxlen=_RECENT_MAX)
+        self._open: dict[int, _Open] = {}
+        self._opened = 0
+        self._numbers = 0
+        self.version = ""
+        self.counts: Counter[ShadowVerdict] = Counter()
+        self.bound = 0
+        self.agreed_late = 0
+        self.disagreements: list[Disagreement] = []
+
+    def choose(self, info: PodInfo) -> ShadowChoice:
+        """Decide in the cluster as it is now."""
+        return self._choose(info)[0]
+
+    def _choose(self, info: PodInfo) -> tuple[ShadowChoice, Callable[[], PodExplanation]]:
+        """Decide; the second value explains the decision while the cluster is unchanged."""
+        snapshot = self._cache.snapshot(self._scheduler.queue.nominator)
+        trace = Trace()
+        decision = self._cycle.schedule_one(info, snapshot, trace)
+        if isinstance(decision, Placed):
+            best = frozenset({decision.node_name})
+            if trace.totals is not None:
+                rows = trace.feasible_rows[trace.totals == np.max(trace.totals)]
+                best = frozenset(snapshot.nodes.names[row] for row in rows.tolist())
+            choice = ShadowChoice(ShadowDecision(decision.node_name), best, self.version)
+        else:
+            choice = ShadowChoice(
+                ShadowDecision(message=decision.message), frozenset(), self.version
+            )
+        return choice, lambda: explain_decision(self._profile, snapshot, trace, decision)
+
+    def judge(
+        self, info: PodInfo, theirs: ShadowDecision, first: ShadowChoice, number: int, seen: str
+    ) -> None:
+        """Compare a decision of the other scheduler that is not yet applied to the cache.
+
+        Args:
+            info: The pod before it.
+            theirs: The decision.
+            first: What kubesched decided when the pod appeared.
+            number: Of the pod, in the order of appearance.
+            seen: The resource version of the pod with the decision.
+        """
+        self.bound += bool(theirs.node)
+        choice, explain = self._choose(info)
+        if choice.answer == theirs:
+            self.counts[ShadowVerdict.AGREED] += 1
+            self.agreed_late += not first.agrees(theirs)
+            return
+        found = Disagreement(
+            pod=info.key,
+            uid=info.uid,
+            verdict=ShadowVerdict.TIE,
+            sentence="",
+            their_node=theirs.node,
+            their_message=theirs.message,
+            our_node=choice.answer.node,
+            our_message=choice.answer.message,
+            seen_version=seen,
+            decided_version=choice.version,
+        )
+        if choice.agrees(theirs):
+            words = f"{theirs.node} and {choice.answer.node} have the same score"
+            self._keep(msgspec.structs.replace(found, sentence=words))
+            return
+        found = _explained(found, explain())
+        place = (-info.priority, number)
+        words = self._agrees_earlier(info, theirs, place)
+        if not words and first.agrees(theirs):
+            words = f"kubesched decided the same when the pod appeared, at version {first.version}"
+        if words:
+            self._keep_changed(found, words)
+        else:
+            opened = _Open(info, theirs, self._numbers, place, found)
+            self._opened += 1
+            self._open[self._opened] = opened
+            loop = asyncio.get_running_loop()
+            loop.call_later(SETTLE_SECONDS, self._settle, self._opened)
+
+    def note_binding(self, pod: Pod, number: int) -> None:
+        """Remember that a pod was bound, after it was applied to the cache."""
+        self._numbers += 1
+        place = (-(pod.spec.priority or 0), number)
+        self._recent.append(_Bound(self._numbers, place, pod))
+
+    def settle_all(self) -> None:
+        """Judge what is still open, at the end."""
+        for number in tuple(self._open):
+            self._settle(number)
+
+    # The cluster a little earlier or later.
+
+    def _agrees_earlier(self, info: PodInfo, theirs: ShadowDecision, place: tuple[int, int]) -> str:
+        """Return in which earlier state of the cluster the decisions agree, "" if in none."""
+        behind = [bound.pod for bound in self._recent if bound.place > place]
+        if behind and self._agrees_without(behind, info, theirs):
+            return f"without {count(len(behind), 'pod')} queued behind it, {_SAME}"
+        recent = [bound.pod for bound in self._recent]
+        for steps in range(1, min(_STEPS_MAX, len(recent)) + 1):
+            if self._agrees_without(recent[-steps:], info, theirs):
+                return f"{count(steps, 'binding')} earlier, {_SAME}"
+        return ""
+
+    def _agrees_later(self, opened: _Open) -> str:
+        """Return with which later bindings the decisions agree, "" if with none."""
+        own = [bound.pod for bound in self._recent if uid_of(bound.pod) == opened.info.uid]
+        others = [bound for bound in self._recent if uid_of(bound.pod) != opened.info.uid]
+        ahead = [bound for bound in others if bound.number > opened.number]
+        if any(bound.place < opened.place for bound in ahead):
+            behind = [bound.pod for bound in others if bound.place > opened.place]
+            if self._agrees_without([*own, *behind], opened.info, opened.theirs):
+                return f"with pods queued before it that were bound later, {_SAME}"
+        for steps in range(1, min(_STEPS_MAX, len(ahead)) + 1):
+            later = [bound.pod for bound in ahead[steps:]]
+            if self._agrees_without([*own, *later], opened.info, opened.theirs):
+                return f"{count(steps, 'binding')} later, {_SAME}"
+        return ""
+
+    def _agrees_without(self, pods: Sequence[Pod], info: PodInfo, theirs: ShadowDecision) -> bool:
+        with self._without(pods):
+            return self.choose(info).agrees(theirs)
+
+    @contextmanager
+    def _without(self, pods: Sequence[Pod]) -> Iterator[None]:
+        """Take pods off their nodes for a moment."""
+        found = [self._cache.remove_pod(uid_of(pod)) for pod in pods]
+        try:
+            yield
+        finally:
+            for info in found:
+                if info is not None:
+                    self._cache.add_pod(info.pod)
+
+    def _settle(self, number: int) -> None:
+        opened = self._open.pop(number, None)
+        if opened is None:
+            return
+        words = self._agrees_later(opened)
+        if words:
+            self._keep_changed(opened.found, words)
+            return
+        found, nodes = opened.found, len(self._cache.nodes)
+        if found.scores and self._samples and nodes > _SAMPLED_NODES_MIN:
+            found = msgspec.structs.replace(found, verdict=ShadowVerdict.SAMPLED)
+        self._keep(found)
+
+    def _keep_changed(self, found: Disagreement, words: str) -> None:
+        sentence = f"{found.sentence}; {words}"
+        self._keep(msgspec.structs.replace(found, verdict=ShadowVerdict.CHANGED, sentence=sentence))
+
+    def _keep(self, found: Disagreement) -> None:
+        if self.counts[found.verdict] < KEPT_MAX:
+            self.disagreements.append(found)
+        self.counts[found.verdict] += 1
+
+
+def _explained(found: Disagreement, report: PodExplanation) -> Disagreement:
+    """Return a disagreement that is no tie, with its reasons."""
+    theirs, ours = found.their_node, found.our_node
+    found = msgspec.structs.replace(found, verdict=ShadowVerdict.DIFFERENT)
+    if not theirs and ours:
+        words = f"left pending ({found.their_message}); kubesched chooses {ours}"
+    elif not theirs:
+        words = f"left pending: {found.their_message} kubesched's reasons: {found.our_message}"
+    else:
+        scores = {score.node: score for score in report.scores}
+        if theirs in scores and ours in scores:
+            found = _with_scores(found, report)
+            totals = f"{scores[theirs].total} to {scores[ours].total}"
+            words = f"bound to {theirs}, which scores lower than {ours}: {totals}{_listed(found)}"
+        else:
+            instead = f"kubesched chooses {ours}" if ours else f"kubesched: {found.our_message}"
+            words = f"bound to {theirs}, {_why_not(theirs, report)}; {instead}"
+    return msgspec.structs.replace(found, sentence=words)
+
+
+def _with_scores(found: Disagreement, report: PodExplanation) -> Disagreement:
+    by_node = {score.node: score.scores for score in report.scores}
+    pairs = zip(by_node[found.their_node], by_node[found.our_node], strict=True)
+    scores = tuple(
+        ScoreDifference(theirs.plugin, theirs.weighted, ours.weighted)
+        for theirs, ours in pairs
+        if theirs.weighted != ours.weighted
+    )
+    return msgspec.structs.replace(found, scores=scores)
+
+
+def _listed(found: Disagreement) -> str:
+    parts = ", ".join(f"{each.plugin} {each.theirs} to {each.ours}" for each in found.scores)
+    return f" ({parts})"
+
+
+def _why_not(node: str, report: PodExplanation) -> str:
+    verdict = next((verdict for verdict in report.nodes if verdict.node == node), None)
+    if verdict is None:
+        return "which is not known"
+    if verdict.feasible:
+        return "which fits too"
+    if not verdict.tried:
+        return "which was not tried"
+    reasons = "; ".join(
+        f"{answer.plugin}: {answer.detail or answer.message}" for answer in verdict.rejections
+    )
+    return f"which does not fit ({reasons})"

@@ -1,0 +1,184 @@
+"""The work of `kubesched shadow`: configuration, connection, end by signal or time, report.
+
+Rejects:  configurations without a profile for the scheduler to compare with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import click
+import msgspec
+
+from kubesched.app.shadow import Shadow
+from kubesched.app.signals import handled_signals
+from kubesched.cli.output import Writer, simple_table
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.event_loop import new_event_loop
+from kubesched.config.field_errors import ConfigError
+from kubesched.config.types import Configuration
+from kubesched.explain.sentences import count
+from kubesched.explain.shadow_report import Disagreement, ShadowReport, ShadowVerdict
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.live_cluster import live_target
+from kubesched.inputs.loading import SchedulerSetup, in_file, load_scheduler
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.simulator.exhaustive import exhaustive
+
+_INDENT: Final = 2
+_EXAMPLES_MAX: Final = 10
+_HEADINGS: Final = (
+    (ShadowVerdict.DIFFERENT, "Different"),
+    (ShadowVerdict.SAMPLED, "Lower score, in a cluster of which schedulers look at a part"),
+    (ShadowVerdict.CHANGED, "The cluster changed in between"),
+    (ShadowVerdict.TIE, "Ties"),
+)
+_REFRESH_SECONDS: Final = 1.0
+_EVERY_NODE: Final = 100
+
+
+def run_shadow(
+    options: SchedulerOptions, source: ClusterSource, scheduler_name: str, seconds: float | None
+) -> ShadowReport:
+    """Compare until Ctrl-C, SIGTERM or the end of the time.
+
+    Args:
+        options: Which scheduler kubesched is.
+        source: The live cluster.
+        scheduler_name: The scheduler to compare with.
+        seconds: How long; None for no limit.
+
+    Raises:
+        UserError: The configuration has no profile for it, or no cluster is named.
+        SetupError: The cluster cannot be read.
+    """
+    loaded = load_scheduler(options)
+    configuration = _for_one(loaded.configuration, options.profile or scheduler_name)
+    (profile,) = configuration.profiles
+    named = msgspec.structs.replace(profile, scheduler_name=scheduler_name)
+    configuration = msgspec.structs.replace(configuration, profiles=(named,))
+    settings, _ = live_target(source)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        try:
+            setup = loaded._replace(configuration=configuration)
+            return runner.run(_shadow(setup, settings, options.seed, seconds))
+        except ConfigError as error:
+            raise in_file(error, options.config) from error
+
+
+def _for_one(configuration: Configuration, name: str) -> Configuration:
+    """Return the configuration with one profile, the one of that name or the only one."""
+    found = [each for each in configuration.profiles if each.scheduler_name == name]
+    if not found and len(configuration.profiles) == 1:
+        found = list(configuration.profiles)
+    if not found:
+        known = ", ".join(each.scheduler_name for each in configuration.profiles)
+        raise UserError(f"--config has no profile {name}; name one with --profile: {known}")
+    return msgspec.structs.replace(configuration, profiles=tuple(found))
+
+
+async def _shadow(
+    setup: SchedulerSetup, settings: ConnectionSettings, seed: int, seconds: float | None
+) -> ShadowReport:
+    configuration = setup.configuration
+    shadow = Shadow(
+        settings,
+        exhaustive(configuration),
+        setup.registry,
+        setup.feature_gates,
+        seed=seed,
+        samples=_samples(configuration),
+    )
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def begin() -> None:
+        click.echo(f"Comparing, on {settings.server}; Ctrl-C ends it with the report.", err=True)
+        if seconds is not None:
+            loop.call_later(seconds, stop.set)
+
+    shown = asyncio.ensure_future(_show(shadow)) if sys.stderr.isatty() else None
+    try:
+        with handled_signals(stop.set, lambda: None):
+            await shadow.run(stop, begin)
+    finally:
+        if shown is not None:
+            shown.cancel()
+            await asyncio.wait((shown,))
+    return shadow.report()
+
+
+def _samples(configuration: Configuration) -> bool:
+    """Whether the configured scheduler looks at a part of the nodes of a large cluster."""
+    (profile,) = configuration.profiles
+    percentage = profile.percentage_of_nodes_to_score
+    if percentage is None:
+        percentage = configuration.percentage_of_nodes_to_score
+    return percentage != _EVERY_NODE
+
+
+async def _show(shadow: Shadow) -> None:
+    """Show on a terminal how far the comparison is, until cancelled."""
+    try:
+        while True:
+            await asyncio.sleep(_REFRESH_SECONDS)
+            counts = ", ".join(
+                f"{number} {verdict.lower()}" for verdict, number in shadow.judge.counts.items()
+            )
+            click.echo(f"\r\033[KCompared: {counts or 'nothing yet'}", nl=False, err=True)
+    finally:
+        click.echo("\r\033[K", nl=False, err=True)
+
+
+def write_shadow(writer: Writer, report: ShadowReport) -> None:
+    """Write the report."""
+    writer.headline(_headline(report))
+    for note in report.notes:
+        writer.line(f"Note: {note}", dim=True)
+    writer.heading("Decisions")
+    rows = (
+        ("agreed", str(report.agreed)),
+        ("another node of the same score", str(report.ties)),
+        ("the cluster changed in between", str(report.changed)),
+        ("lower score, nodes were sampled", str(report.sampled)),
+        ("different", str(report.different)),
+        ("still pending at the end", str(report.pending)),
+    )
+    writer.table(simple_table(("outcome", "pods"), rows), indent=_INDENT)
+    if report.agreed_late:
+        late = count(report.agreed_late, "agreement")
+        writer.line(f"{late} after the cluster had changed since the pod appeared", indent=_INDENT)
+    if report.skipped:
+        writer.line(f"{count(report.skipped, 'pod')} of pod groups not judged", indent=_INDENT)
+    for verdict, heading in _HEADINGS:
+        found = [each for each in report.disagreements if each.verdict is verdict]
+        _write_examples(writer, heading, found)
+
+
+def _headline(report: ShadowReport) -> str:
+    who = report.scheduler_name
+    if not report.judged:
+        return f"{who} decided nothing in {report.seconds:.0f} s, on {_nodes(report)}."
+    explained = report.judged - report.different
+    share = f"{explained / report.judged:.1%}" if report.different else "all"
+    judged = count(report.judged, "decision")
+    return (
+        f"{judged} of {who} in {report.seconds:.0f} s, on {_nodes(report)}: {share} as kubesched's."
+    )
+
+
+def _nodes(report: ShadowReport) -> str:
+    return count(report.nodes, "node")
+
+
+def _write_examples(writer: Writer, heading: str, found: Sequence[Disagreement]) -> None:
+    if not found:
+        return
+    writer.heading(heading)
+    for each in found[:_EXAMPLES_MAX]:
+        writer.line(f"{each.pod}: {each.sentence}", indent=_INDENT)
+    if len(found) > _EXAMPLES_MAX:
+        writer.line(f"and {len(found) - _EXAMPLES_MAX} more; -o json has them", indent=_INDENT)

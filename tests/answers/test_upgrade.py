@@ -1,0 +1,140 @@
+"""Orders in which nodes can be replaced, or go: each is carried out again, step by step."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.answers.drain import PodFate, drain_nodes
+from kubesched.answers.pod_outcomes import PodOutcomes
+from kubesched.answers.trial_cluster import TrialCluster, names_of
+from kubesched.answers.upgrade import CompactReport, UpgradeReport, compact, upgrade
+from kubesched.api.core import Node
+from kubesched.snapshot.objects import KubernetesObject
+
+from .trials import BudgetWatch, budget, node, running, tried, with_budgets
+
+
+def _names(objects: list[KubernetesObject]) -> list[str]:
+    return [item.metadata.name for item in objects if isinstance(item, Node)]
+
+
+def upgraded(
+    objects: list[KubernetesObject], at_once: int = 1, *, may_lose: bool = False
+) -> UpgradeReport:
+    """Return the order for all nodes."""
+
+    async def ask(cluster: TrialCluster) -> UpgradeReport:
+        return await upgrade(cluster, _names(objects), at_once, may_lose=may_lose)
+
+    return tried(objects, ask)
+
+
+def compacted(objects: list[KubernetesObject]) -> CompactReport:
+    """Return the nodes that can go."""
+
+    async def ask(cluster: TrialCluster) -> CompactReport:
+        return await compact(cluster, _names(objects))
+
+    return tried(objects, ask)
+
+
+# The orders, carried out again.
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), at_once=st.integers(1, 2))
+def test_an_upgrade_can_be_carried_out(seed: int, at_once: int) -> None:
+    """Every pod of every step moves, no budget is violated, and every node is in one place."""
+    objects = with_budgets(seed)
+    report = upgraded(objects, at_once)
+    steps = [step.nodes for step in report.steps]
+    assert all(len(nodes) <= at_once for nodes in steps)
+    named = [name for nodes in steps for name in nodes] + [one.node for one in report.blocked]
+    assert sorted(_names(objects)) == sorted(named)
+    assert report.works == (not report.blocked)
+
+    async def again(cluster: TrialCluster) -> int:
+        await cluster.settle()
+        BudgetWatch(cluster)
+        moved = 0
+        for nodes in steps:
+            for name in nodes:
+                trial = await drain_nodes(cluster, [name])
+                fates = [pod.fate for pod in trial.pods(PodOutcomes(cluster))]
+                assert all(fate is PodFate.MOVED for fate in fates)
+                moved += len(fates)
+            for name in nodes:
+                cluster.cordon(name, on=False)
+            await cluster.settle()
+        return moved
+
+    assert tried(objects, again) == report.moved
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6))
+def test_a_compaction_can_be_carried_out(seed: int) -> None:
+    """Every pod of a node that goes moves, and no node that stays could go at the end."""
+    objects = with_budgets(seed)
+    report = compacted(objects)
+
+    async def again(cluster: TrialCluster) -> list[str]:
+        await cluster.settle()
+        watch = BudgetWatch(cluster)
+        for step in report.removable:
+            (name,) = step.nodes
+            trial = await drain_nodes(cluster, [name])
+            assert trial.succeeded(may_lose=False)
+            cluster.remove_node(name)
+            await cluster.settle()
+        watch.stop()
+        left = names_of(cluster)
+        for name in left:
+            cluster.begin()
+            trial = await drain_nodes(cluster, [name])
+            assert not trial.succeeded(may_lose=False)
+            await cluster.undo()
+        return left
+
+    assert sorted(one.node for one in report.kept) == sorted(tried(objects, again))
+    assert report.before.pods + report.before.pending == report.after.pods + report.after.pending
+
+
+# What blocks.
+
+
+def test_a_budget_blocks_a_node() -> None:
+    """The others are upgraded all the same."""
+    nodes: list[KubernetesObject] = [node("a"), node("b")]
+    pods = [running("db-0", "a", owner="db", kind="StatefulSet"), running("web-0", "b", owner="w")]
+    report = upgraded([*nodes, *pods, budget("db", "db", maxUnavailable=0)])
+    assert not report.works
+    assert [("b",)] == [step.nodes for step in report.steps]
+    (blocked,) = report.blocked
+    assert ("a", ["default/db-0"]) == (blocked.node, [pod.pod for pod in blocked.pods])
+
+
+def test_a_full_pool_is_upgraded_one_by_one() -> None:
+    """Two nodes at once would leave no room, so that the second one goes in a step of its own."""
+    nodes: list[KubernetesObject] = [node(name, "2") for name in "abc"]
+    pods = [running(f"w-{name}", name, "1", owner="w") for name in "abc"]
+    report = upgraded([*nodes, *pods], 3)
+    assert report.works
+    assert max(len(step.nodes) for step in report.steps) < 3
+
+
+def test_a_pod_without_a_controller_blocks_unless_it_may_go() -> None:
+    """As kubectl refuses to drain its node without --force."""
+    objects: list[KubernetesObject] = [node("a"), node("b"), running("bare", "a")]
+    assert [PodFate.LOST] == [pod.fate for pod in upgraded(objects).blocked[0].pods]
+    assert upgraded(objects, may_lose=True).works
+
+
+def test_the_emptiest_node_goes_first() -> None:
+    """And then as many as the pods leave over."""
+    nodes: list[KubernetesObject] = [node(name) for name in "abc"]
+    pods = [running(f"a-{at}", "a", "1", owner="w") for at in range(2)]
+    report = compacted([*nodes, *pods, running("b-0", "b", "1", owner="w")])
+    assert [("c",), ("b",)] == [step.nodes for step in report.removable]
+    assert (3, 1) == (report.before.nodes, report.after.nodes)

@@ -1,0 +1,322 @@
+"""Decisions of another scheduler, compared on a cache that a test fills."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubesched.api.core import Node, Pod
+from kubesched.app.shadow_judge import SETTLE_SECONDS, ShadowDecision, ShadowJudge
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.assembly import assemble
+from kubesched.simulator.exhaustive import exhaustive
+from kubesched.simulator.virtual_loop import run
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod
+from tests.scheduler.running import FakeApi
+
+NAME = "default-scheduler"
+SMALL = {"cpu": "1", "memory": "1Gi"}
+
+
+class Beside:
+    """A judge and the event handlers that feed its cache."""
+
+    def __init__(self, *items: Node | Pod, samples: bool = False) -> None:
+        gates = FeatureGates()
+        configuration = exhaustive(default_configuration(gates))
+        scheduler, self.handlers = assemble(
+            configuration, in_tree_registry(), gates, FakeApi(), random=Random(0)
+        )
+        self.judge = ShadowJudge(scheduler, NAME, samples=samples)
+        for item in items:
+            self.handlers.added(item)
+
+    def see(self, pod: Pod, node: str = "", *, number: int, message: str = "") -> None:
+        """Let the other scheduler decide for a pod that was decided for when it appeared."""
+        info = PodInfo(pod)
+        first = self.judge.choose(info)
+        self.decide(pod, node, number=number, message=message, first=first)
+
+    def decide(
+        self, pod: Pod, node: str = "", *, number: int, message: str = "", first: Any
+    ) -> None:
+        """Let the other scheduler decide."""
+        self.judge.judge(
+            PodInfo(pod), ShadowDecision(node, message), first, number, f"seen-{number}"
+        )
+        if node:
+            bound = replace(pod, spec=replace(pod.spec, node_name=node))
+            self.handlers.updated(pod, bound)
+            self.judge.note_binding(bound, number)
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """The number of decisions by verdict."""
+        return {verdict.value: number for verdict, number in self.judge.counts.items()}
+
+
+def played(script: Callable[[], Beside], seconds: float = 2 * SETTLE_SECONDS) -> Beside:
+    """Run a script, and wait until all is judged."""
+
+    async def main() -> Beside:
+        beside = script()
+        await asyncio.sleep(seconds)
+        return beside
+
+    return run(main())
+
+
+def pods(*names: str, **fields: Any) -> list[Pod]:
+    """Return pending pods that ask for a cpu."""
+    return [make_pod(name, requests=SMALL, **fields) for name in names]
+
+
+def pending(beside: Beside, *found: Pod) -> None:
+    """Let pods appear."""
+    for pod in found:
+        beside.handlers.added(pod)
+
+
+def two_nodes(second: str = "8") -> tuple[Node, Node]:
+    """Return two nodes, the second of which is larger."""
+    amounts = ({"cpu": cpu, "memory": "16Gi"} for cpu in ("4", second))
+    small, large = (
+        make_node(name, allocatable=given) for name, given in zip("ab", amounts, strict=True)
+    )
+    return small, large
+
+
+def only(beside: Beside) -> Disagreement:
+    """Return the one disagreement."""
+    (found,) = beside.judge.disagreements
+    return found
+
+
+def test_the_same_node() -> None:
+    """Agreement leaves no record."""
+
+    def script() -> Beside:
+        beside = Beside(*two_nodes())
+        (pod,) = pods("web")
+        pending(beside, pod)
+        beside.see(pod, "b", number=1)
+        return beside
+
+    beside = played(script)
+    assert {"Agreed": 1} == beside.verdicts
+    assert (1, 0, []) == (beside.judge.bound, beside.judge.agreed_late, beside.judge.disagreements)
+
+
+def test_a_node_of_the_same_score_is_a_tie() -> None:
+    """Which of equal nodes is drawn is chance."""
+
+    def script() -> Beside:
+        beside = Beside(*(make_node(f"n{number}") for number in range(50)))
+        (pod,) = pods("web")
+        pending(beside, pod)
+        beside.see(pod, "n49", number=1)
+        return beside
+
+    beside = played(script)
+    assert {"Tie": 1} == beside.verdicts
+    found = only(beside)
+    assert f"n49 and {found.our_node} have the same score" == found.sentence
+
+
+def test_a_lower_score_is_a_difference_with_its_plugins() -> None:
+    """Both nodes were free all the time."""
+
+    def script() -> Beside:
+        beside = Beside(*two_nodes())
+        beside.judge.version = "41"
+        (pod,) = pods("web", uid="u1")
+        pending(beside, pod)
+        beside.see(pod, "a", number=1)
+        return beside
+
+    found = only(played(script))
+    assert found == Disagreement(
+        pod="default/web",
+        uid="u1",
+        verdict=ShadowVerdict.DIFFERENT,
+        sentence=found.sentence,
+        their_node="a",
+        our_node="b",
+        seen_version="seen-1",
+        decided_version="41",
+        scores=found.scores,
+    )
+    assert found.sentence.startswith("bound to a, which scores lower than b: ")
+    fit = next(each for each in found.scores if each.plugin == "NodeResourcesFit")
+    assert isinstance(fit, ScoreDifference)
+    assert fit.theirs < fit.ours
+
+
+def test_in_a_large_cluster_it_may_not_have_looked() -> None:
+    """Of more than a hundred nodes, schedulers look at a part."""
+
+    def script() -> Beside:
+        others = [make_node(f"n{number}") for number in range(100)]
+        beside = Beside(*two_nodes("64"), *others, samples=True)
+        (pod,) = pods("web")
+        pending(beside, pod)
+        beside.see(pod, "a", number=1)
+        return beside
+
+    assert {"Sampled": 1} == played(script).verdicts
+
+
+def test_a_node_that_does_not_fit() -> None:
+    """The sentence names the plugin and the amounts."""
+
+    def script() -> Beside:
+        beside = Beside(*two_nodes())
+        pod = make_pod("large", requests={"cpu": "6"})
+        pending(beside, pod)
+        beside.see(pod, "a", number=1)
+        return beside
+
+    assert (
+        "bound to a, which does not fit (NodeResourcesFit: cpu: requested 6, free 4 of 4); "
+        "kubesched chooses b"
+    ) == only(played(script)).sentence
+
+
+def test_left_pending_for_the_same_reasons() -> None:
+    """The message is compared as a whole."""
+    message = (
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 "
+        "nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+
+    def script() -> Beside:
+        beside = Beside(two_nodes()[0])
+        pod = make_pod("large", requests={"cpu": "6"})
+        pending(beside, pod)
+        beside.see(pod, number=1, message=message)
+        beside.see(pod, number=1, message="0/1 nodes are available: 1 bad luck.")
+        return beside
+
+    beside = played(script)
+    assert {"Agreed": 1, "Different": 1} == beside.verdicts
+    assert 0 == beside.judge.bound
+    assert (
+        f"left pending: 0/1 nodes are available: 1 bad luck. kubesched's reasons: {message}"
+        == only(beside).sentence
+    )
+
+
+def test_left_pending_though_it_fits() -> None:
+    """The node is named."""
+
+    def script() -> Beside:
+        beside = Beside(make_node("a"))
+        (pod,) = pods("web")
+        pending(beside, pod)
+        beside.see(pod, number=1, message="not today")
+        return beside
+
+    assert "left pending (not today); kubesched chooses a" == only(played(script)).sentence
+
+
+def test_a_binding_overtook() -> None:
+    """It was decided before another pod, whose binding was seen first."""
+
+    def script() -> Beside:
+        beside = Beside(*two_nodes("5"))
+        first, second = pods("first", "second")
+        pending(beside, first, second)
+        chosen = beside.judge.choose(PodInfo(first))
+        beside.see(second, "b", number=2)
+        # Without the second pod there, b is the better node.
+        beside.decide(first, "b", number=1, first=replace_best(chosen))
+        return beside
+
+    beside = played(script)
+    found = beside.judge.disagreements[-1]
+    assert found.verdict is ShadowVerdict.CHANGED
+    assert found.sentence.endswith("; without 1 pod queued behind it, kubesched decides the same")
+
+
+def replace_best(choice: Any) -> Any:
+    """Return a first decision that was another one."""
+    return replace(choice, answer=ShadowDecision("nowhere"), best=frozenset())
+
+
+def test_a_binding_was_seen_late() -> None:
+    """The other scheduler had assumed a pod already whose binding followed."""
+
+    def script() -> Beside:
+        beside = Beside(*two_nodes("5"))
+        first, second = pods("first", "second")
+        pending(beside, first, second)
+        chosen = beside.judge.choose(PodInfo(second))
+        beside.decide(second, "a", number=2, first=replace_best(chosen))
+        beside.see(first, "b", number=1)
+        return beside
+
+    beside = played(script)
+    found = beside.judge.disagreements[-1]
+    assert found.verdict is ShadowVerdict.CHANGED
+    assert found.sentence.endswith(
+        "; with pods queued before it that were bound later, kubesched decides the same"
+    )
+    assert {"Agreed": 1, "Changed": 1} == beside.verdicts
+
+
+def test_the_first_decision_counts_too() -> None:
+    """It was made in the cluster as it was when the pod appeared."""
+
+    def script() -> Beside:
+        beside = Beside(*two_nodes())
+        (pod,) = pods("web")
+        pending(beside, pod)
+        beside.judge.version = "7"
+        first = beside.judge.choose(PodInfo(pod))
+        beside.handlers.added(make_node("c", allocatable={"cpu": "64", "memory": "64Gi"}))
+        beside.decide(pod, "b", number=1, first=first)
+        return beside
+
+    found = only(played(script))
+    assert found.verdict is ShadowVerdict.CHANGED
+    assert found.sentence.endswith("decided the same when the pod appeared, at version 7")
+
+
+def test_what_is_open_at_the_end_is_judged() -> None:
+    """Nothing is lost when the comparison ends within the second."""
+
+    def script() -> Beside:
+        beside = Beside(*two_nodes())
+        (pod,) = pods("web")
+        pending(beside, pod)
+        beside.see(pod, "a", number=1)
+        assert {} == beside.verdicts
+        beside.judge.settle_all()
+        return beside
+
+    assert {"Different": 1} == played(script).verdicts
+
+
+def test_the_cache_is_as_before() -> None:
+    """What is taken off nodes for a comparison is put back."""
+
+    def script() -> Beside:
+        beside = Beside(*two_nodes())
+        found = pods(*(f"p{number}" for number in range(9)))
+        pending(beside, *found)
+        for number, pod in enumerate(found):
+            beside.see(pod, "ab"[number % 2], number=len(found) - number)
+        return beside
+
+    beside = played(script)
+    cache = beside.judge._cache
+    cache.check()
+    assert [5, 4] == [len(cache.nodes.pods[cache.nodes.row_of[name]]) for name in "ab"]

@@ -1,0 +1,168 @@
+"""`kubesched shadow` beside a running scheduler, as a process on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.apiserver.request import User
+from kubesched.app.process import EXIT_FAILED
+from tests.app.test_process import ADMIN_TOKEN, PODS, Cluster, options_with, playing
+from tests.cli.cluster import node, pod, run
+from tests.cli.live import live, write_kubeconfig
+
+pytestmark = pytest.mark.slow
+
+
+class Process:
+    """A running `kubesched shadow`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, kubeconfig: Path, *words: str) -> Process:
+        """Start it, and wait until it compares."""
+        command = (sys.executable, "-m", "kubesched", "shadow", "--kubeconfig", str(kubeconfig))
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            *words,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "NO_COLOR": "1"},
+        )
+        assert process.stderr is not None
+        async with asyncio.timeout(20):
+            line = await process.stderr.readline()
+        assert line.startswith(b"Comparing, on http"), line
+        return cls(process)
+
+    async def end(self, number: int | None = signal.SIGINT) -> tuple[str, str, int | None]:
+        """Send a signal; return stdout, the rest of stderr, and the exit code."""
+        if number is not None:
+            self._process.send_signal(number)
+        async with asyncio.timeout(20):
+            out, err = await self._process.communicate()
+        return out.decode(), err.decode(), self._process.returncode
+
+
+def beside(tmp_path: Path, script: Callable[[Cluster, Path], Awaitable[None]]) -> None:
+    """Run a scheduler, and a script that gets a kubeconfig of its cluster."""
+
+    async def with_kubeconfig(cluster: Cluster) -> None:
+        file = write_kubeconfig(tmp_path / "config", cluster.server.url, token=ADMIN_TOKEN)
+        await script(cluster, file)
+
+    assert EXIT_FAILED == playing(options_with(), with_kubeconfig)
+
+
+async def _decided(cluster: Cluster) -> None:
+    """Let one pod be bound, and another left pending."""
+    await cluster.add_pod("small", "1")
+    await cluster.add_pod("large", "9")
+    await cluster.until(f"{PODS}/small", lambda pod: "nodeName" in pod["spec"])
+    await cluster.until(f"{PODS}/large", lambda pod: "conditions" in pod["status"])
+
+
+def test_it_agrees_with_the_same_scheduler(tmp_path: Path) -> None:
+    """A binding and a rejection are compared; Ctrl-C ends it with the report, and 0."""
+
+    async def script(cluster: Cluster, kubeconfig: Path) -> None:
+        await cluster.add_node("n1", "2")
+        shadow = await Process.start(kubeconfig, "-o", "json")
+        await _decided(cluster)
+        await asyncio.sleep(0.3)
+        out, err, code = await shadow.end()
+        assert ("", 0) == (err, code)
+        report: dict[str, Any] = json.loads(out)
+        assert {"judged": 2, "bound": 1, "agreed": 2, "pending": 1, "different": 0} == {
+            name: report[name] for name in ("judged", "bound", "agreed", "pending", "different")
+        }
+        pods = await cluster.send("GET", PODS)
+        assert {"small", "large"} == {pod["metadata"]["name"] for pod in pods["items"]}
+
+    beside(tmp_path, script)
+
+
+def test_another_configuration_differs(tmp_path: Path) -> None:
+    """It packs where the running scheduler spreads; the text names the plugin."""
+    (tmp_path / "pack.yaml").write_text(
+        """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: packer
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated}}
+"""
+    )
+
+    async def script(cluster: Cluster, kubeconfig: Path) -> None:
+        await cluster.add_node("n1", "2")
+        await cluster.add_node("n2", "8")
+        config = str(tmp_path / "pack.yaml")
+        shadow = await Process.start(kubeconfig, "--config", config, "--duration", "2500ms")
+        await cluster.add_pod("small", "1")
+        await cluster.until(f"{PODS}/small", lambda pod: "nodeName" in pod["spec"])
+        out, err, code = await shadow.end(None)
+        assert ("", 0) == (err, code)
+        lines = out.splitlines()
+        assert "1 decision of default-scheduler in " in lines[0]
+        assert lines[0].endswith(", on 2 nodes: 0.0% as kubesched's.")
+        (line,) = (line for line in lines if "default/small" in line)
+        assert "bound to n2, which scores lower than n1: " in line
+        assert "(NodeResourcesFit " in line
+
+    beside(tmp_path, script)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(("--duration", "soon"), "write it as 90s, 30m or 1h30m", id="duration"),
+        pytest.param((), "no cluster is named", id="no-cluster"),
+        pytest.param(("--config", "none.yaml"), "none.yaml", id="no-file"),
+        pytest.param(("--config", "two.yaml"), "--config has no profile default-s", id="profile"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    """With exit code 2."""
+    (tmp_path / "two.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: a}, {schedulerName: b}]\n"
+    )
+    given = (str(tmp_path / word) if word.endswith(".yaml") else word for word in words)
+    result = run("shadow", *given)
+    assert 2 == result.exit_code
+    assert message in result.stderr.splitlines()[0]
+
+
+def test_without_permission(tmp_path: Path) -> None:
+    """One line names what may not be watched, and the role."""
+    nobody = User("nobody", ("system:authenticated",))
+    with live(tmp_path, [node("n1"), pod("web")], user=nobody) as kubeconfig:
+        result = run("shadow", "--kubeconfig", kubeconfig)
+    assert 2 == result.exit_code
+    (line,) = result.stderr.splitlines()
+    assert "you may not watch " in line
+    assert line.endswith("in all namespaces; ask for the ClusterRole kubesched-reader")
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    """One line names the server and the reason."""
+    result = run(
+        "shadow", "--kubeconfig", write_kubeconfig(tmp_path / "config", "http://127.0.0.1:1")
+    )
+    assert 2 == result.exit_code
+    (line,) = result.stderr.splitlines()
+    assert "http://127.0.0.1:1: " in line
+    assert "connection refused" in line

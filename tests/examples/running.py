@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from click.testing import CliRunner
@@ -29,3 +32,11 @@ def node_of(report: Json) -> dict[str, str]:
     return {
         placement["pod"].partition("/")[2]: placement["node"] for placement in report["placements"]
     }
+
+
+def gpu_sharing(name: str) -> ModuleType:
+    """Import a module of examples/gpu-sharing; its modules import each other by name."""
+    directory = str(EXAMPLES / "gpu-sharing")
+    if directory not in sys.path:
+        sys.path.append(directory)
+    return importlib.import_module(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import cast
 
 import pytest
@@ -10,6 +11,10 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.api.decode import Source, decode_object
 from kubesched.api.errors import TooManyRequestsError
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator import virtual_loop
 from kubesched.simulator.eviction_api import evict
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.snapshot.objects import KubernetesObject
@@ -76,6 +81,27 @@ def test_settles_again_after_each_change() -> None:
     both = {"big": "second", "late": "first"}
     expected = [{}, {"big": "second"}, {"big": "second"}, both]
     assert expected == rehearse(steps)
+
+
+def test_a_random_source_of_its_own_breaks_ties() -> None:
+    """One that always returns 0 favours the node that was loaded first."""
+
+    class First(Random):
+        def random(self) -> float:
+            return 0.0
+
+    async def main() -> dict[str, str]:
+        gates = FeatureGates()
+        rehearsal = Rehearsal(
+            default_configuration(gates), in_tree_registry(), gates, random=First(0)
+        )
+        pods = [make_pod(f"pod-{at}", requests={"cpu": 1}) for at in range(3)]
+        rehearsal.load([*map(node, ("z", "a", "m")), *pods])
+        await rehearsal.settle()
+        return placed(rehearsal)
+
+    expected = {"pod-0": "z", "pod-1": "a", "pod-2": "m"}
+    assert expected == virtual_loop.run(main())
 
 
 def test_a_drained_pod_moves_unless_its_budget_forbids() -> None:

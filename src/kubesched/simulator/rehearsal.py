@@ -78,6 +78,7 @@ class Rehearsal:
         gates: FeatureGates,
         *,
         seed: int = 0,
+        random: Random | None = None,
     ) -> None:
         """Set up an empty cluster.
 
@@ -86,6 +87,8 @@ class Rehearsal:
             registry: The available plugins.
             gates: The feature gates.
             seed: Of the random source that breaks ties.
+            random: Breaks ties in place of a source with this seed. If its `random()` is always 0,
+                ties go to the node that was loaded first.
 
         Raises:
             ConfigError: with every field error of the configuration.
@@ -103,7 +106,7 @@ class Rehearsal:
                 NO_FAULTS,
                 is_instant=True,
             ),
-            random=Random(seed),
+            random=random or Random(seed),
             options=replace(
                 queue_options(configuration, gates),
                 max_in_unschedulable_pods_seconds=_NEVER_SECONDS,

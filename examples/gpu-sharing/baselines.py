@@ -1,0 +1,135 @@
+"""The policies that the paper compares with: random, dot product, clustering, packing, best fit.
+
+Upstream: as in the simulator of the paper, see `fgd`; scores are cut to integers
+Differs:  BestFit does not stretch its scores to 0..100, which would not change their order.
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import ClassVar, Final
+
+import numpy as np
+from gpu_sharing import WHOLE, GpuSharing, Milli, Request, request_of
+from numpy.typing import NDArray
+
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import PreScorePlugin, PreScoreResult, Scope
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+CPU_MAX: Final = 128_000
+"""The largest node's milli cpu, by which all are measured."""
+GPU_MAX: Final = 8 * WHOLE
+"""The largest node's GPUs."""
+
+
+class RandomNodeArgs(PluginArgs, frozen=True, kw_only=True):
+    """The seed of nodes and devices."""
+
+    seed: int = 0
+
+
+class RandomNode(GpuSharing, PreScorePlugin[str]):
+    """Any node that the pod fits, and any device."""
+
+    name: ClassVar = "RandomNode"
+    score_scope: ClassVar = Scope.CLUSTER
+
+    def __init__(self, args: RandomNodeArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._random = Random(args.seed)  # noqa: S311 - a seeded run, no secret
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> RandomNodeArgs:
+        """Decode and check; every field error is reported with its field path."""
+        return decode_args(RandomNodeArgs, raw, path)
+
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[str]:
+        """Draw a node."""
+        rows = np.flatnonzero(feasible)
+        return PreScoreResult(snapshot.nodes.names[rows.item(self._random.randrange(len(rows)))])
+
+    def score(self, state: str, pod: PodInfo, nodes: NodeTable) -> Milli:
+        """Score the drawn node 100, the others 0."""
+        return np.array([100 * (name == state) for name in nodes.names], np.int64)
+
+    def pick(self, free: Sequence[int], milli_cpu: int, request: Request, model: str | None) -> int:
+        """Draw a device."""
+        return self._random.choice(
+            [device for device, left in enumerate(free) if left >= request.milli]
+        )
+
+
+class DotProduct(GpuSharing):
+    """The less the free amounts and the requested ones point the same way, the better."""
+
+    name: ClassVar = "DotProduct"
+
+    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
+        """Multiply the shares of the largest node, for cpu and GPU."""
+        request = request_of(pod)
+        cpu = (nodes.allocatable_of("cpu") - nodes.requested_of("cpu")) / CPU_MAX
+        gpu = self.gpus(nodes).left / GPU_MAX
+        product = cpu * (request.cpu / CPU_MAX) + gpu * (request.total / GPU_MAX)
+        return _cut(100 * (1 - product / 2))
+
+
+class GpuClustering(GpuSharing):
+    """Pods that ask for as many GPUs go together, then the node with the least free."""
+
+    name: ClassVar = "GpuClustering"
+
+    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
+        """Score the kinds of the pods that are there."""
+        request = request_of(pod)
+        if not request.count:
+            return np.zeros(len(nodes), np.int64)
+        gpus = self.gpus(nodes)
+        alike, empty = gpus.kinds & request.kind != 0, gpus.kinds == 0
+        only_alike = gpus.kinds == request.kind
+        bonus = np.select([only_alike, alike, empty], [75, 50, 25], 0)
+        return np.clip(bonus + 25 * (GPU_MAX - gpus.left) // GPU_MAX, 0, 100)
+
+
+class GpuPacking(GpuSharing):
+    """Devices in use first, then free devices of nodes in use, then free nodes."""
+
+    name: ClassVar = "GpuPacking"
+
+    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
+        """Score the devices that the pod would take."""
+        request = request_of(pod)
+        if not request.count:
+            return np.zeros(len(nodes), np.int64)
+        gpus = self.gpus(nodes)
+        scores = np.full(len(nodes), max(33, 50 - request.count), np.int64)
+        if request.is_shared:
+            fullest = np.where(gpus.free >= request.milli, gpus.free, WHOLE).min(axis=1)
+            in_use = np.maximum(50, 100 - fullest * 100 // WHOLE // 10)
+            scores = np.where(fullest < WHOLE, in_use, scores)
+        return np.where(gpus.whole == gpus.count, np.maximum(33 - gpus.whole, 0), scores)
+
+
+class BestFit(GpuSharing):
+    """The node with the least cpu and GPU left."""
+
+    name: ClassVar = "BestFit"
+
+    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
+        """Score the mean of what would be left, as shares of the largest node."""
+        request = request_of(pod)
+        cpu = nodes.allocatable_of("cpu") - nodes.requested_of("cpu") - request.cpu
+        gpu = self.gpus(nodes).left - request.total
+        return _cut(100 * (1 - (0.5 * cpu / CPU_MAX + 0.5 * gpu / GPU_MAX)))
+
+
+def _cut(scores: NDArray[np.float64]) -> Milli:
+    """Cut to integers from 0 to 100; only nodes that the pod does not fit are outside."""
+    return np.clip(scores.astype(np.int64), 0, 100)

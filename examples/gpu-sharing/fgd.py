@@ -1,0 +1,114 @@
+"""FragmentationGradientDescent: place a pod where it adds the least fragmentation of GPUs.
+
+A node's free GPU is fragmented for a kind of pod if the pod could not use it: it does not fit the
+node at all, or a device has less left than it needs. A node's fragmentation is the mean over a
+target workload, weighted by how many pods of each kind it has; kinds without GPU can use none. The
+less fragmentation grows, the higher the score: 50 if it stays the same, and 100 / (1 + e^growth)
+otherwise, with growth in GPUs, cut to an integer.
+
+Upstream: "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
+          Descent", USENIX ATC 2023
+Differs:  fragmentation is counted in whole numbers, so that equal nodes tie however sums round.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from fragmentation import Target
+from gpu_sharing import MODEL_LABEL, GpuSharing, Milli, Request, request_of
+
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.field_errors import ConfigError, child, required
+from kubesched.framework.handle import Handle
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+
+_ROWS_FEW: Final = 16
+"""Up to so many rows, it is cheaper to rate all than to look for equal ones."""
+
+
+class TargetKind(PluginArgs, frozen=True, kw_only=True):
+    """A kind of pod of the target workload.
+
+    Attributes:
+        milli_cpu: The cpu it requests.
+        gpus: The number of GPUs.
+        gpu_milli: What it requests of each; less than 1000 only of a single one.
+        models: The models of GPU it runs on; none for any.
+        pods: How many pods of this kind there are.
+    """
+
+    milli_cpu: int
+    gpus: int = 0
+    gpu_milli: int = 0
+    models: tuple[str, ...] = ()
+    pods: int = 1
+
+
+class FragmentationGradientDescentArgs(PluginArgs, frozen=True, kw_only=True):
+    """The target workload, such as the frequent kinds of last month's pods."""
+
+    target: tuple[TargetKind, ...] = ()
+
+
+class FragmentationGradientDescent(GpuSharing):
+    """Score by the growth of fragmentation; shares the device that the score is for."""
+
+    name: ClassVar = "FragmentationGradientDescent"
+
+    def __init__(self, args: FragmentationGradientDescentArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._target = Target(args.target)
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> FragmentationGradientDescentArgs:
+        """Decode and check; every field error is reported with its field path."""
+        args = decode_args(FragmentationGradientDescentArgs, raw, path)
+        if not args.target:
+            raise ConfigError([required(child(path, "target"), "name at least one kind of pod")])
+        return args
+
+    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
+        """Score every node by its best device; nodes that the pod does not fit get 0."""
+        request = request_of(pod)
+        cpu = nodes.allocatable_of("cpu") - nodes.requested_of("cpu")
+        gpus = self.gpus(nodes)
+        rows = np.flatnonzero((cpu >= request.cpu) & gpus.can_take(request))
+        scores = np.zeros(len(nodes), np.int64)
+        if not len(rows):
+            return scores
+        models = self._target.codes_of(nodes.label(MODEL_LABEL).take(rows))
+        states = np.column_stack([cpu[rows], models, gpus.free[rows]])
+        places: list[int] | slice = slice(None)
+        if len(rows) > _ROWS_FEW:
+            first, places = _equals(states)
+            states = states[first]
+        found = self._target.scores(states[:, 0], states[:, 2:], states[:, 1], request)
+        scores[rows] = found.max(axis=1)[places]
+        return scores
+
+    def pick(self, free: Sequence[int], milli_cpu: int, request: Request, model: str | None) -> int:
+        """Return the first device that reaches the node's score."""
+        models = np.array([self._target.code_of(model)])
+        scores = self._target.scores(np.array([milli_cpu]), np.array([free]), models, request)
+        return int(scores[0].argmax())
+
+
+def _equals(states: Milli) -> tuple[list[int], list[int]]:
+    """Return a row of each state, and for each row which of them it equals.
+
+    Many nodes are still empty or have the same pods, so there are few states.
+    """
+    row = np.dtype((np.void, states.itemsize * states.shape[1]))
+    number_of: dict[bytes, int] = {}
+    first: list[int] = []
+    numbers = []
+    for at, key in enumerate(states.view(row).ravel().tolist()):
+        number = number_of.setdefault(key, len(first))
+        if number == len(first):
+            first.append(at)
+        numbers.append(number)
+    return first, numbers

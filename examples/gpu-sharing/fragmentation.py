@@ -1,0 +1,113 @@
+"""How much of nodes' free GPU a target workload can use, and what placing a pod does to it.
+
+A kind of pod can use the devices that have enough left for it, if they are as many as it needs and
+the node's cpu and model suit it. Everything else is fragmented for it.
+
+Kinds that need the same of devices are counted together. A table has, per model and step of cpu,
+how many pods of each such group the node suits, so that nodes and devices are rows of arrays.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+import numpy as np
+from gpu_sharing import WHOLE, Milli, Request
+from numpy.typing import NDArray
+
+from kubesched.snapshot.coded import Coded
+
+UNFIT = -1
+
+
+class Kind(Protocol):
+    """A kind of pod, see `fgd.TargetKind`."""
+
+    @property
+    def milli_cpu(self) -> int: ...  # noqa: D102
+    @property
+    def gpus(self) -> int: ...  # noqa: D102
+    @property
+    def gpu_milli(self) -> int: ...  # noqa: D102
+    @property
+    def models(self) -> Collection[str]: ...  # noqa: D102
+    @property
+    def pods(self) -> int: ...  # noqa: D102
+
+
+class Target:
+    """The target workload as arrays; amounts of GPU are in milli, times its number of pods."""
+
+    def __init__(self, kinds: Sequence[Kind]) -> None:
+        self.pods = sum(kind.pods for kind in kinds)
+        asking = [kind for kind in kinds if kind.gpus]
+        groups = sorted({(kind.gpu_milli, kind.gpus) for kind in asking})
+        each = np.array([milli for milli, _ in groups], np.int64)
+        left = np.arange(WHOLE + 1)[:, np.newaxis]
+        self._room = np.where(left >= each, left, 0)
+        # A device that suffices has at least what is needed of one, and whole devices are equal. So
+        # the sum over them shows whether they are enough.
+        self._needed = each * [count for _, count in groups]
+        self._cpus = np.array(sorted({kind.milli_cpu for kind in asking}), np.int64)
+        models = sorted({model for kind in asking for model in kind.models})
+        # Code 0 is for all models that no kind names.
+        self._codes = {model: code for code, model in enumerate(models, 1)}
+        suited = np.zeros((len(models) + 1, len(self._cpus) + 1, len(groups)), np.int64)
+        for kind in asking:
+            step = self._steps(np.array([kind.milli_cpu]))[0]
+            codes = [self._codes[model] for model in kind.models] or slice(None)
+            suited[codes, step:, groups.index((kind.gpu_milli, kind.gpus))] += kind.pods
+        self._suited = suited
+
+    def code_of(self, model: str | None) -> int:
+        """Return the code of a node's model."""
+        return self._codes.get(model or "", 0)
+
+    def codes_of(self, models: Coded[str | None]) -> NDArray[np.int64]:
+        """Return the code of each row's model."""
+        return models.map(self.code_of, np.int64)
+
+    def fragmented(self, cpu: Milli, free: Milli, models: NDArray[np.int64]) -> Milli:
+        """Return the fragmented GPU per row.
+
+        Args:
+            cpu: What is left of cpu, per row.
+            free: What is left of each device, rows x devices.
+            models: The code of the model, per row.
+        """
+        usable = self._usable(self._suited[models, self._steps(cpu)], self._room[free].sum(axis=1))
+        return self.pods * free.sum(axis=1) - usable
+
+    def scores(
+        self, cpu: Milli, free: Milli, models: NDArray[np.int64], request: Request
+    ) -> NDArray[np.int64]:
+        """Return 0 to 100 per row and device; one column for a pod that does not share a device.
+
+        The pod fits every row. Devices without enough left for its part are UNFIT.
+        """
+        each = self._room[free]
+        room = each.sum(axis=1)
+        before = self._usable(self._suited[models, self._steps(cpu)], room)
+        suited = self._suited[models, self._steps(cpu - request.cpu)]
+        if not request.is_shared:
+            # Whole devices have room for every kind.
+            usable = self._usable(suited, room - request.total)
+            return self._rated(usable - before, request)[:, np.newaxis]
+        left = free - request.milli
+        # Where too little is left, the index counts from the end; those devices are UNFIT.
+        room = room[:, np.newaxis] - each + self._room[left]
+        usable = self._usable(suited[:, np.newaxis], room)
+        scores = self._rated(usable - before[:, np.newaxis], request)
+        scores[left < 0] = UNFIT
+        return scores
+
+    def _steps(self, cpu: Milli) -> NDArray[np.intp]:
+        """Return how many of the kinds' amounts of cpu fit."""
+        return np.searchsorted(self._cpus, cpu, side="right")
+
+    def _usable(self, suited: Milli, room: Milli) -> Milli:
+        """Return the usable GPU, given what is left on devices that suffice, for each group."""
+        return (suited * room * (room >= self._needed)).sum(axis=-1)
+
+    def _rated(self, more_usable: Milli, request: Request) -> NDArray[np.int64]:
+        less_fragmented = (more_usable + self.pods * request.total) / (self.pods * WHOLE)
+        return (100 / (1 + np.exp(-less_fragmented))).astype(np.int64)

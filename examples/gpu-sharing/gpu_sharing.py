@@ -1,0 +1,295 @@
+"""Pods that share a GPU: which pod has how much of which device, and where another one fits.
+
+A node has `alibabacloud.com/gpu-milli: 8000` if it has eight GPUs. A pod that asks for less than
+1000 gets that part of one device, any other a number of whole, completely free devices.
+NodeResourcesFit sees only the sum over a node's devices; this filter looks at each device.
+
+A policy is a subclass that scores. Its devices are those of one profile: use one policy at a time.
+
+Differs:  the devices are kept by the plugin and not written to the pod. Devices of pods that were
+          there before are not known: they are assumed to be the fullest that suffice.
+"""
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.cluster_event import (
+    ASSIGNED_POD,
+    NODE,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ReservePlugin,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable, unschedulable
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+from kubesched.snapshot.snapshot import Snapshot
+
+GPU_MILLI: Final = "alibabacloud.com/gpu-milli"
+MODEL_LABEL: Final = "alibabacloud.com/gpu-card-model"
+WHOLE: Final = 1000
+
+_COLUMNS: Final = 5
+"""The number of columns of `Gpus.numbers` before those of devices."""
+
+Milli = NDArray[np.int64]
+Devices = dict[str, tuple[int, ...]]
+"""A node's devices by the uid of the pod that has them."""
+
+
+class Request(NamedTuple):
+    """What a pod asks for: cpu, and `count` GPUs of which it needs `milli` each."""
+
+    cpu: int
+    count: int
+    milli: int
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it takes a part of a device."""
+        return 0 < self.milli < WHOLE
+
+    @property
+    def total(self) -> int:
+        """The sum over its devices."""
+        return self.count * self.milli
+
+    @property
+    def kind(self) -> int:
+        """A bit for "a part of a device", or for the number of whole ones; 0 without GPU."""
+        return 1 if self.is_shared else (1 << self.count) * bool(self.count)
+
+
+def request_of(pod: PodInfo) -> Request:
+    """Return what a pod asks for; a part is of one device, more are whole ones."""
+    return _request_of(pod.template)
+
+
+@lru_cache(maxsize=4096)
+def _request_of(template: PodTemplate) -> Request:
+    requests = template.requests
+    cpu, total = requests.get("cpu", 0), requests.get(GPU_MILLI, 0)
+    if total <= WHOLE:
+        return Request(cpu, min(total, 1), total)
+    return Request(cpu, total // WHOLE, WHOLE)
+
+
+class Gpus:
+    """The GPUs of some nodes: a row per node, a column per property, all int64.
+
+    Attributes:
+        count: The number of devices.
+        left: What is left of all devices together.
+        largest: What is left of the device with the most.
+        whole: The number of completely free devices.
+        kinds: The kinds of requests that the pods have, a bit each.
+        free: Rows x devices, what is left of each; 0 where a node has fewer devices.
+    """
+
+    def __init__(self, numbers: Milli) -> None:
+        self.numbers = numbers
+        self.count, self.left, self.largest, self.whole, self.kinds = numbers[:, :_COLUMNS].T
+        self.free = numbers[:, _COLUMNS:]
+
+    @classmethod
+    def none(cls, rows: int, devices: int) -> "Gpus":
+        """Return rows without devices, with place for some."""
+        return cls(np.zeros((rows, _COLUMNS + devices), np.int64))
+
+    def write(self, row: int, count: int, kinds: int, free: Sequence[int]) -> None:
+        """Replace a row."""
+        numbers = [count, sum(free), max(free), free.count(WHOLE), kinds, *free]
+        self.numbers[row] = numbers
+
+    def can_take(self, request: Request) -> NDArray[np.bool_]:
+        """Return bool per row: whether enough devices have enough left."""
+        if request.is_shared:
+            return self.largest >= request.milli
+        return self.whole >= request.count
+
+
+class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], ReservePlugin):
+    """Keeps the devices, and rejects nodes on which no device has enough left."""
+
+    name: ClassVar = "GpuSharing"
+    scope: ClassVar = Scope.ROW
+    rejection: ClassVar = unschedulable("node(s) had no GPU with enough left")
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._devices_of: dict[str, Devices] = {}
+        self._table: NodeColumns | None = None
+        self._epoch = -1
+        self._asked: tuple[NodeTable | None, list[int]] = None, []
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Return what may help a rejected pod: pods that leave, and nodes."""
+        return (
+            ClusterEventWithHint(ClusterEvent(ASSIGNED_POD, Action.DELETE)),
+            ClusterEventWithHint(ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)),
+        )
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Return cpu and GPUs, which is all that is read of the pod."""
+        return request_of(pod)
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[None]:
+        """Remember the cluster's table, which also shows at Reserve who is on the node."""
+        self._table = snapshot.nodes
+        total = pod.template.requests.get(GPU_MILLI, 0)
+        if total > WHOLE and total % WHOLE:
+            status = unresolvable(f"{total} GPU milli are neither a part of one GPU nor whole GPUs")
+            return PreFilterResult(status=status)
+        return PreFilterResult()
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject the nodes with too few devices that have enough left."""
+        request = request_of(pod)
+        if not request.count:
+            return NodeToStatus.passing(len(nodes))
+        return NodeToStatus.rejecting(~self.gpus(nodes).can_take(request), self.rejection)
+
+    @abstractmethod
+    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
+        """Return 0 to 100 per row, before the pod is placed."""
+
+    def pick(self, free: Sequence[int], milli_cpu: int, request: Request, model: str | None) -> int:
+        """Return which device of a node a pod shares; the fullest that suffices, then the first.
+
+        Args:
+            free: What is left of each device; one of them has enough.
+            milli_cpu: What is left of the node's cpu, before the pod is placed.
+            request: What the pod asks for.
+            model: The model of the node's GPUs.
+        """
+        return fullest_sufficient(free, request.milli)
+
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Take devices: the picked one for a part, the first free ones for whole GPUs."""
+        request = request_of(pod)
+        if not request.count:
+            return SUCCESS
+        table = self._current()
+        row = table.row_of[node_name]
+        # The pod counts on its node already.
+        free, kinds, devices_of = self._settled(table, row, without=pod.uid)
+        chosen = _sufficient(free, request)
+        if len(chosen) < request.count:
+            return self.rejection
+        if request.is_shared:
+            cpu = table.allocatable_of("cpu").item(row) - table.requested_of("cpu").item(row)
+            model = table.label(MODEL_LABEL)[row]
+            chosen = (self.pick(free, cpu + request.cpu, request, model),)
+        self._devices_of[node_name] = {**devices_of, pod.uid: chosen}
+        for device in chosen:
+            free[device] -= request.milli
+        self._gpus.write(row, self._gpus.count.item(row), kinds | request.kind, free)
+        return SUCCESS
+
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Give the devices back."""
+        if self._devices_of.get(node_name, {}).pop(pod.uid, None) is not None:
+            table = self._current()
+            row = table.row_of[node_name]
+            free, kinds, _ = self._settled(table, row, without=pod.uid)
+            self._gpus.write(row, self._gpus.count.item(row), kinds, free)
+
+    def devices_of(self, pod: PodInfo, node_name: str) -> tuple[int, ...]:
+        """Return the devices that a pod has on a node."""
+        return self._devices_of.get(node_name, {}).get(pod.uid, ())
+
+    def gpus(self, nodes: NodeTable) -> Gpus:
+        """Return the GPUs of the rows of `nodes`; callers must not write to it."""
+        table, gpus = self._current(), self._gpus
+        if nodes is not table:
+            gpus = Gpus(gpus.numbers.take(self._rows_of(nodes, table), axis=0))
+        taken = WHOLE * gpus.count - gpus.left
+        unsettled = taken != nodes.requested_of(GPU_MILLI)
+        if np.count_nonzero(unsettled):
+            # Pods have left, or `nodes` asks what would be without some, or with others.
+            gpus = Gpus(gpus.numbers.copy())
+            for row in np.flatnonzero(unsettled).tolist():
+                count = gpus.count.item(row)
+                free, kinds, _ = self._share_out(nodes.names[row], nodes.pods[row], count)
+                gpus.write(row, count, kinds, free)
+        return gpus
+
+    def _rows_of(self, nodes: NodeTable, table: NodeColumns) -> list[int]:
+        """Return the rows of the cluster's table; Filter and Score often ask about the same."""
+        asked, rows = self._asked
+        if nodes is not asked:
+            rows = [table.row_of[name] for name in nodes.names]
+            self._asked = nodes, rows
+        return rows
+
+    def _current(self) -> NodeColumns:
+        """Return the cluster's table, after sharing all devices out if nodes have changed."""
+        table = self._table
+        assert table is not None, "pre_filter comes first"
+        if self._epoch != table.epoch:
+            self._epoch, self._asked = table.epoch, (None, [])
+            counts = (table.allocatable_of(GPU_MILLI) // WHOLE).tolist()
+            self._gpus = Gpus.none(len(counts), max(counts, default=0) or 1)
+            for row, count in enumerate(counts):
+                self._gpus.count[row] = count
+                free, kinds, _ = self._settled(table, row)
+                self._gpus.write(row, count, kinds, free)
+        return table
+
+    def _settled(
+        self, table: NodeColumns, row: int, without: str = ""
+    ) -> tuple[list[int], int, Devices]:
+        pods = {uid: pod for uid, pod in table.pods[row].items() if uid != without}
+        return self._share_out(table.names[row], pods, self._gpus.count.item(row))
+
+    def _share_out(
+        self, node_name: str, pods: Mapping[str, PodInfo], count: int
+    ) -> tuple[list[int], int, Devices]:
+        """Return what pods leave of each of a node's devices, their kinds, and their devices."""
+        free = [WHOLE] * count + [0] * (self._gpus.free.shape[1] - count)
+        kinds, known = 0, self._devices_of.get(node_name, {})
+        devices_of: Devices = {}
+        # Known devices first: those of the other pods are chosen among what is left.
+        for uid in sorted(pods, key=lambda uid: uid not in known):
+            request = request_of(pods[uid])
+            if request.count:
+                devices_of[uid] = devices = known.get(uid) or _assumed(free, request)
+                kinds |= request.kind
+                for device in devices:
+                    free[device] -= request.milli
+        return free, kinds, devices_of
+
+
+def fullest_sufficient(free: Sequence[int], milli: int) -> int:
+    """Return the first of the devices with the least that suffices."""
+    return min((left, device) for device, left in enumerate(free) if left >= milli)[1]
+
+
+def _sufficient(free: Sequence[int], request: Request) -> tuple[int, ...]:
+    """Return the first devices with enough left, as many as the pod asks for or fewer."""
+    enough = [device for device, left in enumerate(free) if left >= request.milli]
+    return tuple(enough[: request.count])
+
+
+def _assumed(free: Sequence[int], request: Request) -> tuple[int, ...]:
+    found = _sufficient(free, request)
+    if len(found) < request.count:
+        return ()
+    return (fullest_sufficient(free, request.milli),) if request.is_shared else found

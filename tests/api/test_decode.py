@@ -433,3 +433,10 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
             list(load_bytes(data, file, Counter()))
         except DecodeError as error:
             assert str(Source(file, 0)) in str(error)  # noqa: PT017 - most of it is fine
+
+
+def test_a_generated_name_ends_in_1() -> None:
+    """As of a Job that is created anew for each run; an API server would draw another end."""
+    text = b'{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "run-"}}'
+    (found,) = load_bytes(text, "job.json", Counter())
+    assert found.object.metadata.name == "run-1"

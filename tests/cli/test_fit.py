@@ -63,6 +63,17 @@ def test_all_kinds_fit(cluster: Path, tmp_path: Path) -> None:
     assert "It fits: 4 pods on 2 nodes.\n" in result.stdout
 
 
+def test_a_generated_name(cluster: Path, tmp_path: Path) -> None:
+    """As of a Job that is created anew for each run."""
+    job = manifest("Job", replicas=1)
+    job["apiVersion"] = "batch/v1"
+    job["metadata"] = {"generateName": "run-", "namespace": "shop"}
+    report = json.loads(
+        run("fit", written(tmp_path, job), "--cluster", cluster, "-o", "json").stdout
+    )
+    assert ("run-1", True) == (report["workloads"][0]["name"], report["fits"])
+
+
 def test_standard_input_and_replicas(cluster: Path) -> None:
     """Pods without a namespace are in that of -n."""
     deployment = manifest("Deployment")

@@ -9,8 +9,8 @@ import pytest
 from tests.cli.cluster import Json, node, pod, run, write
 
 REMEDY = (
-    "it is not expanded, only Pods are placed; write each of its pods as a Pod with the spec of "
-    "its template"
+    "only Pods are placed here; ask `kubesched fit`, or write each of its pods as a Pod with the "
+    "spec of its template"
 )
 VERSIONS = {
     "Deployment": "apps/v1",

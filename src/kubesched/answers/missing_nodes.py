@@ -4,7 +4,8 @@ The pods wait in the settled cluster; nodes are added, empty but for the pods of
 scheduler tries again. The nodes that are returned were tried. Of one shape, one node fewer was
 tried too; of several, every cheaper mix whose nodes are large enough for the pods' requests.
 
-Differs:  with more than a hundred trials the mix is chosen step by step, and the report says so.
+Differs:  if more than a hundred trials are needed, fewer for thousands of pods, the mix is chosen
+          step by step, and the report says so.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from kubesched.api.quantity import milli_value
 from kubesched.snapshot.pod_info import PodInfo
 
 _TRIALS_MAX: Final = 100
+_TRIALS_MIN: Final = 5
+_PODS_TRIED_MAX: Final = 50_000
+"""Number of pods in all trials of mixes: some ten seconds."""
 _MIXES_MAX: Final = 100_000
 _NODES_MIN: Final = 16
 """At least so many nodes are tried, for spread constraints that need more nodes than pods."""
@@ -139,7 +143,8 @@ class _Search:
         best = await self._stepwise()
         if await self.left(best):
             return best, False
-        budget = len(self._known) + _TRIALS_MAX
+        trials = min(_TRIALS_MAX, max(_TRIALS_MIN, _PODS_TRIED_MAX // len(self._waiting)))
+        budget = len(self._known) + trials
         for counts in self._by_price(self.price(best)):
             if counts is None or len(self._known) >= budget:
                 return best, False
@@ -211,8 +216,10 @@ class _Search:
         if wanted == len(self._waiting):
             return of(0)
         low, high = 0, limit
-        # Most numbers are small: double first, then halve.
+        # Most numbers are small, and most pods fill nodes well: double first, then halve.
         step = next((n for n in range(1, limit) if self._is_large_enough(of(n))), 1)
+        if not wanted:
+            low = step - 1
         while step < limit:
             if len(await self.left(of(step))) <= wanted:
                 high = step

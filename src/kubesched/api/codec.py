@@ -6,7 +6,7 @@ error is a `DecodeError` with the location and what was expected.
 Upstream: kubectl's reading of files: cli-runtime/pkg/resource (v1.36)
 Differs:  null means absent, except in maps of strings and quantities, where it is "" or 0 as in
           Go; objects of unknown kinds are counted, not rejected. A key that a YAML mapping has
-          twice is an error.
+          twice is an error. A generated name ends in 1.
 """
 
 import re
@@ -283,7 +283,7 @@ def _check(item: Any, kind: Kind, source: Source) -> None:
     name = _object_name(kind.kind, metadata)
     if item.kind and item.kind != kind.kind:
         raise DecodeError(source, "it is there twice", object_name=name, path="$.kind")
-    if not metadata.name:
+    if not metadata.name and not metadata.generate_name:
         raise DecodeError(source, "missing", object_name=kind.kind, path="$.metadata.name")
     invalid = first_invalid_value(item)
     if invalid is not None:
@@ -291,9 +291,12 @@ def _check(item: Any, kind: Kind, source: Source) -> None:
 
 
 def _placed(item: Any, namespace: str) -> KubeObject:
-    """Return the object in the namespace in which kubectl would create it."""
+    """Return the object in the namespace in which kubectl would create it, with a name."""
     kind = kind_of(type(item))
     metadata: ObjectMeta = item.metadata
+    if not metadata.name:
+        metadata = msgspec.structs.replace(metadata, name=f"{metadata.generate_name}1")
+        item = msgspec.structs.replace(item, metadata=metadata)
     wanted = (metadata.namespace or namespace) if kind.is_namespaced else ""
     if metadata.namespace != wanted:
         moved = msgspec.structs.replace(metadata, namespace=wanted)

@@ -125,8 +125,6 @@ def _errors_of(found: Loaded) -> Iterator[str]:
     if not isinstance(item, WORKLOADS) or isinstance(item, Pod):
         return
     name = f"{found.source}: {type(item).__name__} {item.metadata.namespace}/{item.metadata.name}"
-    if not item.metadata.name:
-        yield f"{name}: metadata.name: it is missing; give it a name"
     if replicas_of(item) < 0:
         yield f"{name}: the number of pods is {replicas_of(item)}; write 0 or more"
     path, spec = _template(item)

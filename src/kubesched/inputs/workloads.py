@@ -30,8 +30,8 @@ _WORKLOADS: Final = (
 )
 _MESSAGES_MAX: Final = 10
 _REMEDY: Final = (
-    "it is not expanded, only Pods are placed; write each of its pods as a Pod with the spec of "
-    "its template"
+    "only Pods are placed here; ask `kubesched fit`, or write each of its pods as a Pod with the "
+    "spec of its template"
 )
 
 Key = tuple[str, str, str]

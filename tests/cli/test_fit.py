@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from .cluster import Json, manifest, node, pod, run, write
+from .live import live
 
 
 @pytest.fixture
@@ -164,3 +165,18 @@ def test_max_is_for_one_workload(cluster: Path, tmp_path: Path) -> None:
     assert "--max: there are 2 workloads" in result.stderr
     result = run("fit", written(tmp_path, manifest("DaemonSet")), "--cluster", cluster, "--max")
     assert "--max: a DaemonSet has one pod per node" in result.stderr
+
+
+def test_a_live_cluster(tmp_path: Path) -> None:
+    """Manifests without a namespace are in that of its context; a drain asks it too."""
+    deployment = manifest("Deployment", replicas=3)
+    del deployment["metadata"]["namespace"]
+    file = written(tmp_path, deployment)
+    objects = [node("alpha"), node("beta", "2"), pod("bare", node_name="beta")]
+    with live(tmp_path, objects) as kubeconfig:
+        result = run("fit", file, "-o", "json", KUBECONFIG=str(kubeconfig))
+        drained = run("drain", "beta", "-o", "json", KUBECONFIG=str(kubeconfig))
+    assert 0 == result.exit_code
+    (found,) = json.loads(result.stdout)["workloads"]
+    assert ("shop", 3) == (found["namespace"], found["placed"])
+    assert ["Lost"] == [one["fate"] for one in json.loads(drained.stdout)["pods"]]

@@ -151,9 +151,7 @@ class PlanRun:
     def _(self, step: AddNodes) -> str:
         shape = step.shape()
         if shape is None:
-            [name] = self._names(step.like)
-            node = self._cluster.node(name)
-            assert node is not None, "its name was found"
+            [node] = self._nodes(self._names((step.like,)))
             shape = shape_of(node)
         for node in new_nodes(shape.model, step.count, names_of(self._cluster)):
             self._cluster.add_node(node)

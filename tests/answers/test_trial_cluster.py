@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.answers.drain import drain_nodes
 from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import TrialCluster
-from kubesched.api.core import Node
+from kubesched.api.core import Node, PersistentVolumeClaim
+from kubesched.api.decode import decode_object
 from kubesched.snapshot.objects import KubernetesObject
 
 from .trials import budget, node, random_cluster, running, state_of, tried
@@ -37,6 +41,30 @@ def test_undo_restores_every_object(seed: int) -> None:
         assert [pod.fate for pod in ways] == fates
 
     tried(objects, ask)
+
+
+@pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
+def test_a_replacement_has_claims_of_its_own(mode: str) -> None:
+    """The claim of an ephemeral volume goes with its pod, and the new one is provisioned."""
+    raw = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "csi.example.com",
+        "volumeBindingMode": mode,
+    }
+    storage = cast("KubernetesObject", decode_object(raw))
+    template = {"spec": {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"]}}
+    volume = {"name": "data", "ephemeral": {"volumeClaimTemplate": template}}
+    pod = running("db-0", "a", owner="db", kind="StatefulSet", volumes=[volume])
+
+    async def ask(cluster: TrialCluster) -> tuple[list[str], list[str]]:
+        await drain_nodes(cluster, ["a"])
+        claims = cluster.server.all(PersistentVolumeClaim)
+        nodes = [one.spec.node_name for one in cluster.pods().values()]
+        return [one.status.phase for one in claims], nodes
+
+    assert (["Bound"], ["b"]) == tried([node("a"), node("b"), storage, pod], ask)
 
 
 def test_a_pod_without_a_ready_condition_counts_as_healthy() -> None:

@@ -193,7 +193,6 @@ async def fit(
         if isinstance(item, WORKLOADS)
     ]
     cluster.notes |= {_existing_note(one): None for one in asked if one.existing}
-    await cluster.bind_claims()
     await cluster.settle()
     outcomes = PodOutcomes(cluster)
     workloads = tuple(_fit_of(one, outcomes) for one in asked)
@@ -356,7 +355,6 @@ async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) 
     number = _MORE_FIRST
     while stopped_by is None and len(placed) < _MORE_MAX:
         pods = _create_all(cluster, make(asked.item, number, taken))
-        await cluster.bind_claims()
         await cluster.settle()
         outcomes = PodOutcomes(cluster)
         found = [outcomes.of(uid, key) for uid, key in _keys(pods).items()]

@@ -87,7 +87,6 @@ class PlanRun:
                 done = await self._drain(step)
             else:
                 done = self._do(step)
-            await self._cluster.bind_claims()
             await self._cluster.settle()
         except QuestionError as error:
             raise QuestionError(f"{path}: {error}") from error

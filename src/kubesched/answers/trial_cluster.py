@@ -75,6 +75,7 @@ class TrialCluster:
         self.gone: dict[str, str] = {}
         self.notes: dict[str, None] = {}
         self._keys: dict[str, Key] = {}
+        self._new_claims: list[Key] = []
         self._volumes = InstantVolumeWriter(self.server)
         self._journal: dict[Key, KubernetesObject | None] | None = None
         self._before: tuple[dict[str, str], int] = ({}, 0)
@@ -84,8 +85,12 @@ class TrialCluster:
         self.server.store.on_write = self._written
 
     async def settle(self) -> None:
-        """Schedule, and create pods again, until nothing changes any more."""
+        """Schedule, create pods again and bind claims until nothing changes any more."""
+        await self._bind_claims()
         await self.rehearsal.settle()
+        while self._new_claims:
+            await self._bind_claims()
+            await self.rehearsal.settle()
 
     # What follows from a write.
 
@@ -187,6 +192,7 @@ class TrialCluster:
         else:
             if isinstance(item, PersistentVolumeClaim):
                 item = self._with_class(item)
+                self._new_claims.append(key_of(item))
             stored = self.server.create(item)
         if isinstance(stored, PodDisruptionBudget):
             self.budgets.budget_changed(stored, is_gone=False)
@@ -197,18 +203,20 @@ class TrialCluster:
         self.server.delete(budget)
         self.budgets.budget_changed(budget, is_gone=True)
 
-    async def bind_claims(self) -> None:
-        """Provision the volumes of claims that do not wait for a pod."""
-        for claim in self.server.all(PersistentVolumeClaim):
-            if not claim.spec.volume_name:
-                named = claim.spec.storage_class_name
-                found = self._find(StorageClass, "", named) if named else None
-                if (
-                    isinstance(found, StorageClass)
-                    and found.volume_binding_mode != "WaitForFirstConsumer"
-                    and found.provisioner != _NO_PROVISIONER
-                ):
-                    await self._volumes.update_persistent_volume_claim(claim)
+    async def _bind_claims(self) -> None:
+        """Provision the volumes of new claims that do not wait for a pod."""
+        claims, self._new_claims = self._new_claims, []
+        for key in claims:
+            claim = self.server.store.find(key)
+            if not isinstance(claim, PersistentVolumeClaim) or claim.spec.volume_name:
+                continue
+            found = self._find(StorageClass, "", claim.spec.storage_class_name or "")
+            if (
+                isinstance(found, StorageClass)
+                and found.volume_binding_mode != "WaitForFirstConsumer"
+                and found.provisioner != _NO_PROVISIONER
+            ):
+                await self._volumes.update_persistent_volume_claim(claim)
 
     def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         if claim.spec.storage_class_name is not None or claim.spec.volume_name:

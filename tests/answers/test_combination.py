@@ -39,6 +39,17 @@ def together(pod: Pod, *nodes: Node) -> list[str]:
         ),
         pytest.param(
             make_pod(
+                containers=[
+                    {"name": name, "resources": {"requests": {"cpu": cpu}}}
+                    for name, cpu in (("a", "3"), ("b", "4"), ("c", "250m"))
+                ]
+            ),
+            make_node("n", allocatable={"cpu": "2", "memory": "9Gi", "pods": 5}),
+            ["lower every cpu request to at most 875m"],
+            id="several containers",
+        ),
+        pytest.param(
+            make_pod(
                 scheduling_gates=["example.com/a", "example.com/b"], node_selector={"zone": "x"}
             ),
             make_node("n"),

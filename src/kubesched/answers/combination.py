@@ -15,10 +15,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from kubesched.answers.changes import ChangeKind, SuggestedChange, by_size
-from kubesched.answers.pod_changes import (
-    Draft,
-    drafts,
+from kubesched.answers.pod_changes import Draft, drafts
+from kubesched.answers.request_changes import (
+    ContainerRequest,
     most_that_fits,
+    request_limits,
     requests_of,
 )
 from kubesched.answers.trial import ChangeTrial
@@ -63,8 +64,13 @@ def _steps(trial: ChangeTrial) -> list[SuggestedChange]:
 def _candidates(trial: ChangeTrial) -> Iterator[Draft]:
     yield from drafts(trial)
     yield from _without_all_terms(trial.pod)
-    for request in requests_of(trial.pod):
+    for request in _requests(trial.pod):
         yield Draft(request.lowered(trial.pod, _NOTHING), request.put(_NOTHING))
+
+
+def _requests(pod: Pod) -> Iterator[ContainerRequest]:
+    yield from requests_of(pod)
+    yield from request_limits(pod)
 
 
 def _without_all_terms(pod: Pod) -> Iterator[Draft]:
@@ -104,7 +110,7 @@ def _changed(
     for step in steps:
         if step.kind is ChangeKind.LOWER_REQUEST:
             amount = (amounts or {}).get(step.field, _NOTHING)
-            pod = next(one.put(amount) for one in requests_of(pod) if one.field == step.field)
+            pod = next(one.put(amount) for one in _requests(pod) if one.field == step.field)
         else:
             found = _candidates(ChangeTrial(trial.cluster, pod))
             pod = next(draft.pod for draft in found if draft.change.sentence == step.sentence)
@@ -115,14 +121,14 @@ def _with_amounts(trial: ChangeTrial, steps: list[SuggestedChange]) -> tuple[Sug
     """Replace requests of nothing by the largest ones that fit, one after another."""
     found: list[SuggestedChange] = []
     pod = _changed(trial, steps)
-    originals = {request.field: request for request in requests_of(trial.pod)}
+    originals = {request.field: request for request in _requests(trial.pod)}
     for step in steps:
         if step.kind is ChangeKind.LOWER_REQUEST:
             original = originals[step.field]
             # A request of nothing is none any more, so the container is found in the whole pod.
             rest = [other for other in steps if other is not step]
             there = _changed(trial, rest, {one.field: one.after for one in found})
-            request = next(one for one in requests_of(there) if one.field == step.field)
+            request = next(one for one in _requests(there) if one.field == step.field)
             amount = most_that_fits(trial, request, original.amount)
             assert amount is not None, "nothing was requested when it fitted"
             pod = request.put(amount)

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from kubesched.answers.changes import ChangeKind, SuggestedChange
 from kubesched.answers.near_misses import near_values, requirement_text, taint_text, term_text
+from kubesched.answers.request_changes import containers_of, least, lower_requests
 from kubesched.answers.trial import ChangeTrial
 from kubesched.api.core import (
     Affinity,
-    Container,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -28,10 +28,8 @@ from kubesched.api.core import (
     Toleration,
     TopologySpreadConstraint,
 )
-from kubesched.api.quantity import Quantity, canonical, milli_value, value
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated
 
-_MEBIBYTE: Final = 1 << 20
 _MAX_SKEW_TRIED: Final = 1 << 16
 _NODE_STATE_TAINTS: Final = "node.kubernetes.io/"
 
@@ -48,7 +46,7 @@ def pod_changes(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     for draft in drafts(trial):
         if node := trial.node_for(draft.pod):
             yield replace(draft.change, node=node)
-    yield from _lower_requests(trial)
+    yield from lower_requests(trial)
     yield from _raise_max_skews(trial)
 
 
@@ -330,7 +328,7 @@ def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         def fits(skew: int, pod_with: Callable[[int], Pod] = with_skew) -> bool:
             return bool(trial.node_for(pod_with(skew)))
 
-        least = _least(constraint.max_skew + 1, _MAX_SKEW_TRIED, fits)
+        least = least(constraint.max_skew + 1, _MAX_SKEW_TRIED, fits)
         if least is not None:
             yield SuggestedChange(
                 ChangeKind.RAISE_MAX_SKEW,
@@ -348,28 +346,8 @@ def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
 # Containers.
 
 
-def _containers(spec: PodSpec) -> Iterator[tuple[str, Container, Callable[[Container], PodSpec]]]:
-    """Yield each container with its field, and how to put another one in its place."""
-    for attribute, name in (("init_containers", "initContainers"), ("containers", "containers")):
-        listed: tuple[Container, ...] = getattr(spec, attribute)
-        for at, container in enumerate(listed):
-
-            def put(
-                new: Container,
-                attribute: str = attribute,
-                listed: tuple[Container, ...] = listed,
-                at: int = at,
-            ) -> PodSpec:
-                changed: PodSpec = replace(
-                    spec, **{attribute: (*listed[:at], new, *listed[at + 1 :])}
-                )
-                return changed
-
-            yield f"spec.{name}[{at}]", container, put
-
-
 def _without_host_ports(pod: Pod) -> Iterator[Draft]:
-    for field, container, put in _containers(pod.spec):
+    for field, container, put in containers_of(pod.spec):
         for at, port in enumerate(container.ports):
             if not port.host_port:
                 continue
@@ -382,109 +360,3 @@ def _without_host_ports(pod: Pod) -> Iterator[Draft]:
                 f"drop the host port {port.host_port} of container {container.name}",
                 str(port.host_port),
             )
-
-
-class ContainerRequest(NamedTuple):
-    """What a container requests of one resource.
-
-    Attributes:
-        field: The field's path.
-        container: The container's name.
-        resource: The resource's name.
-        amount: What is requested.
-        put: Returns the pod with another amount.
-    """
-
-    field: str
-    container: str
-    resource: str
-    amount: Quantity
-    put: Callable[[Quantity], Pod]
-
-    def lowered(self, pod: Pod, amount: Quantity) -> SuggestedChange:
-        """Return the change of the pod to a smaller amount."""
-        before, after = canonical(self.amount), canonical(amount)
-        what = f"the {self.resource} request of container {self.container}"
-        is_dropped = not milli_value(amount)
-        return SuggestedChange(
-            ChangeKind.LOWER_REQUEST,
-            f"pod {_key(pod)}",
-            self.field,
-            before,
-            after,
-            f"drop {what}" if is_dropped else f"lower {what} from {before} to {after}",
-            size=1 - milli_value(amount) / milli_value(self.amount),
-        )
-
-
-def requests_of(pod: Pod) -> Iterator[ContainerRequest]:
-    """Yield what the pod's containers request."""
-    for field, container, put in _containers(pod.spec):
-        for resource, amount in sorted(container.resources.requests.items()):
-
-            def requesting(
-                other: Quantity,
-                resource: str = resource,
-                container: Container = container,
-                put: Callable[[Container], PodSpec] = put,
-            ) -> Pod:
-                resources = container.resources
-                requests = {**resources.requests, resource: other}
-                changed = replace(container, resources=replace(resources, requests=requests))
-                return replace(pod, spec=put(changed))
-
-            if milli_value(amount):
-                place = f"{field}.resources.requests.{resource}"
-                yield ContainerRequest(place, container.name, resource, amount, requesting)
-
-
-def _lower_requests(trial: ChangeTrial) -> Iterator[SuggestedChange]:
-    for request in requests_of(trial.pod):
-        amount = most_that_fits(trial, request, request.amount)
-        if amount is not None:
-            node = trial.node_for(request.put(amount))
-            yield replace(request.lowered(trial.pod, amount), node=node)
-
-
-def most_that_fits(
-    trial: ChangeTrial, request: ContainerRequest, limit: Quantity
-) -> Quantity | None:
-    """Return the largest amount below a limit with which the pod fits, None if none does."""
-    write, units = _in_units(request.resource, limit)
-
-    def fits(cut: int) -> bool:
-        return bool(trial.node_for(request.put(write(units - cut))))
-
-    least_cut = _least(1, units, fits)
-    return None if least_cut is None else write(units - least_cut)
-
-
-def _in_units(resource: str, requested: Quantity) -> tuple[Callable[[int], str], int]:
-    """Return how to write a number of units, and how many units are requested, rounded up.
-
-    Units are those that people count in: millicores, mebibytes, and one of anything else.
-    """
-    if resource == "cpu":
-        return (lambda number: f"{number}m"), milli_value(requested)
-    amount = value(requested)
-    is_bytes = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
-    if is_bytes and amount >= _MEBIBYTE:
-        return (lambda number: f"{number}Mi"), -(-amount // _MEBIBYTE)
-    return str, amount
-
-
-def _least(first: int, last: int, fits: Callable[[int], bool]) -> int | None:
-    """Return the least number of a range that fits, None if not even the last one does.
-
-    Whatever is larger than a number that fits must fit, too.
-    """
-    if first > last or not fits(last):
-        return None
-    low, high = first, last
-    while low < high:
-        middle = (low + high) // 2
-        if fits(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return high

@@ -261,6 +261,9 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
                 f"{count(len(chosen.victims), 'pod')} on {chosen.node} to get there."
             )
         case PodState.UNSCHEDULABLE if explanation.node_count and explanation.nodes:
+            step = explanation.pre_filter
+            if step is not None and step.plugin:
+                return f"{subject} cannot be placed: {', '.join(step.reasons)}."
             nodes = count(explanation.node_count, "node")
             return f"{subject} fits none of {nodes}: {_causes(explanation)}."
         case _:
@@ -268,9 +271,6 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
 
 
 def _causes(explanation: PodExplanation) -> str:
-    step = explanation.pre_filter
-    if step is not None and step.plugin:
-        return ", ".join(step.reasons)
     found: Counter[tuple[str, str]] = Counter()
     for verdict in explanation.nodes:
         if verdict.rejections:

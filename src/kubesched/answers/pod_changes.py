@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubesched.answers.changes import ChangeKind, SuggestedChange
 from kubesched.answers.near_misses import near_values, requirement_text, taint_text, term_text
-from kubesched.answers.request_changes import containers_of, least, lower_requests
+from kubesched.answers.request_changes import containers_of, least_that_fits, lower_requests
 from kubesched.answers.trial import ChangeTrial
 from kubesched.api.core import (
     Affinity,
@@ -328,7 +328,7 @@ def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         def fits(skew: int, pod_with: Callable[[int], Pod] = with_skew) -> bool:
             return bool(trial.node_for(pod_with(skew)))
 
-        least = least(constraint.max_skew + 1, _MAX_SKEW_TRIED, fits)
+        least = least_that_fits(constraint.max_skew + 1, _MAX_SKEW_TRIED, fits)
         if least is not None:
             yield SuggestedChange(
                 ChangeKind.RAISE_MAX_SKEW,

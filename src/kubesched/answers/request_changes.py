@@ -147,7 +147,7 @@ def most_that_fits(
     def fits(cut: int) -> bool:
         return bool(trial.node_for(request.put(write(units - cut))))
 
-    least_cut = least(1, units, fits)
+    least_cut = least_that_fits(1, units, fits)
     return None if least_cut is None else write(units - least_cut)
 
 
@@ -165,7 +165,7 @@ def _in_units(resource: str, requested: Quantity) -> tuple[Callable[[int], str],
     return str, amount
 
 
-def least(first: int, last: int, fits: Callable[[int], bool]) -> int | None:
+def least_that_fits(first: int, last: int, fits: Callable[[int], bool]) -> int | None:
     """Return the least number of a range that fits, None if not even the last one does.
 
     Whatever is larger than a number that fits must fit, too.

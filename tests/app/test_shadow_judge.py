@@ -55,7 +55,7 @@ class Beside:
         if node:
             bound = replace(pod, spec=replace(pod.spec, node_name=node))
             self.handlers.updated(pod, bound)
-            self.judge.note_binding(bound, number)
+            self.judge.note_change(pod, bound, number)
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -320,3 +320,47 @@ def test_the_cache_is_as_before() -> None:
     cache = beside.judge._cache
     cache.check()
     assert [5, 4] == [len(cache.nodes.pods[cache.nodes.row_of[name]]) for name in "ab"]
+
+
+def test_a_deletion_was_seen_first() -> None:
+    """The other scheduler left a pod pending while another was still on the node."""
+    message = (
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 "
+        "nodes are available: 1 No preemption victims found for incoming pod."
+    )
+
+    def script() -> Beside:
+        beside = Beside(two_nodes()[0])
+        there = make_pod("there", node_name="a", requests={"cpu": "3"})
+        waits = make_pod("waits", requests={"cpu": "2"})
+        beside.handlers.added(there)
+        pending(beside, waits)
+        beside.handlers.deleted(there)
+        beside.judge.note_change(there, None)
+        beside.see(waits, number=1, message=message)
+        return beside
+
+    found = only(played(script))
+    assert found.verdict is ShadowVerdict.CHANGED
+    assert found.sentence.endswith("; 1 change earlier, kubesched decides the same")
+    assert ("", "a") == (found.their_node, found.our_node)
+
+
+def test_a_node_was_changed_before_the_binding_was_seen() -> None:
+    """The other scheduler saw it without its taint; the cache has it again as it is."""
+    taint = {"key": "k", "effect": "NoSchedule"}
+
+    def script() -> Beside:
+        small, large = two_nodes()
+        beside = Beside(small, large)
+        (pod,) = pods("web")
+        pending(beside, pod)
+        tainted = make_node("b", allocatable={"cpu": "8", "memory": "16Gi"}, taints=[taint])
+        beside.handlers.updated(large, tainted)
+        beside.judge.note_change(large, tainted)
+        beside.see(pod, "b", number=1)
+        return beside
+
+    beside = played(script)
+    assert only(beside).sentence.endswith("; 1 change earlier, kubesched decides the same")
+    assert "a" == beside.judge.choose(PodInfo(make_pod("next"))).answer.node

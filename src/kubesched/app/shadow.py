@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Node, Pod
 from kubesched.api.errors import SetupError
 from kubesched.api.meta import KubeObject
 from kubesched.app.dry_run import DryRunClient
@@ -187,7 +187,7 @@ class Shadow:
     def added(self, item: KubeObject) -> None:
         """Apply an added object, and decide for a new pod."""
         self._handlers.added(item)
-        self._note_version(item)
+        self._note(None, item)
         if isinstance(item, Pod):
             self._appears(item)
 
@@ -196,7 +196,7 @@ class Shadow:
         seen = self._pending.get(uid_of(new)) if isinstance(new, Pod) else None
         if seen is None:
             self._handlers.updated(old, new)
-            self._note_version(new)
+            self._note(old, new)
             if isinstance(new, Pod):
                 self._appears(new)
             return
@@ -208,21 +208,27 @@ class Shadow:
             version = new.metadata.resource_version
             self.judge.judge(info, theirs, seen.first, seen.number, version)
         self._handlers.updated(old, new)
-        self._note_version(new)
-        if new.spec.node_name:
-            self.judge.note_binding(new, seen.number)
+        self._note(old, new, seen.number)
         if new.spec.node_name or new.status.phase in FINISHED:
             del self._pending[uid_of(new)]
 
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion."""
         self._handlers.deleted(item, is_final_state_known=is_final_state_known)
-        self._note_version(item)
+        self._note(item, None)
         if isinstance(item, Pod):
             self._pending.pop(uid_of(item), None)
 
-    def _note_version(self, item: KubeObject) -> None:
+    def _note(
+        self, old: KubeObject | None, new: KubeObject | None, number: int | None = None
+    ) -> None:
+        item = new or old
+        assert item is not None
         self.judge.version = item.metadata.resource_version
+        if isinstance(item, Pod | Node):
+            assert isinstance(old, Pod | Node | None)
+            assert isinstance(new, Pod | Node | None)
+            self.judge.note_change(old, new, number)
 
     def _appears(self, pod: Pod) -> None:
         """Decide for a pod that waits for the other scheduler, the first time that it is seen."""

@@ -2,8 +2,8 @@
 
 A decision is compared in the cluster as it is when the decision is seen, before it is applied. The
 other scheduler decided a little earlier: it assumes pods before it binds them, and one binding can
-overtake another. Where the answers differ, the judge decides again without the last bindings,
-without the pods that were queued behind, and, a second later, with bindings that were seen late.
+overtake another. Where the answers differ, the judge decides again without the last changes,
+without the pods that were queued behind, and, a second later, with changes that were seen late.
 
 Reads:    the cache of a scheduler that the event handlers keep current
 Invariants: the cache is unchanged after each comparison.
@@ -13,32 +13,34 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Node, Pod
 from kubesched.cache.cache import Cache
 from kubesched.explain.explain import explain_decision
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
+from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.scheduler.decision import Placed
+from kubesched.scheduler.eventhandlers import FINISHED
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo, uid_of
 
 SETTLE_SECONDS: Final = 1.0
-"""How long the judge waits for bindings that are seen late."""
+"""How long the judge waits for changes that are seen late."""
 KEPT_MAX: Final = 1000
 """How many disagreements of each verdict are kept."""
 
 _SAME: Final = "kubesched decides the same"
 _RECENT_MAX: Final = 1024
-_STEPS_MAX: Final = 8
+_STEPS_MAX: Final = 16
 _SAMPLED_NODES_MIN: Final = 100
 """Schedulers look at all nodes of clusters of this size, whatever the configuration says."""
 
@@ -73,12 +75,20 @@ class ShadowChoice(msgspec.Struct, frozen=True):
         return theirs == self.answer or theirs.node in self.best
 
 
-class _Bound(msgspec.Struct, frozen=True):
-    """A binding: its number, and the pod's place in the other scheduler's queue."""
+class _Change(msgspec.Struct, frozen=True):
+    """A change of a node or of a pod on a node.
+
+    Attributes:
+        number: In the order of changes.
+        place: The pod's place in the other scheduler's queue, if the change is its binding.
+        old: The object before; None if it is new or had no node.
+        new: The object after; None if it is gone.
+    """
 
     number: int
-    place: tuple[int, int]
-    pod: Pod
+    place: tuple[int, int] | None
+    old: Pod | Node | None
+    new: Pod | Node | None
 
 
 class _Open(msgspec.Struct, frozen=True):
@@ -115,7 +125,7 @@ class ShadowJudge:
         self._profile = scheduler.profiles[scheduler_name]
         self._cycle = scheduler.cycles[scheduler_name]
         self._samples = samples
-        self._recent: deque[_Bound] = deque(maxlen=_RECENT_MAX)
+        self._recent: deque[_Change] = deque(maxlen=_RECENT_MAX)
         self._open: dict[int, _Open] = {}
         self._opened = 0
         self._numbers = 0
@@ -181,7 +191,7 @@ class ShadowJudge:
             self._keep(msgspec.structs.replace(found, sentence=words))
             return
         found = _explained(found, explain())
-        place = (-info.priority, number)
+        place = _place_of(info.pod, number)
         words = self._agrees_earlier(info, theirs, place)
         if not words and first.agrees(theirs):
             words = f"kubesched decided the same when the pod appeared, at version {first.version}"
@@ -194,11 +204,32 @@ class ShadowJudge:
             loop = asyncio.get_running_loop()
             loop.call_later(SETTLE_SECONDS, self._settle, self._opened)
 
-    def note_binding(self, pod: Pod, number: int) -> None:
-        """Remember that a pod was bound, after it was applied to the cache."""
+    def note_change(
+        self, old: Pod | Node | None, new: Pod | Node | None, number: int | None = None
+    ) -> None:
+        """Remember a change that was applied to the cache.
+
+        Args:
+            old: The object before; None if it is new.
+            new: The object after; None if it is gone.
+            number: Of the pod, if it was pending and the other scheduler has bound it.
+        """
+        old, new = self._in_cache(old), self._in_cache(new)
+        if old is None and new is None:
+            return
+        place = None
+        if number is not None and isinstance(new, Pod):
+            place = _place_of(new, number)
         self._numbers += 1
-        place = (-(pod.spec.priority or 0), number)
-        self._recent.append(_Bound(self._numbers, place, pod))
+        self._recent.append(_Change(self._numbers, place, old, new))
+
+    def _in_cache(self, item: Pod | Node | None) -> Pod | Node | None:
+        """Return an object as the cache has it; None if the cache has not."""
+        if not isinstance(item, Pod):
+            return item
+        if not item.spec.node_name or item.status.phase in FINISHED:
+            return None
+        return without_disabled_fields(item, self._profile.feature_gates)
 
     def settle_all(self) -> None:
         """Judge what is still open, at the end."""
@@ -209,44 +240,74 @@ class ShadowJudge:
 
     def _agrees_earlier(self, info: PodInfo, theirs: ShadowDecision, place: tuple[int, int]) -> str:
         """Return in which earlier state of the cluster the decisions agree, "" if in none."""
-        behind = [bound.pod for bound in self._recent if bound.place > place]
-        if behind and self._agrees_without(behind, info, theirs):
-            return f"without {count(len(behind), 'pod')} queued behind it, {_SAME}"
-        recent = [bound.pod for bound in self._recent]
+        behind = self._bound_behind(place)
+        with self._without(behind):
+            if behind and self.choose(info).agrees(theirs):
+                return f"without {count(len(behind), 'pod')} queued behind it, {_SAME}"
+        recent = list(self._recent)
         for steps in range(1, min(_STEPS_MAX, len(recent)) + 1):
-            if self._agrees_without(recent[-steps:], info, theirs):
-                return f"{count(steps, 'binding')} earlier, {_SAME}"
+            with self._undone(recent[-steps:]):
+                if self.choose(info).agrees(theirs):
+                    return f"{count(steps, 'change')} earlier, {_SAME}"
         return ""
 
     def _agrees_later(self, opened: _Open) -> str:
-        """Return with which later bindings the decisions agree, "" if with none."""
-        own = [bound.pod for bound in self._recent if uid_of(bound.pod) == opened.info.uid]
-        others = [bound for bound in self._recent if uid_of(bound.pod) != opened.info.uid]
-        ahead = [bound for bound in others if bound.number > opened.number]
-        if any(bound.place < opened.place for bound in ahead):
-            behind = [bound.pod for bound in others if bound.place > opened.place]
-            if self._agrees_without([*own, *behind], opened.info, opened.theirs):
-                return f"with pods queued before it that were bound later, {_SAME}"
-        for steps in range(1, min(_STEPS_MAX, len(ahead)) + 1):
-            later = [bound.pod for bound in ahead[steps:]]
-            if self._agrees_without([*own, *later], opened.info, opened.theirs):
-                return f"{count(steps, 'binding')} later, {_SAME}"
+        """Return with which later changes the decisions agree, "" if with none."""
+        info, theirs = opened.info, opened.theirs
+        later = [change for change in self._recent if change.number > opened.number]
+        is_ahead = (change.place is not None and change.place < opened.place for change in later)
+        if any(is_ahead):
+            with self._without({info.uid, *self._bound_behind(opened.place)}):
+                if self.choose(info).agrees(theirs):
+                    return f"with pods queued before it that were bound later, {_SAME}"
+        for steps in range(1, min(_STEPS_MAX, len(later)) + 1):
+            with self._undone(later[steps:]), self._without({info.uid}):
+                if self.choose(info).agrees(theirs):
+                    return f"{count(steps, 'change')} later, {_SAME}"
         return ""
 
-    def _agrees_without(self, pods: Sequence[Pod], info: PodInfo, theirs: ShadowDecision) -> bool:
-        with self._without(pods):
-            return self.choose(info).agrees(theirs)
+    def _bound_behind(self, place: tuple[int, int]) -> set[str]:
+        """Return the pods that were bound recently although queued behind."""
+        return {
+            uid_of(change.new)
+            for change in self._recent
+            if change.place is not None and change.place > place and isinstance(change.new, Pod)
+        }
 
     @contextmanager
-    def _without(self, pods: Sequence[Pod]) -> Iterator[None]:
+    def _without(self, uids: Collection[str]) -> Iterator[None]:
         """Take pods off their nodes for a moment."""
-        found = [self._cache.remove_pod(uid_of(pod)) for pod in pods]
+        found = [self._cache.remove_pod(uid) for uid in sorted(uids)]
         try:
             yield
         finally:
             for info in found:
                 if info is not None:
                     self._cache.add_pod(info.pod)
+
+    @contextmanager
+    def _undone(self, changes: Sequence[_Change]) -> Iterator[None]:
+        """Undo the last changes for a moment."""
+        for change in reversed(changes):
+            self._apply(change.new, change.old)
+        try:
+            yield
+        finally:
+            for change in changes:
+                self._apply(change.old, change.new)
+
+    def _apply(self, old: Pod | Node | None, new: Pod | Node | None) -> None:
+        if isinstance(new, Node):
+            # Nodes that come or go are left as they are.
+            if old is not None:
+                self._cache.update_node(new)
+        elif isinstance(new, Pod):
+            if self._cache.get_pod(uid_of(new)) is None:
+                self._cache.add_pod(new)
+            else:
+                self._cache.update_pod(new)
+        elif isinstance(old, Pod):
+            self._cache.remove_pod(uid_of(old))
 
     def _settle(self, number: int) -> None:
         opened = self._open.pop(number, None)
@@ -269,6 +330,10 @@ class ShadowJudge:
         if self.counts[found.verdict] < KEPT_MAX:
             self.disagreements.append(found)
         self.counts[found.verdict] += 1
+
+
+def _place_of(pod: Pod, number: int) -> tuple[int, int]:
+    return -(pod.spec.priority or 0), number
 
 
 def _explained(found: Disagreement, report: PodExplanation) -> Disagreement:

@@ -24,6 +24,8 @@ from urllib3.exceptions import ProtocolError
 from kubesched import InputError
 from kubesched.api.errors import ApiError
 from kubesched.framework.per_row import NodeRow, PerRowFilter
+from kubesched.framework.plugin import QueueSortPlugin
+from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Status, unresolvable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing import SandboxCluster
@@ -250,6 +252,33 @@ class Broken(PerRowFilter[None]):
         return SUCCESS
 
 
+class Unsortable(QueueSortPlugin):
+    """Raises when the queue asks for a key."""
+
+    name = "Unsortable"
+
+    def __init__(self, args: object, handle: object) -> None:
+        """It needs nothing."""
+
+    def sort_key(self, queued: QueuedPodInfo) -> tuple[int | float, ...]:
+        """Fail."""
+        raise ValueError("no key")
+
+
+@pytest.mark.slow
+def test_waiting_ends_when_the_scheduler_has_failed(kubesched_cluster_factory: Factory) -> None:
+    """A plugin without which nothing can be scheduled ends it; the cause is in the error."""
+    sorts = {"enabled": [{"name": "Unsortable"}], "disabled": [{"name": "*"}]}
+    config = {"profiles": [{"plugins": {"queueSort": sorts}}]}
+    cluster = kubesched_cluster_factory(plugins=[Unsortable], config=config)
+    cluster.create(pod("p"))
+    with pytest.raises(RuntimeError, match="the scheduler failed") as failed:
+        cluster.wait_for(lambda: False)
+    cause = failed.value.__cause__
+    assert isinstance(cause, ExceptionGroup)
+    assert cause.subgroup(lambda error: str(error) == "no key") is not None
+
+
 @pytest.mark.slow
 def test_plugins_and_configuration_are_the_test_s_own(kubesched_cluster_factory: Factory) -> None:
     """A plugin's class decides, for the scheduler name of the configuration."""
@@ -267,6 +296,7 @@ def test_plugins_and_configuration_are_the_test_s_own(kubesched_cluster_factory:
         pytest.param({"config": {"profiles": 1}}, "profiles", id="field"),
         pytest.param({"plugins": [str]}, "no subclass of kubesched.framework", id="class"),
         pytest.param({"plugins": [Broken]}, "no such thing", id="constructor"),
+        pytest.param({"feature_gates": "Nonsense=true"}, "Nonsense", id="gate"),
     ],
 )
 def test_a_scheduler_that_cannot_be_built_is_an_error_at_once(

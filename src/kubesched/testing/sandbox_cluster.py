@@ -38,9 +38,10 @@ from kubesched.client.errors import error_of_answer
 from kubesched.client.event_loop import new_event_loop
 from kubesched.cluster.node_template import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError
 from kubesched.framework.plugin import Plugin
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import SchedulerSetup, check_plugins, load_scheduler
+from kubesched.inputs.loading import SchedulerSetup, check_plugins, in_file, load_scheduler
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.sandbox.access import HOST, SandboxAccess, write_private
 from kubesched.sandbox.assembly import Population, needs_alpha, populate
@@ -97,10 +98,9 @@ class SandboxCluster:
             tls: Whether to serve over TLS; kubectl sends no token without it.
 
         Raises:
-            InputError: The configuration or a plugin is invalid.
-            ConfigError: A feature gate is unknown or locked.
+            InputError: The configuration, a plugin or a feature gate is invalid.
         """
-        self._gates = FeatureGates.parse(feature_gates)
+        self._gates = _gates_of(feature_gates)
         self._setup = _setup_of(config, plugins, feature_gates) if scheduler else None
         self._population = Population(
             _nodes_of(nodes),
@@ -235,7 +235,7 @@ class _Run:
         self._opened.callback(thread.join)
         try:
             loop = self._started.result()
-        except BaseException:
+        except Exception:
             self.stop()
             raise
         self._opened.callback(loop.call_soon_threadsafe, self._ended.set)
@@ -362,6 +362,13 @@ def _state_of(pod: Plain) -> str:
     found = [one for one in status.get("conditions", ()) if one["type"] == "PodScheduled"]
     why = "".join(f": {one['message']}" for one in found if one.get("message"))
     return f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']} is pending{why}"
+
+
+def _gates_of(text: str) -> FeatureGates:
+    try:
+        return FeatureGates.parse(text)
+    except ConfigError as error:
+        raise in_file(error, None) from error
 
 
 def _setup_of(

@@ -63,7 +63,7 @@ def test_a_compaction(cluster: Path) -> None:
         "\n"
         "Needed\n"
         "  alpha\n"
-        "    shop/web-1 stays pending, as shop/web-00001:\n"
+        "    shop/web-1 stays pending:\n"
         "        0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were\n"
         "        unschedulable. no new claims to deallocate, preemption: 0/2 nodes are\n"
         "        available: 1 No preemption victims found for incoming pod, 1 Preemption\n"

@@ -28,7 +28,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 _INDENT: Final = 2
 _MOVED_MAX: Final = 30
-_TROUBLES_MAX: Final = 20
+_TROUBLES_MAX: Final = 10
 
 
 def ask_drain(
@@ -62,10 +62,7 @@ def write_drain(writer: Writer, report: DrainReport) -> None:
     troubles = [pod for pod in report.pods if pod.is_trouble]
     if troubles:
         writer.heading("What finds no place")
-        for pod in troubles[:_TROUBLES_MAX]:
-            write_trouble(writer, pod)
-        if len(troubles) > _TROUBLES_MAX:
-            _write_more(writer, len(troubles) - _TROUBLES_MAX)
+        write_troubles(writer, troubles)
     for node in report.nodes:
         _write_moved(writer, node, [pod for pod in report.pods if pod.node == node])
     write_preempted(writer, "Evicted for them", report.preempted)
@@ -90,19 +87,33 @@ def _headline(report: DrainReport) -> str:
     return f"Not every pod of {nodes} finds a place: {', '.join(parts)}."
 
 
-def write_trouble(writer: Writer, pod: DrainedPod, indent: int = _INDENT) -> None:
-    """Write why a pod has no place."""
-    match pod.fate:
+def write_troubles(writer: Writer, pods: Sequence[DrainedPod], indent: int = _INDENT) -> None:
+    """Write which pods have no place and why, those with the same reason together."""
+    groups: dict[tuple[object, ...], list[DrainedPod]] = {}
+    for pod in pods:
+        key = (pod.fate, pod.budgets, pod.message, pod.unknown)
+        groups.setdefault(key, []).append(pod)
+    for found in groups.values():
+        _write_trouble(writer, found, indent)
+
+
+def _write_trouble(writer: Writer, pods: Sequence[DrainedPod], indent: int) -> None:
+    first, is_one = pods[0], len(pods) == 1
+    who = ", ".join(pod.pod for pod in pods[:_TROUBLES_MAX])
+    if len(pods) > _TROUBLES_MAX:
+        who = f"{who} and {len(pods) - _TROUBLES_MAX} more"
+    match first.fate:
         case PodFate.WAITS:
-            budgets = names(pod.budgets)
-            text = f"{pod.pod} waits for {budgets}: {pod.message}"
-            write_wrapped(writer, text, indent)
+            waits = "waits" if is_one else "wait"
+            write_wrapped(writer, f"{who} {waits} for {names(first.budgets)}:", indent)
         case PodFate.LOST:
-            write_wrapped(writer, f"{pod.pod} would not come back: it has no controller", indent)
+            why = "it has no controller" if is_one else "they have no controller"
+            write_wrapped(writer, f"{who} would not come back: {why}", indent)
+            return
         case _:
-            write_wrapped(writer, f"{pod.pod} stays pending, as {pod.new_pod}:", indent)
-            text = "not known, because the input lacks objects" if pod.unknown else pod.message
-            write_wrapped(writer, text, indent + 2 * _INDENT, dim=True)
+            write_wrapped(writer, f"{who} stay{'s' * is_one} pending:", indent)
+    text = "not known, because the input lacks objects" if first.unknown else first.message
+    write_wrapped(writer, text, indent + 2 * _INDENT, dim=True)
 
 
 def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:

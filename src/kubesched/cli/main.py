@@ -200,6 +200,8 @@ only read: the live cluster of the current context, as kubectl finds it, or file
 Examples:
   kubesched demo
   kubesched why web-1 -n shop
+  kubesched fit web.yaml
+  kubesched drain node-7
   kubesched snapshot -o cluster.json.gz
   kubesched simulate cluster.json.gz --pods batch.yaml
   kubesched sandbox --nodes 10

@@ -18,7 +18,7 @@ from kubesched.answers.upgrade import (
     compact,
     upgrade,
 )
-from kubesched.cli.drain_answer import write_trouble
+from kubesched.cli.drain_answer import write_troubles
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.files import check_inputs
 from kubesched.cli.output import Writer
@@ -31,7 +31,6 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 _INDENT: Final = 2
 _STEPS_MAX: Final = 30
 _BLOCKED_MAX: Final = 10
-_PODS_MAX: Final = 3
 
 
 def ask_upgrade(
@@ -134,11 +133,7 @@ def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]
     writer.heading(heading)
     for one in nodes[:_BLOCKED_MAX]:
         writer.line(one.node, indent=_INDENT)
-        for pod in one.pods[:_PODS_MAX]:
-            write_trouble(writer, pod, 2 * _INDENT)
-        if len(one.pods) > _PODS_MAX:
-            left = count(len(one.pods) - _PODS_MAX, "more pod")
-            writer.line(f"and {left}", indent=2 * _INDENT)
+        write_troubles(writer, one.pods, 2 * _INDENT)
         if not one.pods:
             text = "its pods would evict others that find no place"
             writer.line(text, indent=2 * _INDENT)

@@ -15,7 +15,7 @@ from kubesched.answers.trial_cluster import QuestionError, TrialCluster
 from kubesched.answers.whatif import MovedPod, WhatIfReport, what_if
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.api.yaml_syntax import YamlError, load_documents
-from kubesched.cli.drain_answer import write_trouble
+from kubesched.cli.drain_answer import write_troubles
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.files import check_inputs
 from kubesched.cli.fit_answer import read_manifests
@@ -105,9 +105,7 @@ def write_what_if(writer: Writer, report: WhatIfReport) -> None:
     _write_pods(writer, "Lost: nothing creates them again", report.lost)
     if report.waiting:
         writer.heading("Kept by a budget")
-        for pod in report.waiting[:_PODS_MAX]:
-            write_trouble(writer, pod)
-        _write_more(writer, len(report.waiting))
+        write_troubles(writer, report.waiting)
     write_without_node(writer, "Pending now", report.now_pending)
     write_preempted(writer, "Evicted by preemption", report.preempted)
     _write_pods(writer, "No longer pending", report.no_longer_pending)

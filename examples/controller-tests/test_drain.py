@@ -85,6 +85,7 @@ def test_a_drain_moves_pods_one_by_one(kubesched_cluster: SandboxCluster) -> Non
 def test_a_watch_shows_the_way_of_a_pod(kubesched_cluster: SandboxCluster) -> None:
     """A pod is pending, then on a node, then running."""
     core = CoreV1Api(kubesched_cluster.client())
+    before = core.list_namespaced_pod("default").metadata.resource_version
     kubesched_cluster.create(
         {
             "apiVersion": "v1",
@@ -94,7 +95,9 @@ def test_a_watch_shows_the_way_of_a_pod(kubesched_cluster: SandboxCluster) -> No
         }
     )
     seen = []
-    for event in watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=10):
+    for event in watch.Watch().stream(
+        core.list_namespaced_pod, "default", resource_version=before, timeout_seconds=10
+    ):
         pod = event["object"]
         seen.append((pod.status.phase, pod.spec.node_name is not None))
         if pod.status.phase == "Running":

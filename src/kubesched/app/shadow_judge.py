@@ -6,8 +6,8 @@ overtake another. Where the answers differ, the judge decides again without the 
 without the pods that were queued behind, and, a second later, with changes that were seen late.
 
 Reads:    the cache of a scheduler that the event handlers keep current
-Differs:  nominations that the other scheduler has decided but not yet written are not known, so a few
-          decisions may count as different while many pods preempt.
+Differs:  nominations that the other scheduler has decided but not yet written are not known, so a
+          few decisions may count as different while many pods preempt.
 Invariants: the cache is unchanged after each comparison.
 """
 

@@ -21,6 +21,8 @@ from openb_trace import ARRIVING_PERCENT, TraceError
 from report import html_page, text_table
 from runs import POLICIES, Run, run
 
+from kubesched.app.environment import tune_collector
+
 _LOOK_ALIKE: Final = Path(__file__).resolve().parent.parent / "openb-like"
 _COLUMNS: Final = ("trace", "policy", "seed", "input", "pods", "failed", "cpu_seconds")
 _HEADER: Final = [*_COLUMNS, *(f"at_{percent}" for percent in range(ARRIVING_PERCENT + 1))]
@@ -139,7 +141,7 @@ def sweep(tasks: Sequence[Task], results: Results, jobs: int) -> None:
     missing = [task for task in tasks if task not in results]
     _say(f"{len(tasks)} runs, {len(tasks) - len(missing)} of them done before")
     began = monotonic()
-    executor = ProcessPoolExecutor(jobs, initializer=_ignore_interrupt)
+    executor = ProcessPoolExecutor(jobs, initializer=_set_up_process)
     try:
         running: dict[Future[Run], Task] = {}
         waiting = iter(missing)
@@ -165,9 +167,10 @@ def sweep(tasks: Sequence[Task], results: Results, jobs: int) -> None:
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _ignore_interrupt() -> None:
-    """Leave Ctrl-C to the process that collects the results."""
+def _set_up_process() -> None:
+    # Ctrl-C is for the process that collects the results.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tune_collector()
 
 
 def _say_done(task: Task, found: Run, done: int, count: int, seconds: float) -> None:

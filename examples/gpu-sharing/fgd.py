@@ -80,14 +80,15 @@ class FragmentationGradientDescent(GpuSharing):
         scores = np.zeros(len(nodes), np.int64)
         if not len(rows):
             return scores
-        models = self._target.codes_of(nodes.label(MODEL_LABEL).take(rows))
-        states = np.column_stack([cpu[rows], models, gpus.free[rows]])
-        places: list[int] | slice = slice(None)
-        if len(rows) > _ROWS_FEW:
-            first, places = _equals(states)
-            states = states[first]
-        found = self._target.scores(states[:, 0], states[:, 2:], states[:, 1], request)
-        scores[rows] = found.max(axis=1)[places]
+        found = self._target.scores
+        cpu, free = cpu[rows], gpus.free[rows]
+        models = self._target.codes_of(nodes.label(MODEL_LABEL), rows)
+        if len(rows) <= _ROWS_FEW:
+            scores[rows] = found(cpu, free, models, request).max(axis=1)
+            return scores
+        first, numbers = _equals(np.column_stack([cpu, models, free]))
+        distinct = found(cpu[first], free[first], models[first], request).max(axis=1)
+        scores[rows] = distinct[numbers]
         return scores
 
     def pick(self, free: Sequence[int], milli_cpu: int, request: Request, model: str | None) -> int:

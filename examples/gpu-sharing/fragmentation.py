@@ -62,9 +62,9 @@ class Target:
         """Return the code of a node's model."""
         return self._codes.get(model or "", 0)
 
-    def codes_of(self, models: Coded[str | None]) -> NDArray[np.int64]:
-        """Return the code of each row's model."""
-        return models.map(self.code_of, np.int64)
+    def codes_of(self, models: Coded[str | None], rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the codes of the models of some rows."""
+        return models.map(self.code_of, np.int64)[rows]
 
     def fragmented(self, cpu: Milli, free: Milli, models: NDArray[np.int64]) -> Milli:
         """Return the fragmented GPU per row.

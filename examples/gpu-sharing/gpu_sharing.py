@@ -135,7 +135,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         self._devices_of: dict[str, Devices] = {}
         self._table: NodeColumns | None = None
         self._epoch = -1
-        self._asked: tuple[NodeTable | None, list[int]] = None, []
+        self._asked: tuple[NodeTable, Gpus] | None = None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return what may help a rejected pod: pods that leave, and nodes."""
@@ -188,8 +188,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
             return SUCCESS
         table = self._current()
         row = table.row_of[node_name]
-        # The pod counts on its node already.
-        free, kinds, devices_of = self._settled(table, row, without=pod.uid)
+        free, kinds, devices_of = self._settled(table, row, without=pod)
         chosen = _sufficient(free, request)
         if len(chosen) < request.count:
             return self.rejection
@@ -200,7 +199,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         self._devices_of[node_name] = {**devices_of, pod.uid: chosen}
         for device in chosen:
             free[device] -= request.milli
-        self._gpus.write(row, self._gpus.count.item(row), kinds | request.kind, free)
+        self._write(row, kinds | request.kind, free)
         return SUCCESS
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -208,8 +207,8 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         if self._devices_of.get(node_name, {}).pop(pod.uid, None) is not None:
             table = self._current()
             row = table.row_of[node_name]
-            free, kinds, _ = self._settled(table, row, without=pod.uid)
-            self._gpus.write(row, self._gpus.count.item(row), kinds, free)
+            free, kinds, _ = self._share_out(node_name, _others(table, row, pod), self._count(row))
+            self._write(row, kinds, free)
 
     def devices_of(self, pod: PodInfo, node_name: str) -> tuple[int, ...]:
         """Return the devices that a pod has on a node."""
@@ -217,9 +216,8 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
 
     def gpus(self, nodes: NodeTable) -> Gpus:
         """Return the GPUs of the rows of `nodes`; callers must not write to it."""
-        table, gpus = self._current(), self._gpus
-        if nodes is not table:
-            gpus = Gpus(gpus.numbers.take(self._rows_of(nodes, table), axis=0))
+        table = self._current()
+        gpus = self._gpus if nodes is table else self._of_rows(nodes, table)
         taken = WHOLE * gpus.count - gpus.left
         unsettled = taken != nodes.requested_of(GPU_MILLI)
         if np.count_nonzero(unsettled):
@@ -231,33 +229,46 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
                 gpus.write(row, count, kinds, free)
         return gpus
 
-    def _rows_of(self, nodes: NodeTable, table: NodeColumns) -> list[int]:
-        """Return the rows of the cluster's table; Filter and Score often ask about the same."""
-        asked, rows = self._asked
-        if nodes is not asked:
-            rows = [table.row_of[name] for name in nodes.names]
-            self._asked = nodes, rows
-        return rows
+    def _of_rows(self, nodes: NodeTable, table: NodeColumns) -> Gpus:
+        """Return what is known of some nodes; Filter and Score often ask about the same table."""
+        if self._asked is not None and self._asked[0] is nodes:
+            return self._asked[1]
+        row_of = table.row_of
+        rows = np.array([row_of[name] for name in nodes.names], np.intp)
+        gpus = Gpus(self._gpus.numbers.take(rows, axis=0))
+        self._asked = nodes, gpus
+        return gpus
 
     def _current(self) -> NodeColumns:
         """Return the cluster's table, after sharing all devices out if nodes have changed."""
         table = self._table
         assert table is not None, "pre_filter comes first"
         if self._epoch != table.epoch:
-            self._epoch, self._asked = table.epoch, (None, [])
+            self._epoch, self._asked = table.epoch, None
             counts = (table.allocatable_of(GPU_MILLI) // WHOLE).tolist()
             self._gpus = Gpus.none(len(counts), max(counts, default=0) or 1)
             for row, count in enumerate(counts):
                 self._gpus.count[row] = count
-                free, kinds, _ = self._settled(table, row)
+                free, kinds, _ = self._share_out(table.names[row], table.pods[row], count)
                 self._gpus.write(row, count, kinds, free)
         return table
 
+    def _count(self, row: int) -> int:
+        return self._gpus.count.item(row)
+
+    def _write(self, row: int, kinds: int, free: Sequence[int]) -> None:
+        self._gpus.write(row, self._count(row), kinds, free)
+        self._asked = None
+
     def _settled(
-        self, table: NodeColumns, row: int, without: str = ""
+        self, table: NodeColumns, row: int, without: PodInfo
     ) -> tuple[list[int], int, Devices]:
-        pods = {uid: pod for uid, pod in table.pods[row].items() if uid != without}
-        return self._share_out(table.names[row], pods, self._gpus.count.item(row))
+        """Return what the others leave of each device of a row, their kinds, and their devices."""
+        gpus, name = self._gpus, table.names[row]
+        taken = table.requested_of(GPU_MILLI).item(row) - request_of(without).total
+        if taken == WHOLE * gpus.count.item(row) - gpus.left.item(row):
+            return gpus.free[row].tolist(), gpus.kinds.item(row), self._devices_of.get(name, {})
+        return self._share_out(name, _others(table, row, without), self._count(row))
 
     def _share_out(
         self, node_name: str, pods: Mapping[str, PodInfo], count: int
@@ -275,6 +286,10 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
                 for device in devices:
                     free[device] -= request.milli
         return free, kinds, devices_of
+
+
+def _others(table: NodeColumns, row: int, without: PodInfo) -> dict[str, PodInfo]:
+    return {uid: pod for uid, pod in table.pods[row].items() if uid != without.uid}
 
 
 def fullest_sufficient(free: Sequence[int], milli: int) -> int:

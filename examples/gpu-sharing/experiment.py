@@ -7,9 +7,11 @@ Ctrl-C. Without --traces, the small synthetic trace in ../openb-like runs.
 import argparse
 import csv
 import hashlib
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import product
@@ -170,7 +172,16 @@ def sweep(tasks: Sequence[Task], results: Results, jobs: int) -> None:
 def _set_up_process() -> None:
     # Ctrl-C is for the process that collects the results.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     tune_collector()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that collects the results is killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "it was started for the runs"
+    parent.join()
+    os._exit(1)
 
 
 def _say_done(task: Task, found: Run, done: int, count: int, seconds: float) -> None:

@@ -140,7 +140,8 @@ def html_page(runs: Sequence[Run]) -> str:
     about = (
         "Pods arrive until they have asked for 130 % of the cluster's GPUs; one that fits nowhere "
         "is dropped. The more of the GPUs a policy allocates, the less it leaves as fragments that "
-        "no pod can use. Lines are medians over the seeds, bands hold the middle half of them."
+        "no pod can use. Lines are medians over the seeds, bands hold the middle half of them; on "
+        "the dashed line every request is met."
     )
     which = f"{len(runs)} runs, seeds {seeds[0]} to {seeds[-1]}. Point at a line for its values."
     body = [f"<h1>{title}</h1>", f"<p>{about}</p>", f'<p class="dim">{which}</p>']

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
+import signal
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -195,6 +198,31 @@ def test_finished_runs_are_not_repeated(tmp_path: Path, capsys: pytest.CaptureFi
     assert {"Best fit", "FGD"} == set(re.findall(r'class="name"[^>]*>([^<]*)<', text))
     assert "http" not in text
     assert "<script" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_sweep_that_was_stopped_goes_on(sent: signal.Signals, code: int, tmp_path: Path) -> None:
+    """It keeps the finished runs, and no process stays behind."""
+    results = tmp_path / "results.csv"
+    script = str(EXAMPLES / "gpu-sharing" / "experiment.py")
+    command = [sys.executable, script, "--seeds", "1-99", "--jobs", "2", "-o", str(results)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:  # noqa: S603 - our own command
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, b"")
+        assert b"594 runs, 0 of them done before\n" == next(lines)
+        assert next(lines).startswith(b"[1/594] pods random seed 1: ")
+        process.send_signal(sent)
+        # The pipe ends when the last process that has it is gone.
+        rest = b"".join(lines)
+        assert code == process.wait(10)
+    assert (b"the same command goes on" in rest) == (sent is signal.SIGINT)
+    kept = len(results.read_text().splitlines()) - 1
+    assert 1 <= kept <= 20
+    found = experiment.Results(results)
+    (trace,) = experiment.find_traces(LIKE, [])
+    assert experiment.Task(trace, "random", 1) in found
+    assert experiment.Task(trace, "fgd", 99) not in found
 
 
 @pytest.mark.parametrize(

@@ -364,3 +364,29 @@ def test_a_node_was_changed_before_the_binding_was_seen() -> None:
     beside = played(script)
     assert only(beside).sentence.endswith("; 1 change earlier, kubesched decides the same")
     assert "a" == beside.judge.choose(PodInfo(make_pod("next"))).answer.node
+
+
+def test_a_nomination_was_not_written_yet() -> None:
+    """The pod preempted, and goes to the node that was promised, though another one is free now."""
+
+    def script() -> Beside:
+        small, large = two_nodes()
+        beside = Beside(small)
+        victim = make_pod("victim", node_name="a", requests={"cpu": "4"}, priority=0)
+        waits = make_pod("waits", requests={"cpu": "2"}, priority=9)
+        beside.handlers.added(victim)
+        pending(beside, waits)
+        beside.see(waits, number=1, message="0/1 nodes are available: 1 Insufficient cpu.")
+        for number in range(20):
+            beside.judge.note_change(None, make_pod(f"far-{number}", node_name="nowhere"))
+        beside.handlers.deleted(victim)
+        beside.handlers.added(large)
+        empty = beside.judge.choose(PodInfo(waits))
+        beside.decide(waits, "a", number=1, first=replace_best(empty))
+        return beside
+
+    beside = played(script)
+    assert {"Agreed": 1, "Changed": 1} == beside.verdicts
+    assert only(beside).sentence.endswith(
+        "; kubesched nominated it to that node, too, when it preempted"
+    )

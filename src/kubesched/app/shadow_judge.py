@@ -29,7 +29,7 @@ from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
 from kubesched.framework.disabled_fields import without_disabled_fields
-from kubesched.scheduler.decision import Placed
+from kubesched.scheduler.decision import Placed, Rejected
 from kubesched.scheduler.eventhandlers import FINISHED
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.trace import Trace
@@ -66,11 +66,13 @@ class ShadowChoice(msgspec.Struct, frozen=True):
         answer: The decision.
         best: All nodes of the highest score.
         version: The last resource version in the cluster that it was made on.
+        nominated: The node to which the pod would be nominated, "" for none.
     """
 
     answer: ShadowDecision
     best: frozenset[str]
     version: str
+    nominated: str = ""
 
     def agrees(self, theirs: ShadowDecision) -> bool:
         """Whether the other scheduler may have made this decision."""
@@ -130,6 +132,8 @@ class ShadowJudge:
         self._recent: deque[_Change] = deque(maxlen=_RECENT_MAX)
         self._open: dict[int, _Open] = {}
         self._opened = 0
+        # The nodes of pods that were left pending while kubesched would have preempted for them.
+        self._nominated: dict[str, str] = {}
         self._numbers = 0
         self.version = ""
         self.counts: Counter[ShadowVerdict] = Counter()
@@ -153,9 +157,9 @@ class ShadowJudge:
                 best = frozenset(snapshot.nodes.names[row] for row in rows.tolist())
             choice = ShadowChoice(ShadowDecision(decision.node_name), best, self.version)
         else:
-            choice = ShadowChoice(
-                ShadowDecision(message=decision.message), frozenset(), self.version
-            )
+            nominated = decision.nominated_node_name if isinstance(decision, Rejected) else ""
+            answer = ShadowDecision(message=decision.message)
+            choice = ShadowChoice(answer, frozenset(), self.version, nominated or "")
         return choice, lambda: explain_decision(self._profile, snapshot, trace, decision)
 
     def judge(
@@ -172,6 +176,9 @@ class ShadowJudge:
         """
         self.bound += bool(theirs.node)
         choice, explain = self._choose(info)
+        nominated = self._nominated.pop(info.uid, first.nominated)
+        if choice.nominated and not theirs.node:
+            self._nominated[info.uid] = choice.nominated
         if choice.answer == theirs:
             self.counts[ShadowVerdict.AGREED] += 1
             self.agreed_late += not first.agrees(theirs)
@@ -197,6 +204,8 @@ class ShadowJudge:
         words = self._agrees_earlier(info, theirs, place)
         if not words and first.agrees(theirs):
             words = f"kubesched decided the same when the pod appeared, at version {first.version}"
+        if not words and theirs.node and theirs.node == nominated:
+            words = "kubesched nominated it to that node, too, when it preempted"
         if words:
             self._keep_changed(found, words)
         else:

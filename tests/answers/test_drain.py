@@ -62,7 +62,8 @@ async def _drain_by_hand(rehearsal: Rehearsal, names: Sequence[str]) -> Counter[
     return by_owner(server.all(Pod))
 
 
-@settings(deadline=None, max_examples=40)
+@pytest.mark.slow
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), number=st.integers(1, 2))
 def test_equals_a_rehearsal_of_the_evictions(seed: int, number: int) -> None:
     """Without budgets every pod of a node goes at once, and its replacement is scheduled."""
@@ -82,7 +83,8 @@ def test_equals_a_rehearsal_of_the_evictions(seed: int, number: int) -> None:
 # Budgets.
 
 
-@settings(deadline=None, max_examples=60)
+@pytest.mark.slow
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), number=st.integers(1, 3))
 def test_no_budget_is_ever_violated(seed: int, number: int) -> None:
     """After every write there are as many healthy pods as each budget asks for, or as before."""
@@ -96,7 +98,8 @@ def test_no_budget_is_ever_violated(seed: int, number: int) -> None:
     tried(objects, ask)
 
 
-@settings(deadline=None, max_examples=60)
+@pytest.mark.slow
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), number=st.integers(1, 3))
 def test_no_pod_is_lost_or_counted_twice(seed: int, number: int) -> None:
     """Every owner has as many pods as before, and every pod of the nodes has one fate."""

@@ -55,7 +55,8 @@ def placed(report: FitReport) -> dict[str, int]:
 # Against a rehearsal by hand.
 
 
-@settings(deadline=None, max_examples=40)
+@pytest.mark.slow
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), number=st.integers(0, 8), priority=st.sampled_from([0, 5]))
 def test_equals_a_rehearsal_of_the_pods(seed: int, number: int, priority: int) -> None:
     """The same pods, created by hand in the same cluster, go to the same nodes."""
@@ -79,7 +80,8 @@ def test_equals_a_rehearsal_of_the_pods(seed: int, number: int, priority: int) -
     assert report.fits == (left == 0)
 
 
-@settings(deadline=None, max_examples=25)
+@pytest.mark.slow
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6))
 def test_the_number_of_further_pods_is_what_one_by_one_finds(seed: int) -> None:
     """The next pod after them does not fit."""

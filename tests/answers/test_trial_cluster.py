@@ -18,7 +18,8 @@ from kubesched.snapshot.objects import KubernetesObject
 from .trials import budget, node, random_cluster, running, state_of, tried
 
 
-@settings(deadline=None, max_examples=40)
+@pytest.mark.slow
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6))
 def test_undo_restores_every_object(seed: int) -> None:
     """After a drain, a removal and an addition; and the same drain then ends the same way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,7 +43,8 @@ def compacted(objects: list[KubernetesObject]) -> CompactReport:
 # The orders, carried out again.
 
 
-@settings(deadline=None, max_examples=40)
+@pytest.mark.slow
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), at_once=st.integers(1, 2))
 def test_an_upgrade_can_be_carried_out(seed: int, at_once: int) -> None:
     """Every pod of every step moves, no budget is violated, and every node is in one place."""
@@ -72,7 +74,8 @@ def test_an_upgrade_can_be_carried_out(seed: int, at_once: int) -> None:
     assert tried(objects, again) == report.moved
 
 
-@settings(deadline=None, max_examples=40)
+@pytest.mark.slow
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6))
 def test_a_compaction_can_be_carried_out(seed: int) -> None:
     """Every pod of a node that goes moves, and no node that stays could go at the end."""

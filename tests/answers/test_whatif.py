@@ -54,7 +54,8 @@ def web(*on: str, cpu: str = "1") -> list[KubernetesObject]:
 # Against a rehearsal by hand.
 
 
-@settings(deadline=None, max_examples=40)
+@pytest.mark.slow
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6))
 def test_equals_a_rehearsal_of_the_steps(seed: int) -> None:
     """A node is lost, one is resized, one is added, and another one cordoned."""

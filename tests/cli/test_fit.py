@@ -10,6 +10,7 @@ import yaml
 
 from .cluster import Json, manifest, node, pod, run, write
 from .live import live
+from .test_drain import of
 
 
 @pytest.fixture
@@ -180,3 +181,12 @@ def test_a_live_cluster(tmp_path: Path) -> None:
     (found,) = json.loads(result.stdout)["workloads"]
     assert ("shop", 3) == (found["namespace"], found["placed"])
     assert ["Lost"] == [one["fate"] for one in json.loads(drained.stdout)["pods"]]
+
+
+def test_a_name_that_is_taken(tmp_path: Path) -> None:
+    """A controller could not create its pod either."""
+    taken = of("other", pod("db-0", node_name="alpha"))
+    cluster = write(tmp_path, [node("alpha"), taken])
+    result = run("fit", written(tmp_path, manifest("StatefulSet", "db")), "--cluster", cluster)
+    assert 2 == result.exit_code
+    assert result.stderr.startswith('kubesched: error: pods "db-0" already exists, and belongs to')

@@ -3,7 +3,8 @@
 A pod that goes and has a controller is created again, whoever deleted it: a drain, the loss of its
 node, or preemption. What was changed can be undone.
 
-Invariants: after `undo`, every object is as it was when `begin` was called; only versions differ.
+Invariants: after `undo`, every object is as it was when `begin` was called, except for its version,
+            and so is the random source.
 Differs:  pods of a controller of any kind are created again, with the fields of the pod that went;
           claims with a class that provisions are bound at once if the class binds immediately;
           quotas and limit ranges are not read.
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final, cast
+from random import Random
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
@@ -79,6 +81,7 @@ class TrialCluster:
         self._volumes = InstantVolumeWriter(self.server)
         self._journal: dict[Key, KubernetesObject | None] | None = None
         self._before: tuple[dict[str, str], int] = ({}, 0)
+        self._random_states: list[tuple[Any, ...]] = []
         self._recreates = True
         self._deliver = self.server.store.on_write
         self.budgets = BudgetStatuses(self.server)
@@ -140,6 +143,7 @@ class TrialCluster:
         """Record what is changed from now on."""
         self._journal = {}
         self._before = (dict(self.successors), len(self.rehearsal.outcomes.evictions))
+        self._random_states = [random.getstate() for random in self._random_sources()]
 
     def keep(self) -> None:
         """Keep what was changed since `begin`."""
@@ -163,6 +167,12 @@ class TrialCluster:
         for key, before in sorted(journal.items(), key=lambda one: order.get(one[0].kind, 0)):
             self._restore(key, before)
         await self.settle()
+        # What follows does not depend on what was tried.
+        for random, state in zip(self._random_sources(), self._random_states, strict=True):
+            random.setstate(state)
+
+    def _random_sources(self) -> list[Random]:
+        return [profile.random for profile in self.rehearsal.scheduler.profiles.values()]
 
     def _restore(self, key: Key, before: KubernetesObject | None) -> None:
         store = self.server.store

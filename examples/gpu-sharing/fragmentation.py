@@ -51,12 +51,14 @@ class Target:
         models = sorted({model for kind in asking for model in kind.models})
         # Code 0 is for all models that no kind names.
         self._codes = {model: code for code, model in enumerate(models, 1)}
-        suited = np.zeros((len(models) + 1, len(self._cpus) + 1, len(groups)), np.int64)
+        steps = len(self._cpus) + 1
+        suited = np.zeros((len(models) + 1, steps, len(groups)), np.int64)
         for kind in asking:
-            step = self._steps(np.array([kind.milli_cpu]))[0]
+            step = int(np.searchsorted(self._cpus, kind.milli_cpu, side="right"))
             codes = [self._codes[model] for model in kind.models] or slice(None)
             suited[codes, step:, groups.index((kind.gpu_milli, kind.gpus))] += kind.pods
-        self._suited = suited
+        self._suited = suited.reshape(-1, len(groups))
+        self._first_of_model = steps * np.arange(len(models) + 1)
 
     def code_of(self, model: str | None) -> int:
         """Return the code of a node's model."""
@@ -74,7 +76,9 @@ class Target:
             free: What is left of each device, rows x devices.
             models: The code of the model, per row.
         """
-        usable = self._usable(self._suited[models, self._steps(cpu)], self._room[free].sum(axis=1))
+        usable = self._usable(
+            self._suited_by(models, cpu), self._room.take(free, axis=0).sum(axis=1)
+        )
         return self.pods * free.sum(axis=1) - usable
 
     def scores(
@@ -84,25 +88,26 @@ class Target:
 
         The pod fits every row. Devices without enough left for its part are UNFIT.
         """
-        each = self._room[free]
+        each = self._room.take(free, axis=0)
         room = each.sum(axis=1)
-        before = self._usable(self._suited[models, self._steps(cpu)], room)
-        suited = self._suited[models, self._steps(cpu - request.cpu)]
+        before = self._usable(self._suited_by(models, cpu), room)
+        suited = self._suited_by(models, cpu - request.cpu)
         if not request.is_shared:
             # Whole devices have room for every kind.
             usable = self._usable(suited, room - request.total)
             return self._rated(usable - before, request)[:, np.newaxis]
         left = free - request.milli
         # Where too little is left, the index counts from the end; those devices are UNFIT.
-        room = room[:, np.newaxis] - each + self._room[left]
+        room = room[:, np.newaxis] - each + self._room.take(left, axis=0)
         usable = self._usable(suited[:, np.newaxis], room)
         scores = self._rated(usable - before[:, np.newaxis], request)
         scores[left < 0] = UNFIT
         return scores
 
-    def _steps(self, cpu: Milli) -> NDArray[np.intp]:
-        """Return how many of the kinds' amounts of cpu fit."""
-        return np.searchsorted(self._cpus, cpu, side="right")
+    def _suited_by(self, models: NDArray[np.int64], cpu: Milli) -> Milli:
+        """Return, per row and group, the number of pods that a node with this cpu suits."""
+        steps = self._cpus.searchsorted(cpu, side="right")
+        return self._suited.take(self._first_of_model.take(models) + steps, axis=0)
 
     def _usable(self, suited: Milli, room: Milli) -> Milli:
         """Return the usable GPU, given what is left on devices that suffice, for each group."""

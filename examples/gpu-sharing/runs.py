@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 from baselines import BestFit, DotProduct, GpuClustering, GpuPacking, RandomNode
 from fgd import FragmentationGradientDescent, TargetKind
-from gpu_sharing import WHOLE, GpuSharing
+from gpu_sharing import GPU_MILLI, WHOLE, GpuSharing
 from openb_trace import (
     ARRIVING_PERCENT,
     Arrivals,
@@ -124,6 +124,8 @@ def configuration_of(policy: str, target: Sequence[TargetKind], seed: int) -> di
     plugin = POLICIES[policy].name
     args = {"fgd": {"target": msgspec.to_builtins(target)}, "random": {"seed": seed}}.get(policy)
     filters = {"enabled": [{"name": "NodeResourcesFit"}, {"name": "NodeAffinity"}]}
+    # A policy's own filter looks at GPUs.
+    fit = {"name": "NodeResourcesFit", "args": {"ignoredResources": [GPU_MILLI]}}
     always = [{"name": "PrioritySort"}, {"name": "DefaultBinder"}, {"name": plugin}]
     profile = {
         "schedulerName": "default-scheduler",
@@ -133,7 +135,7 @@ def configuration_of(policy: str, target: Sequence[TargetKind], seed: int) -> di
             "preFilter": filters,
             "filter": filters,
         },
-        "pluginConfig": [{"name": plugin, "args": args}] if args else [],
+        "pluginConfig": [*([{"name": plugin, "args": args}] if args else []), fit],
     }
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

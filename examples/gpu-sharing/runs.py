@@ -38,6 +38,8 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal
 
+_PODS_PER_SLICE: Final = 64
+
 POLICIES: Final[dict[str, type[GpuSharing]]] = {
     "random": RandomNode,
     "dot-product": DotProduct,
@@ -112,6 +114,8 @@ def rehearse(arriving: Arrivals, policy: str, target: Sequence[TargetKind], seed
 
     async def main() -> Rehearsal:
         rehearsal = Rehearsal(configuration, registry, gates, random=FirstLoaded(0))
+        # No pod is evicted for another, so none waits for the binding of the one before.
+        rehearsal.scheduler.pods_per_slice = _PODS_PER_SLICE
         rehearsal.load([*map(node_of, arriving.nodes), *pods_of(arriving.pods)])
         await rehearsal.settle()
         return rehearsal

@@ -44,6 +44,20 @@ def test_questions_change_nothing(file: Path) -> None:
     assert cluster.simulate() == first
 
 
+def test_trials_are_those_of_the_commands(file: Path, tmp_path: Path) -> None:
+    """So are the answers of what is tried in the cluster."""
+    cluster = Cluster.from_files(file)
+    manifest = pod("one-more", "1")
+    manifests = write(tmp_path, [manifest], "more.json")
+    fits = _document("fit", manifests, "--cluster", file)
+    assert cluster.fit(manifest).to_dict() == cluster.fit(manifests).to_dict() == fits
+    assert cluster.drain("beta").to_dict() == _document("drain", "beta", file)
+    assert cluster.top("zones").to_dict() == _document("top", "zones", file)
+    plan = {"steps": [{"cordon": {"nodes": ["alpha"]}}]}
+    (tmp_path / "plan.yaml").write_text(json.dumps(plan), encoding="utf-8")
+    assert cluster.whatif(plan).to_dict() == _document("whatif", tmp_path / "plan.yaml", file)
+
+
 def test_objects() -> None:
     """A cluster is also made of objects."""
     cluster = Cluster.from_objects(

@@ -12,16 +12,26 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Self, TypedDict, Unpack
+from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 
 import msgspec
 
+from kubesched.answers.asking import run_trial
+from kubesched.answers.drain import DrainReport, drain
+from kubesched.answers.fit import FitQuestion, FitReport, fit
+from kubesched.answers.manifests import objects_of_manifests
+from kubesched.answers.node_shapes import parse_shape
+from kubesched.answers.plan import ApplyManifest, PlanError, decode_plan
+from kubesched.answers.top import TopGroup, TopReport, pool_label_of, top
 from kubesched.answers.trial import ChangeTrial
+from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.answers.why import WhyReport, state_of, why, why_undecided
 from kubesched.api.codec import Loaded, Source, objects_in
 from kubesched.api.core import Node, Pod
+from kubesched.api.decode import load
 from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
 from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import PodExplanation
@@ -42,7 +52,7 @@ from kubesched.inputs.loading import (
     pending_again,
     with_scheduler_name,
 )
-from kubesched.inputs.pod_names import find_pod
+from kubesched.inputs.pod_names import check_nodes, find_pod
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
@@ -51,6 +61,8 @@ from kubesched.simulator.exhaustive import exhaustive
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import simulate_cluster
 from kubesched.snapshot.pod_info import PodInfo
+
+T = TypeVar("T")
 
 _FINISHED: Final = ("Succeeded", "Failed")
 
@@ -275,7 +287,87 @@ class Cluster:
             *self._scheduler, objects, seed=self._options.seed, complete=self._given.complete
         ).report
 
+    def fit(
+        self,
+        *manifests: str | os.PathLike[str] | Mapping[str, Any],
+        replicas: int | Mapping[str, int] | None = None,
+        more: bool = False,
+        node_shapes: Iterable[str] = (),
+    ) -> FitReport:
+        """Answer whether the workloads of manifests fit.
+
+        Args:
+            *manifests: Files, or objects as Kubernetes' JSON.
+            replicas: The number of pods of every workload, or of single ones by name.
+            more: Whether to find out how many more pods of the only workload fit.
+            node_shapes: Nodes that could be added, such as `cpu=8,memory=32Gi`.
+
+        Raises:
+            DecodeError: A manifest cannot be decoded.
+            UserError: A manifest has no workload, or something in it is wrong.
+            ValueError: A shape cannot be used.
+            PluginError: A plugin raised.
+        """
+        files = [Path(one) for one in manifests if not isinstance(one, Mapping)]
+        objects = [one for one in manifests if isinstance(one, Mapping)]
+        loaded = [*load(files, Counter(), namespace=self._given.namespace or "default")]
+        items = objects_of_manifests([*loaded, *_decoded(objects)], "manifests")
+        shapes = [parse_shape(text) for text in node_shapes]
+        question = FitQuestion(
+            replicas if isinstance(replicas, int) else None,
+            replicas if isinstance(replicas, Mapping) else {},
+            more,
+            tuple(shapes),
+        )
+        return self._asked(lambda cluster: fit(cluster, items, question))
+
+    def drain(self, *nodes: str) -> DrainReport:
+        """Answer what happens to each pod when nodes are drained, in this order.
+
+        Raises:
+            UserError: A node does not exist.
+            PluginError: A plugin raised.
+        """
+        check_nodes(nodes, [node.metadata.name for node in self.nodes])
+        return self._asked(lambda cluster: drain(cluster, nodes))
+
+    def whatif(self, plan: Mapping[str, Any]) -> WhatIfReport:
+        """Answer what a plan of changes does to the pods.
+
+        Args:
+            plan: As `kubesched whatif` reads it; steps that apply files are not possible here.
+
+        Raises:
+            UserError: The plan is wrong, or names something that does not exist.
+            PluginError: A plugin raised.
+        """
+        try:
+            steps = decode_plan(plan)
+        except PlanError as error:
+            raise UserError(*error.messages) from error
+        for path, step in steps:
+            if isinstance(step, ApplyManifest):
+                raise UserError(f"{path}: files cannot be applied here; use fit")
+        return self._asked(lambda cluster: what_if(cluster, steps, {}))
+
+    def top(self, group: str = "nodes", *, sort_by: str = "cpu") -> TopReport:
+        """Add up what pods request.
+
+        Args:
+            group: `nodes`, `pools`, `zones`, `namespaces`, `priorities` or `owners`.
+            sort_by: `name`, or a resource.
+
+        Raises:
+            ValueError: There is no such group.
+        """
+        cluster = self._state(None, None)
+        label = pool_label_of(cluster.cache.nodes)
+        return top(cluster, TopGroup(group), pool_label=label, sort_by=sort_by)
+
     # What they have in common.
+
+    def _asked(self, question: Callable[[TrialCluster], Awaitable[T]]) -> T:
+        return run_trial(self._scheduler, self._options, self._given, question)
 
     def _find(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]]:
         preferred = namespace or self._given.namespace
@@ -289,14 +381,16 @@ class Cluster:
         cluster.check_plugins()
         return report
 
-    def _state(self, found: Pod | None, asked: Pod) -> ClusterState:
-        """Return the cluster, with a pod as it is asked about in place of the one found."""
+    def _state(self, found: Pod | None, asked: Pod | None) -> ClusterState:
+        """Return the cluster, with a pod as it is asked about, in place of the one found if any."""
         configuration = exhaustive(self._scheduler.configuration)
         scheduler = self._scheduler._replace(configuration=configuration)
         cluster = new_cluster(scheduler, self._options, remembers=False)
-        cluster.load(asked if item is found else item for item in self._given.objects)
+        cluster.load(
+            asked if asked is not None and item is found else item for item in self._given.objects
+        )
         cluster.declare_complete(self._given.complete)
-        if found is None:
+        if found is None and asked is not None:
             cluster.add_pending(asked)
         return cluster
 

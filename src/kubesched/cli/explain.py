@@ -80,7 +80,7 @@ def explain(
     check_inputs([*source.files, options.config])
     cluster = Cluster.read(source, options)
     write_warnings(cluster.warnings)
-    check_nodes(nodes, [node.metadata.name for node in cluster.nodes])
+    check_nodes(nodes, [node.metadata.name for node in cluster.nodes], "--node ")
     report = cluster.explain(pod, namespace, all_filters=all_filters)
     if output is not OutputFormat.TABLE:
         shown = report.narrowed(frozenset(nodes)) if nodes else report

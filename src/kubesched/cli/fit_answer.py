@@ -6,44 +6,32 @@ Rejects:  manifests without a workload, names in --replicas that no workload has
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
+from kubesched.answers.asking import run_trial
 from kubesched.answers.fit import FitQuestion, FitReport, MorePods, PodsOnNode, WorkloadFit, fit
+from kubesched.answers.manifests import read_manifests
 from kubesched.answers.missing_nodes import MissingNodes
 from kubesched.answers.node_shapes import NodeShape, parse_price, parse_shape, shape_of
 from kubesched.answers.trial_cluster import TrialCluster
-from kubesched.answers.workload_pods import WORKLOADS, Workload, replicas_of
+from kubesched.answers.workload_pods import WORKLOADS, Workload
 from kubesched.api.apps import DaemonSet
-from kubesched.api.batch import CronJob
-from kubesched.api.core import Node, Pod
-from kubesched.api.decode import STANDARD_INPUT, Loaded, load
-from kubesched.api.meta import controller_of
-from kubesched.api.pod import PodSpec
+from kubesched.api.core import Node
+from kubesched.api.decode import STANDARD_INPUT, load
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.output import Writer, simple_table
-from kubesched.cli.trials import (
-    run_trial,
-    write_notes,
-    write_preempted,
-    write_without_node,
-    write_wrapped,
-)
+from kubesched.cli.trials import write_notes, write_preempted, write_without_node, write_wrapped
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.cluster_input import read_cluster
-from kubesched.inputs.completed_input import not_read
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
     distinct_objects,
     load_scheduler,
-    pending_again,
 )
 from kubesched.inputs.near_names import near_names
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
-from kubesched.inputs.unknown_fields import unknown_fields
-from kubesched.simulator.soundness import spec_errors
 from kubesched.snapshot.objects import KubernetesObject
 
 _INDENT: Final = 2
@@ -83,62 +71,6 @@ def ask_fit(options: SchedulerOptions, source: ClusterSource, arguments: FitArgu
         return await fit(cluster, items, question)
 
     return run_trial(scheduler, options, given, ask)
-
-
-# The manifests.
-
-
-def read_manifests(
-    files: Sequence[Path], namespace: str, *, needs_workload: bool = True
-) -> tuple[list[KubernetesObject], list[str]]:
-    """Return the objects of manifests, and warnings.
-
-    Raises:
-        DecodeError: A file cannot be decoded.
-        UserError: An object is wrong, or there is no workload.
-    """
-    skipped: Counter[str] = Counter()
-    loaded = list(load(files, skipped, namespace=namespace))
-    items = distinct_objects(loaded)
-    errors = [error for found in loaded for error in _errors_of(found)]
-    if errors:
-        raise UserError(*errors)
-    # Pods and ReplicaSets of a workload are created anew.
-    own = [
-        pending_again(item) if isinstance(item, Pod) else item
-        for item in items
-        if controller_of(item.metadata) is None
-    ]
-    if needs_workload and not any(isinstance(item, WORKLOADS) for item in own):
-        where = names([str(file) for file in files])
-        raise UserError(
-            f"{where}: no workload in it; name files with Deployments, StatefulSets, DaemonSets, "
-            "Jobs, CronJobs, ReplicaSets, ReplicationControllers or Pods"
-        )
-    warnings = [*unknown_fields(files), *not_read(items, skipped)]
-    return own, warnings
-
-
-def _errors_of(found: Loaded) -> Iterator[str]:
-    """Yield the field errors of a workload that would make an answer wrong."""
-    item = found.object
-    if not isinstance(item, WORKLOADS) or isinstance(item, Pod):
-        return
-    name = f"{found.source}: {type(item).__name__} {item.metadata.namespace}/{item.metadata.name}"
-    if replicas_of(item) < 0:
-        yield f"{name}: the number of pods is {replicas_of(item)}; write 0 or more"
-    path, spec = _template(item)
-    if not spec.containers:
-        yield f"{name}: {path}.containers: it has none; a pod needs a container"
-    for error in spec_errors(spec, path):
-        yield f"{name}: {error}"
-
-
-def _template(item: Workload) -> tuple[str, PodSpec]:
-    if isinstance(item, CronJob):
-        return "spec.jobTemplate.spec.template.spec", item.spec.job_template.spec.template.spec
-    template = None if isinstance(item, Pod) else item.spec.template
-    return "spec.template.spec", PodSpec() if template is None else template.spec
 
 
 # The question.

@@ -6,72 +6,26 @@ Text has at most 80 columns.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
-from kubesched.answers.trial_cluster import QuestionError, TrialCluster
 from kubesched.answers.whatif import ClusterUse
-from kubesched.api.core import Node
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.output import Writer, simple_table
 from kubesched.cli.simulate_tables import amount
-from kubesched.config.field_errors import ConfigError
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
-from kubesched.inputs.cluster_input import ClusterInput
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import SchedulerSetup, in_file
-from kubesched.inputs.near_names import near_names
-from kubesched.inputs.sources import ClusterSource, SchedulerOptions
-from kubesched.simulator import virtual_loop
-from kubesched.simulator.rehearsal import Rehearsal
-from kubesched.snapshot.objects import KubernetesObject
-
-T = TypeVar("T")
+from kubesched.inputs.sources import ClusterSource
 
 COLUMNS: Final = 80
 _INDENT: Final = 2
 _REASONS_MAX: Final = 5
 _EVICTED_MAX: Final = 10
-
-
-def run_trial(
-    scheduler: SchedulerSetup,
-    options: SchedulerOptions,
-    given: ClusterInput,
-    ask: Callable[[TrialCluster], Awaitable[T]],
-) -> T:
-    """Return the answer to a question about a cluster.
-
-    Args:
-        scheduler: The scheduler.
-        options: Its options.
-        given: The cluster.
-        ask: Asks the question of the cluster, which is loaded and not yet settled.
-
-    Raises:
-        UserError: A plugin cannot be built, with one line per error and the configuration's file;
-            or the question cannot be asked of the cluster.
-        PluginError: A plugin raised.
-    """
-
-    async def main() -> T:
-        rehearsal = Rehearsal(*scheduler, seed=options.seed)
-        rehearsal.load(given.objects)
-        for kind in given.complete:
-            rehearsal.scheduler.cache.declare_complete(kind)
-        return await ask(TrialCluster(rehearsal, options.profile))
-
-    try:
-        return virtual_loop.run(main())
-    except ConfigError as error:
-        raise in_file(error, options.config) from error
-    except QuestionError as error:
-        raise UserError(str(error)) from error
 
 
 def nodes_and_source(
@@ -99,26 +53,6 @@ def _is_file(word: str) -> bool:
         or word.endswith((".json", ".yaml", ".yml", ".gz"))
         or Path(word).exists()
     )
-
-
-def check_nodes(wanted: Iterable[str], objects: Iterable[KubernetesObject]) -> None:
-    """Check that nodes exist.
-
-    Raises:
-        UserError: One line for each that does not.
-    """
-    existing = [item.metadata.name for item in objects if isinstance(item, Node)]
-    known = frozenset(existing)
-    messages = []
-    for name in wanted:
-        if name not in known:
-            near = near_names(name, existing)
-            hint = f"there are {count(len(existing), 'node')}"
-            if near:
-                hint = f"did you mean {' or '.join(near)}?"
-            messages.append(f"{name}: there is no such node; {hint}")
-    if messages:
-        raise UserError(*messages)
 
 
 def write_wrapped(

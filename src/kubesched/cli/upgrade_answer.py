@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kubesched.answers.asking import run_trial
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of
 from kubesched.answers.upgrade import (
@@ -22,7 +23,7 @@ from kubesched.cli.drain_answer import write_troubles
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.files import check_inputs
 from kubesched.cli.output import Writer
-from kubesched.cli.trials import run_trial, write_notes, write_use, write_wrapped
+from kubesched.cli.trials import write_notes, write_use, write_wrapped
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.cluster_input import ClusterInput, read_cluster
 from kubesched.inputs.loading import load_scheduler

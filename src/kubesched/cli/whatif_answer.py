@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from kubesched.answers.asking import run_trial
+from kubesched.answers.manifests import read_manifests
 from kubesched.answers.plan import ApplyManifest, PlanError, PlanStep, decode_plan
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
 from kubesched.answers.whatif import MovedPod, WhatIfReport, what_if
@@ -18,10 +20,8 @@ from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.cli.drain_answer import write_troubles
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.files import check_inputs
-from kubesched.cli.fit_answer import read_manifests
 from kubesched.cli.output import Writer
 from kubesched.cli.trials import (
-    run_trial,
     write_notes,
     write_preempted,
     write_use,

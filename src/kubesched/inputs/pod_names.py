@@ -124,8 +124,13 @@ def _key(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def check_nodes(wanted: Iterable[str], existing: Sequence[str]) -> None:
+def check_nodes(wanted: Iterable[str], existing: Sequence[str], flag: str = "") -> None:
     """Check that nodes exist.
+
+    Args:
+        wanted: The names.
+        existing: The names of all nodes.
+        flag: What names them on a command line, such as `--node `; "" for arguments.
 
     Raises:
         UserError: With one line for each that does not.
@@ -133,7 +138,7 @@ def check_nodes(wanted: Iterable[str], existing: Sequence[str]) -> None:
     known = frozenset(existing)
     missing = [name for name in wanted if name not in known]
     if missing:
-        raise UserError(*(_no_such_node(name, existing) for name in missing))
+        raise UserError(*(f"{flag}{name}: {_no_such_node(name, existing)}" for name in missing))
 
 
 def _no_such_node(name: str, existing: Sequence[str]) -> str:
@@ -141,5 +146,5 @@ def _no_such_node(name: str, existing: Sequence[str]) -> str:
     if near:
         hint = f"did you mean {' or '.join(near)}?"
     else:
-        hint = f"there are {len(existing)} nodes" if existing else "there are no nodes at all"
-    return f"--node {name}: there is no such node; {hint}"
+        hint = f"there are {len(existing) or 'no'} nodes"
+    return f"there is no such node; {hint}"

@@ -102,3 +102,20 @@ def test_the_public_names() -> None:
         assert getattr(kubesched, name)
     with pytest.raises(AttributeError, match="no attribute 'Clusters'"):
         kubesched.Clusters  # noqa: B018 - looked up only
+
+
+def test_a_profile_is_for_every_question() -> None:
+    """Pods that name another scheduler are placed by the profile that was chosen."""
+    other = pod("other", "1")
+    other["spec"]["schedulerName"] = "another"
+    cluster = Cluster.from_objects([node("a", "2"), other], profile="default-scheduler")
+    assert [one.pod for one in cluster.simulate().placements] == ["shop/other"]
+
+
+def test_a_profile_is_for_files_too(tmp_path: Path) -> None:
+    """As for the commands."""
+    other = pod("other", "1")
+    other["spec"]["schedulerName"] = "another"
+    file = write(tmp_path, [node("a", "2"), other])
+    cluster = Cluster.from_files(file, profile="default-scheduler")
+    assert [one.pod for one in cluster.simulate().placements] == ["shop/other"]

@@ -41,7 +41,7 @@ from kubesched.explain.unknown import (
     rejecting_plugins,
     with_unknown,
 )
-from kubesched.inputs.cluster_input import ClusterInput, read_cluster
+from kubesched.inputs.cluster_input import ClusterInput, owned, read_cluster
 from kubesched.inputs.completed_input import ALL_KINDS, completed
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
@@ -109,7 +109,8 @@ class Cluster:
             UserError: A file, plugin or profile is invalid, or a live cluster cannot be read.
             DecodeError, ConfigError, SetupError: A file cannot be used.
         """
-        return cls(read_cluster(source), load_scheduler(options), options)
+        scheduler = load_scheduler(options)
+        return cls(read_cluster(source, (), options.profile), scheduler, options)
 
     @classmethod
     def from_files(
@@ -184,6 +185,7 @@ class Cluster:
         given = distinct_objects(_decoded(objects))
         found, warnings, listed = completed(given, Counter())
         kinds = ALL_KINDS if complete else listed
+        found = [owned(item, options.profile) for item in found]
         return cls(ClusterInput(found, warnings, kinds, "objects"), setup, options)
 
     # Questions.

@@ -9,18 +9,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from kubesched.answers.asking import run_trial
-from kubesched.answers.drain import DrainedPod, DrainReport, PodFate, drain
-from kubesched.answers.trial_cluster import TrialCluster
-from kubesched.api.core import Node
+from kubesched.answers.cluster import Cluster
+from kubesched.answers.drain import DrainedPod, DrainReport, PodFate
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.files import check_inputs
 from kubesched.cli.output import Writer
 from kubesched.cli.trials import write_notes, write_preempted, write_wrapped
 from kubesched.explain.sentences import count, names
-from kubesched.inputs.cluster_input import read_cluster
-from kubesched.inputs.loading import load_scheduler
-from kubesched.inputs.pod_names import check_nodes
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 _INDENT: Final = 2
@@ -39,16 +34,9 @@ def ask_drain(
         PluginError: A plugin raised.
     """
     check_inputs([*source.files, options.config])
-    scheduler = load_scheduler(options)
-    given = read_cluster(source, (), options.profile)
-    write_warnings(given.warnings)
-    existing = [item.metadata.name for item in given.objects if isinstance(item, Node)]
-    check_nodes(nodes, existing)
-
-    async def ask(cluster: TrialCluster) -> DrainReport:
-        return await drain(cluster, nodes)
-
-    return run_trial(scheduler, options, given, ask)
+    cluster = Cluster.read(source, options)
+    write_warnings(cluster.warnings)
+    return cluster.drain(*nodes)
 
 
 def write_drain(writer: Writer, report: DrainReport) -> None:

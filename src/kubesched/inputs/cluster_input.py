@@ -102,7 +102,7 @@ def read_cluster(
     warnings += check_workloads(given, of_cluster, to_place, pods)
     warnings += [f"--pods {file}: it holds no Pods" for file, found in placed if not found]
     return ClusterInput(
-        [_owned(item, scheduler_name) for item in objects],
+        [owned(item, scheduler_name) for item in objects],
         [*unknown_fields(files), *warnings],
         complete,
         _name(source.files) if live is None else live.name,
@@ -127,7 +127,8 @@ def _further(skipped: Counter[str], placed: Sequence[tuple[Path, list[Pod]]]) ->
                 yield found
 
 
-def _owned(item: KubernetesObject, scheduler_name: str | None) -> KubernetesObject:
+def owned(item: KubernetesObject, scheduler_name: str | None) -> KubernetesObject:
+    """Return a pod without a node with another scheduler's name; None changes nothing."""
     if not isinstance(item, Pod) or item.spec.node_name:
         return item
     return with_scheduler_name(item, scheduler_name)

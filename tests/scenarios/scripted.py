@@ -30,7 +30,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
-from kubesched.scheduler.loop import PODS_TO_ACTIVATE
+from kubesched.scheduler.pod_scheduling import PODS_TO_ACTIVATE
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

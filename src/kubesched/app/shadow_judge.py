@@ -127,7 +127,7 @@ class ShadowJudge:
         self._scheduler = scheduler
         self._cache: Cache = scheduler.cache
         self._profile = scheduler.profiles[scheduler_name]
-        self._cycle = scheduler.cycles[scheduler_name]
+        self._cycle = scheduler.steps.cycles[scheduler_name]
         self._samples = samples
         self._recent: deque[_Change] = deque(maxlen=_RECENT_MAX)
         self._open: dict[int, _Open] = {}

@@ -42,6 +42,7 @@ from kubesched.scheduler.extenders import Connect, Extenders
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.pod_lister import PodLister
+from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.profile import Profile, services_for
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.status_writer import StatusWriter
@@ -133,7 +134,7 @@ def assemble(
     nominator, waiting_pods = Nominator(pods.get), WaitingPods()
 
     def activate(requested: Sequence[PodInfo]) -> None:
-        scheduler.activate(requested)
+        steps.activate(requested)
 
     evictions = Evictions(api, cache, nominator, waiting_pods, StatusWriter(api), activate)
     services = replace(
@@ -162,11 +163,12 @@ def assemble(
     )
     if instruments is not None:
         observers = (*observers, instruments.observer)
-    scheduler = Scheduler(
+    steps = PodScheduling(
         profiles, cache, queue, pods, api, waiting_pods, evictions, observers, extenders
     )
+    scheduler = Scheduler(steps, api)
     queue.hints.report_plugin_error = report_plugin_error
-    handlers = EventHandlers(scheduler)
+    handlers = EventHandlers(steps)
     if instruments is not None:
         instruments.attach(scheduler, handlers)
     return scheduler, handlers

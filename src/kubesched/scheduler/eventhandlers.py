@@ -54,7 +54,7 @@ from kubesched.queue.queue_events import (
     UNSCHEDULED_POD_UPDATE,
 )
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.loop import Scheduler, assumed_pod
+from kubesched.scheduler.pod_scheduling import PodScheduling, assumed_pod
 from kubesched.scheduler.scheduling_log import log_observed
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of
@@ -105,22 +105,22 @@ class EventHandlers:
         observer: Receives how long each event takes.
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, steps: PodScheduling) -> None:
+        self._steps = steps
         self.observer = HandlingObserver()
-        self._cache: Cache = scheduler.cache
-        self._queue: SchedulingQueue = scheduler.queue
-        self._pods = scheduler.pods
-        self._now = scheduler.now
-        self._pod_groups = scheduler.cache.pod_groups
+        self._cache: Cache = steps.cache
+        self._queue: SchedulingQueue = steps.queue
+        self._pods = steps.pods
+        self._now = steps.now
+        self._pod_groups = steps.cache.pod_groups
         # All profiles share them.
-        self._gates = next(iter(scheduler.profiles.values())).feature_gates
+        self._gates = next(iter(steps.profiles.values())).feature_gates
         self._has_gangs = self._gates.enabled("GangScheduling")
         self._has_taint_rules = self._gates.enabled("DRADeviceTaintRules")
 
     def added(self, item: KubernetesObject) -> None:
         """Apply an added object."""
-        self._scheduler.between_cycles(self._added, item)
+        self._steps.between_cycles(self._added, item)
 
     def _added(self, item: KubernetesObject) -> None:
         match item:
@@ -134,11 +134,11 @@ class EventHandlers:
             case _:
                 self._cache.put(item)
                 self._other(Action.ADD, None, item)
-        self._scheduler.wake()
+        self._steps.wake()
 
     def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
         """Apply a changed object."""
-        self._scheduler.between_cycles(self._updated, old, new)
+        self._steps.between_cycles(self._updated, old, new)
 
     def _updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
         match old, new:
@@ -152,11 +152,11 @@ class EventHandlers:
             case _:
                 self._cache.put(new)
                 self._other(Action.UPDATE, old, new)
-        self._scheduler.wake()
+        self._steps.wake()
 
     def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion; `item` is the last observed state."""
-        self._scheduler.between_cycles(
+        self._steps.between_cycles(
             partial(self._deleted, item, is_final_state_known=is_final_state_known)
         )
 
@@ -173,12 +173,12 @@ class EventHandlers:
             case _:
                 self._cache.delete(item)
                 self._other(Action.DELETE, item, None)
-        self._scheduler.wake()
+        self._steps.wake()
 
     # Pods.
 
     def _is_ours(self, pod: Pod) -> bool:
-        return scheduler_name_of(pod) in self._scheduler.profiles
+        return scheduler_name_of(pod) in self._steps.profiles
 
     def _pod_added(self, pod: Pod) -> None:
         pod = without_disabled_fields(pod, self._gates)
@@ -307,7 +307,7 @@ class EventHandlers:
         there = self._cache.get_pod(info.uid)
         if there is None:
             return
-        waiting = self._scheduler.waiting_pods.get(info.uid)
+        waiting = self._steps.waiting_pods.get(info.uid)
         if waiting is not None:
             waiting.reject("", "removed")
         else:

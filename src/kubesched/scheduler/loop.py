@@ -1,7 +1,7 @@
-"""The loop: pop a pod, run its scheduling cycle, start its binding cycle; undo what fails.
+"""The loop: pop a pod and schedule it, or its whole group.
 
-Only this module and `eventhandlers` use both queue and cache. Time is the event loop's, so the
-simulator runs this module unchanged on virtual time.
+Only this module, `pod_scheduling` and `eventhandlers` use both queue and cache. Time is the event
+loop's, so the simulator runs this module unchanged on virtual time.
 
     async with asyncio.TaskGroup() as group: group.create_task(scheduler.run())
     handlers.added(pod)         # from an informer; wakes the scheduler
@@ -15,56 +15,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
-from itertools import count
-from typing import Final, TypeVarTuple
+from collections.abc import Sequence
 
-from msgspec.structs import replace
-
-from kubesched.api.core import Pod
-from kubesched.cache.cache import Cache
-from kubesched.framework.cluster_event import ASSIGNED_POD, Action, ClusterEvent
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.framework.status import Code, NodeToStatus, Status
-from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
-from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
-from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
-from kubesched.scheduler.binding import ApiBinder, Assumed, BindingCycle
-from kubesched.scheduler.cycle import SchedulingCycle
-from kubesched.scheduler.decision import (
-    NOBODY_REJECTED,
-    Decision,
-    Failed,
-    FailedAttempt,
-    Placed,
-    Rejected,
-)
-from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
-from kubesched.scheduler.extended_cycle import ExtendedCycle
-from kubesched.scheduler.extenders import Extenders
+from kubesched.framework.status import Status
+from kubesched.scheduler.api_client import ApiClient
+from kubesched.scheduler.binding import ApiBinder
 from kubesched.scheduler.flushing import Flushing
-from kubesched.scheduler.observer import Observer
-from kubesched.scheduler.phase_timer import POST_BIND
-from kubesched.scheduler.placer import Placer
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
-from kubesched.scheduler.pod_lister import PodLister
-from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.sampling import NodeSampler
-from kubesched.scheduler.scheduling_log import log_attempt, log_bound, log_failure, log_scores
+from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.snapshot.pod_info import PodInfo
-
-Arguments = TypeVarTuple("Arguments")
-
-PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
-
-_NOTE_BYTES_MAX: Final = 1024
-_NONE: Final[frozenset[str]] = frozenset()
-_ASSIGNED_POD_DELETE: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 
 log = logging.getLogger(__name__)
 
@@ -74,82 +35,39 @@ class Scheduler:
 
     Attributes:
         profiles: By scheduler name.
-        cycles: The profiles' scheduling cycles, by the same name.
         cache: Nodes and pods on nodes.
         queue: Pending pods.
+        pods: The pods as last observed; the event handlers keep it current.
         waiting_pods: Pods that wait on Permit.
         evictions: Preemptions under way.
-        placer: Assumes pods and undoes it.
-        pods: The pods as last observed; the event handlers keep it current.
-        observers: Receive decisions, bindings and failures.
+        steps: The steps of scheduling one pod.
         pods_per_slice: Number of pods after which the loop yields to other tasks.
     """
 
     pods_per_slice: int = 16
 
-    def __init__(
-        self,
-        profiles: Mapping[str, Profile],
-        cache: Cache,
-        queue: SchedulingQueue,
-        pods: PodLister,
-        api: ApiClient,
-        waiting_pods: WaitingPods,
-        evictions: Evictions,
-        observers: Sequence[Observer] = (),
-        extenders: Extenders | None = None,
-    ) -> None:
-        self.profiles = profiles
-        self.cache = cache
-        self.queue = queue
+    def __init__(self, steps: PodScheduling, api: ApiClient) -> None:
+        """Set up a loop that takes these steps with the pods of their queue."""
+        self.steps = steps
+        self.profiles = steps.profiles
+        self.cache = steps.cache
+        self.queue = steps.queue
+        self.pods = steps.pods
+        self.waiting_pods = steps.waiting_pods
+        self.evictions = steps.evictions
         self._api = api
-        self.observers = observers
-        self.pods = pods
-        sampler = NodeSampler()
-        self.cycles: Mapping[str, SchedulingCycle] = {
-            name: SchedulingCycle(profile, sampler)
-            if extenders is None
-            else ExtendedCycle(profile, sampler, extenders)
-            for name, profile in profiles.items()
-        }
-        self.waiting_pods = waiting_pods
-        self.placer = Placer(cache, queue.nominator)
-        self.evictions = evictions
-        self.status_writer = evictions.status_writer
-        self._binding = BindingCycle(self.status_writer, self._done)
-        self.evictions.cancel_binding = self._binding.cancel
-        if extenders is not None:
-            self._binding.bind_instead = extenders.bind
-        self._held: list[Callable[[], None]] | None = None
         self._pod_groups = None
-        if cache.pod_groups is not None:
-            self._pod_groups = PodGroupCycle(self, cache.pod_groups)
-        self._wake = asyncio.Event()
+        if self.cache.pod_groups is not None:
+            self._pod_groups = PodGroupCycle(steps, self.cache.pod_groups)
         self._stopped = False
-        self._flushing = Flushing(queue, self.wake)
-        self._event_loop: asyncio.AbstractEventLoop | None = None
-        self._binding_numbers = count()
-        self._bindings: dict[int, asyncio.Task[None]] = {}
-
-    @property
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        if self._event_loop is None:
-            self._event_loop = asyncio.get_running_loop()
-        return self._event_loop
-
-    def now(self) -> float:
-        """Seconds on the event loop's clock."""
-        # Called several times per pod, so without the property.
-        return (self._event_loop or self._loop).time()
-
-    def _done(self, uid: str) -> None:
-        self.queue.done(uid, self.now())
+        self._flushing = Flushing(self.queue, steps.wake)
 
     # Running.
 
     async def run(self) -> None:
         """Schedule until stopped."""
         self._flushing.start()
+        awakened = self.steps.awakened
         popped = 0
         try:
             while not self._stopped:
@@ -157,8 +75,8 @@ class Scheduler:
                 if queued is None and self.queue.is_closed:
                     break
                 if queued is None:
-                    self._wake.clear()
-                    await self._wake.wait()
+                    awakened.clear()
+                    await awakened.wait()
                     continue
                 await self.schedule_one(queued)
                 popped += 1
@@ -167,9 +85,17 @@ class Scheduler:
         finally:
             self._flushing.stop()
 
+    def now(self) -> float:
+        """Seconds on the event loop's clock."""
+        return self.steps.now()
+
     def wake(self) -> None:
         """Check the queue again: a pod may be ready."""
-        self._wake.set()
+        self.steps.wake()
+
+    def activate(self, pods: Sequence[PodInfo]) -> None:
+        """Try these pods now, ignoring their backoff."""
+        self.steps.activate(pods)
 
     def stop(self) -> None:
         """End `run` after the current pod; bindings under way continue."""
@@ -186,7 +112,7 @@ class Scheduler:
         async def bind(pod: PodInfo, node_name: str) -> Status:
             return await binder.bind(pod.pod, node_name)
 
-        self._binding.bind_instead = bind
+        self.steps.binding.bind_instead = bind
         for profile in self.profiles.values():
             profile.pre_bind_plugins = ()
             profile.post_bind_plugins = ()
@@ -196,7 +122,7 @@ class Scheduler:
 
         Nothing is undone: the process is about to exit.
         """
-        preparing = self._binding.preparing
+        preparing = self.steps.binding.preparing
         if preparing:
             await asyncio.wait(preparing, timeout=grace_seconds)
         for task in tuple(preparing):
@@ -204,294 +130,31 @@ class Scheduler:
 
     async def drain(self) -> None:
         """Wait for bindings, evictions and status writes under way."""
-        while running := [task for task in self._bindings.values() if not task.done()]:
+        bindings = self.steps.bindings
+        while running := [task for task in bindings.values() if not task.done()]:
             await asyncio.gather(*running, return_exceptions=True)
         await self.evictions.drain()
-        await self.status_writer.drain()
+        await self.steps.status_writer.drain()
 
     @property
     def bindings(self) -> int:
         """Number of binding cycles under way."""
-        return len(self._bindings)
+        return len(self.steps.bindings)
 
-    def activate(self, pods: Sequence[PodInfo]) -> None:
-        """Try these pods now, ignoring their backoff."""
-        self.queue.activate(pods, self.now())
-        self.wake()
-
-    # One pod.
+    # One pod, or its group.
 
     async def schedule_one(self, queued: QueuedPodInfo) -> None:
-        """Run the scheduling cycle of a popped pod or of its group, and carry the decision out."""
+        """Schedule a popped pod, or the group it belongs to."""
         pod = queued.pod_info
         if self._pod_groups is not None and pod_group_name_of(pod.pod):
-            with self._holding_changes():
+            with self.steps.holding_changes():
                 await self._pod_groups.run(queued)
             return
         profile = self.profiles.get(pod.scheduler_name)
         if profile is None:
             log.error("Pod %s names the unknown scheduler %s", pod.key, pod.spec.scheduler_name)
             self.queue.done(pod.uid, self.now())
-        elif self.is_skipped(pod, profile):
+        elif self.steps.is_skipped(pod, profile):
             self.queue.done(pod.uid, self.now())
         else:
-            started = self.now()
-            decision = await self.decide(pod, profile)
-            if isinstance(decision, Rejected):
-                decision = await self.preempt(decision, profile)
-            self.notify_decided(decision, started)
-            self._carry_out(decision, queued, profile, started)
-
-    async def decide(self, pod: PodInfo, profile: Profile) -> Decision:
-        """Decide where the pod goes in the cluster as it is now."""
-        snapshot = self.cache.snapshot(self.queue.nominator)
-        cycle = self.cycles[profile.scheduler_name]
-        trace = log_attempt(pod)
-        if isinstance(cycle, ExtendedCycle):
-            with self._holding_changes():
-                return await cycle.schedule_with_extenders(pod, snapshot)
-        decision = cycle.schedule_one(pod, snapshot, trace)
-        if trace is not None:
-            log_scores(pod, trace, snapshot)
-        return decision
-
-    def notify_decided(self, decision: Decision, started: float) -> None:
-        """Notify the observers of a cycle that began at `started` and has ended."""
-        for observer in self.observers:
-            observer.decided(decision, started)
-
-    def between_cycles(self, change: Callable[[*Arguments], None], *args: *Arguments) -> None:
-        """Apply a change to cache and queue: now, or after the cycle that waits for extenders."""
-        if self._held is None:
-            change(*args)
-        else:
-            self._held.append(partial(change, *args))
-
-    @property
-    def holds_changes(self) -> bool:
-        """Whether changes wait for the end of the current cycle."""
-        return bool(self._held)
-
-    @contextmanager
-    def _holding_changes(self) -> Iterator[None]:
-        """Hold changes back while a cycle waits for extenders: its snapshot is not a copy."""
-        if self._held is not None:
-            # Inside a pod group's cycle, which holds changes until its own end.
-            yield
-            return
-        held = self._held = []
-        try:
-            yield
-        finally:
-            self._held = None
-            for change in held:
-                change()
-
-    def is_skipped(self, pod: PodInfo, profile: Profile) -> bool:
-        """Whether the pod needs no decision: it is terminating, or already assumed."""
-        if pod.is_terminating:
-            note = f"skip schedule deleting pod: {pod.key}"
-            self._record(pod.pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
-            return True
-        return self.cache.is_assumed(pod.uid)
-
-    def _carry_out(
-        self, decision: Decision, queued: QueuedPodInfo, profile: Profile, started: float
-    ) -> None:
-        match decision:
-            case Placed():
-                self.place(decision, queued, profile, started)
-            case Rejected():
-                status = Status(Code.UNSCHEDULABLE, (decision.message,))
-                self.fail(
-                    queued,
-                    profile,
-                    status,
-                    nominated_node_name=decision.nominated_node_name,
-                    diagnosis=decision.diagnosis,
-                    started=started,
-                )
-            case Failed():
-                # No plugin rejected the pod, even if there is no node to try.
-                self.fail(
-                    queued,
-                    profile,
-                    decision.status,
-                    nominated_node_name="",
-                    diagnosis=NOBODY_REJECTED,
-                    started=started,
-                )
-
-    def place(
-        self, placed: Placed, queued: QueuedPodInfo, profile: Profile, started: float
-    ) -> None:
-        """Assume the pod on its node and start its binding cycle; on failure requeue it."""
-        node_name, cycle = placed.node_name, placed.cycle
-        found = self.placer.place(profile, cycle, placed.pod, node_name)
-        if found.pod is None:
-            self.fail(queued, profile, found.status, nominated_node_name="", started=started)
-            return
-        if found.timeouts_seconds:
-            waiting = WaitingPod(found.pod, node_name, found.timeouts_seconds, _timer)
-            self.waiting_pods.add(waiting)
-        seen = placed.evaluated, placed.feasible
-        assumed = Assumed(queued, found.pod, node_name, cycle, profile, started, *seen)
-        # The task removes itself from the list: a done callback would cost another loop iteration.
-        number = next(self._binding_numbers)
-        self._bindings[number] = self._loop.create_task(self._bind(number, assumed))
-        self._activate_requested(cycle)
-
-    async def preempt(self, decision: Rejected, profile: Profile) -> Rejected:
-        """Start the decided evictions; return the decision, changed if that failed."""
-        node_name = decision.nominated_node_name
-        if not node_name or not decision.victims:
-            return decision
-        preemptor = Preemptor.of_pod(decision.pod)
-        preemption = Preemption(preemptor, node_name, decision.victims, profile.scheduler_name)
-        in_background = profile.feature_gates.enabled("SchedulerAsyncPreemption")
-        error = await self.evictions.carry_out(preemption, in_background=in_background)
-        if error:
-            return decision.with_failed_preemption(error, len(self.cache.nodes))
-        return decision
-
-    def _activate_requested(self, cycle: CycleState) -> None:
-        requested = cycle.shared.get(PODS_TO_ACTIVATE)
-        if isinstance(requested, dict) and requested:
-            pods = list(requested.values())
-            requested.clear()
-            self.activate(pods)
-
-    # Binding.
-
-    async def _bind(self, number: int, assumed: Assumed) -> None:
-        try:
-            status = await self._binding.run(assumed)
-            if status.is_success:
-                self._bound(assumed)
-            else:
-                self.between_cycles(self._binding_failed, assumed, status)
-        finally:
-            del self._bindings[number]
-
-    def _bound(self, assumed: Assumed) -> None:
-        now = self.now()
-        log_bound(assumed)
-        note = f"Successfully assigned {assumed.pod.key} to {assumed.node_name}"
-        self._record(assumed.pod.pod, assumed.profile, "Normal", "Scheduled", "Binding", note)
-        for observer in self.observers:
-            observer.bound(assumed, now)
-        _post_bind(assumed)
-        self._activate_requested(assumed.cycle)
-
-    def _binding_failed(self, assumed: Assumed, status: Status) -> None:
-        now = self.now()
-        pod = assumed.pod
-        was_there = self.placer.undo(assumed.profile, assumed.cycle, pod, assumed.node_name)
-        for observer in self.observers:
-            observer.binding_failed(assumed, status, now)
-        if was_there and not status.is_rejected:
-            self.queue.move_all(_ASSIGNED_POD_DELETE, assumed_pod(pod), None, now)
-        self.fail(
-            assumed.queued,
-            assumed.profile,
-            status,
-            nominated_node_name="",
-            started=assumed.started,
-        )
-        if was_there and status.is_rejected:
-            # The event of its own release must not wake this pod.
-            self.queue.move_all(
-                _ASSIGNED_POD_DELETE,
-                assumed_pod(pod),
-                None,
-                now,
-                lambda other: other.pod_info.uid != pod.uid,
-            )
-        self.wake()
-
-    # When scheduling fails.
-
-    def fail(
-        self,
-        queued: QueuedPodInfo,
-        profile: Profile,
-        status: Status,
-        *,
-        nominated_node_name: str | None,
-        diagnosis: Diagnosis | None = None,
-        started: float,
-    ) -> None:
-        """Requeue the pod, and write condition and event; the attempt began at `started`."""
-        pod = queued.pod_info
-        message = status.message
-        if diagnosis is None and status.is_rejected and self.queue.is_in_flight(pod.uid):
-            # Reserve, Permit or the wait on it failed on a single node.
-            diagnosis = Diagnosis.of_filter(("",), NodeToStatus.of([status]))
-            message = diagnosis.fit_error(1)
-        log_failure(pod, status, message)
-        queued.unschedulable_plugins = diagnosis.unschedulable_plugins if diagnosis else _NONE
-        queued.pending_plugins = diagnosis.pending_plugins if diagnosis else _NONE
-        queued.gating_plugin, queued.gating_plugin_events = "", ()
-        attempt = FailedAttempt(queued, profile.scheduler_name, status, message, diagnosis, started)
-        for observer in self.observers:
-            observer.failed(attempt, self.now())
-        known = self.pods.get(pod.namespace, pod.name)
-        if known is None or known.spec.node_name:
-            self.queue.done(pod.uid, self.now())
-        elif known.metadata.uid != pod.pod.metadata.uid:
-            self.queue.done(pod.uid, self.now())
-            return
-        else:
-            if known is not pod.pod:
-                queued.pod_info = pod = PodInfo(known)
-            try:
-                self.queue.add_unschedulable_if_not_present(queued, self.now())
-            except QueueError as error:
-                # The pod was queued again meanwhile; it must not be queued twice.
-                log.error("Failed to put pod back: %s", error)  # noqa: TRY400 - message suffices
-            self.wake()
-        self.queue.nominator.add(pod, nominated_node_name)
-        note = _truncate(message)
-        self._record(pod.pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
-        reason = "Unschedulable" if status.is_rejected else "SchedulerError"
-        self.status_writer.write(
-            pod.pod,
-            PodConditionPatch("PodScheduled", "False", reason, message),
-            nominated_node_name,
-        )
-
-    def _record(
-        self, pod: Pod, profile: Profile, kind: str, reason: str, action: str, note: str
-    ) -> None:
-        self._api.record_event(
-            EventRecord(
-                pod, kind, reason, action, note, reporting_controller=profile.scheduler_name
-            )
-        )
-
-
-def _post_bind(assumed: Assumed) -> None:
-    timer = assumed.profile.timer
-    began = timer.now()
-    for plugin in assumed.profile.post_bind_plugins:
-        assumed.profile.notify(
-            plugin, plugin.post_bind, assumed.cycle, assumed.pod, assumed.node_name
-        )
-    timer.passed(POST_BIND, Code.SUCCESS, began)
-
-
-def assumed_pod(there: PodInfo) -> Pod:
-    """Return an assumed pod as queueing hints expect it: with the node it frees."""
-    return replace(there.pod, spec=replace(there.pod.spec, node_name=there.node_name))
-
-
-def _timer(delay_seconds: float, action: Callable[[], None]) -> Callable[[], None]:
-    return asyncio.get_running_loop().call_later(delay_seconds, action).cancel
-
-
-def _truncate(message: str) -> str:
-    """Truncate a message to the byte limit of an event's note."""
-    text = message.encode()
-    if len(text) <= _NOTE_BYTES_MAX:
-        return message
-    return text[: _NOTE_BYTES_MAX - 4].decode(errors="ignore") + " ..."
+            await self.steps.schedule(queued, profile)

@@ -24,27 +24,19 @@ Differs:  pods are tried in the table itself, not in a copy, so changes of the c
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import msgspec
 
 from kubesched.api.scheduling import PodGroup
-from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.pod_group_plugin import Placement, PodGroupAssignments
 from kubesched.framework.pod_group_states import pod_group_name_of, state_not_found
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Code, Status, failure, unschedulable
-from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.cycle import SchedulingCycle
-from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
-from kubesched.scheduler.eviction import Evictions
-from kubesched.scheduler.observer import Observer
+from kubesched.scheduler.decision import Failed, Placed, Rejected
 from kubesched.scheduler.placement_search import PlacementSearch
-from kubesched.scheduler.placer import Placer
 from kubesched.scheduler.pod_group_outcome import (
     SCHEDULED,
     Attempt,
@@ -55,71 +47,19 @@ from kubesched.scheduler.pod_group_outcome import (
     refused,
 )
 from kubesched.scheduler.pod_group_preemption import PodGroupPreemption
+from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.snapshot.pod_info import PodInfo
 
 log = logging.getLogger(__name__)
 
 
-class PodScheduling(Protocol):
-    """What the group's cycle needs from the loop."""
-
-    profiles: Mapping[str, Profile]
-    cycles: Mapping[str, SchedulingCycle]
-    cache: Cache
-    queue: SchedulingQueue
-    status_writer: StatusWriter
-    evictions: Evictions
-    placer: Placer
-    observers: Sequence[Observer]
-
-    def now(self) -> float:
-        """Seconds on the event loop's clock."""
-        ...
-
-    def is_skipped(self, pod: PodInfo, profile: Profile) -> bool:
-        """Whether a popped pod needs no decision."""
-        ...
-
-    async def decide(self, pod: PodInfo, profile: Profile) -> Decision:
-        """Decide where a pod goes in the cluster as it is now."""
-        ...
-
-    async def preempt(self, decision: Rejected, profile: Profile) -> Rejected:
-        """Start the decided evictions; return the decision, changed if that failed."""
-        ...
-
-    def notify_decided(self, decision: Decision, started: float) -> None:
-        """Notify the observers of a cycle that has ended."""
-        ...
-
-    def place(
-        self, placed: Placed, queued: QueuedPodInfo, profile: Profile, started: float
-    ) -> None:
-        """Assume a pod on its node and start its binding cycle; on failure requeue it."""
-        ...
-
-    def fail(
-        self,
-        queued: QueuedPodInfo,
-        profile: Profile,
-        status: Status,
-        *,
-        nominated_node_name: str | None,
-        diagnosis: Diagnosis | None = None,
-        started: float,
-    ) -> None:
-        """Requeue a pod, and write condition and event; the attempt began at `started`."""
-        ...
-
-
 class PodGroupCycle:
     """Schedules pods that belong to groups, a group at a time."""
 
-    def __init__(self, loop: PodScheduling, pod_groups: PodGroupStore) -> None:
-        """Set up with the loop and the states of all pod groups."""
-        self._loop = loop
+    def __init__(self, steps: PodScheduling, pod_groups: PodGroupStore) -> None:
+        """Set up with the steps of one pod and the states of all pod groups."""
+        self._steps = steps
         self._pod_groups = pod_groups
 
     async def run(self, queued: QueuedPodInfo) -> None:
@@ -139,15 +79,15 @@ class PodGroupCycle:
         members = [member for member in members if not self._is_skipped(member, profile)]
         if not members:
             return
-        started = self._loop.now()
+        started = self._steps.now()
         outcome = await self._try(pod.namespace, name, members, profile)
-        for observer in self._loop.observers:
-            observer.pod_group_tried(profile.scheduler_name, started, self._loop.now())
+        for observer in self._steps.observers:
+            observer.pod_group_tried(profile.scheduler_name, started, self._steps.now())
         if outcome.status.code is Code.UNSCHEDULABLE:
             outcome = await self._preempt(pod, name, members, outcome, profile)
         self._submit(members, outcome, profile)
-        for observer in self._loop.observers:
-            observer.pod_group_decided(profile.scheduler_name, outcome, started, self._loop.now())
+        for observer in self._steps.observers:
+            observer.pod_group_decided(profile.scheduler_name, outcome, started, self._steps.now())
         self._report(pod.namespace, name, outcome.status)
 
     # Gather.
@@ -158,10 +98,10 @@ class PodGroupCycle:
         if state is None:
             return None
         members = [queued]
-        now = self._loop.now()
+        now = self._steps.now()
         for other in state.unscheduled_pods:
             if other.name != queued.pod_info.name:
-                popped = self._loop.queue.pop_specific_pod(other, now)
+                popped = self._steps.queue.pop_specific_pod(other, now)
                 if popped is not None:
                     members.append(popped)
         return sorted(members, key=_order)
@@ -176,28 +116,28 @@ class PodGroupCycle:
                     "all pods in a single pod group should have the same .spec.schedulerName set, "
                     f'got: "{name}" and "{first}"'
                 )
-        profile = self._loop.profiles.get(first)
+        profile = self._steps.profiles.get(first)
         return profile or failure(f'profile not found for scheduler name "{first}"')
 
     def _fail_all(
         self, members: Sequence[QueuedPodInfo], status: Status, nominated_node_name: str | None
     ) -> None:
         for member in members:
-            profile = self._loop.profiles.get(member.pod_info.scheduler_name)
+            profile = self._steps.profiles.get(member.pod_info.scheduler_name)
             if profile is None:
                 log.error("Pod %s names an unknown scheduler", member.pod_info.key)
-                self._loop.queue.done(member.pod_info.uid, self._loop.now())
+                self._steps.queue.done(member.pod_info.uid, self._steps.now())
                 continue
-            now = self._loop.now()
-            self._loop.notify_decided(Failed(member.pod_info, status), now)
-            self._loop.fail(
+            now = self._steps.now()
+            self._steps.notify_decided(Failed(member.pod_info, status), now)
+            self._steps.fail(
                 member, profile, status, nominated_node_name=nominated_node_name, started=now
             )
 
     def _is_skipped(self, member: QueuedPodInfo, profile: Profile) -> bool:
-        skipped = self._loop.is_skipped(member.pod_info, profile)
+        skipped = self._steps.is_skipped(member.pod_info, profile)
         if skipped:
-            self._loop.queue.done(member.pod_info.uid, self._loop.now())
+            self._steps.queue.done(member.pod_info.uid, self._steps.now())
         return skipped
 
     # Try.
@@ -208,11 +148,11 @@ class PodGroupCycle:
         """Try all nodes, or placement after placement, and return the best outcome."""
         if not profile.feature_gates.enabled("TopologyAwareWorkloadScheduling"):
             return await self._try_pods(members, profile)
-        search = PlacementSearch(self._loop.cache, profile, namespace, name)
+        search = PlacementSearch(self._steps.cache, profile, namespace, name)
         generated = search.generate()
         if not generated.status.is_success:
             return Outcome(generated.status, ())
-        restriction = self._loop.cycles[profile.scheduler_name].restriction
+        restriction = self._steps.cycles[profile.scheduler_name].restriction
         outcomes: list[Outcome] = []
         for placement in generated.placements:
             restriction.rows = search.rows_of(placement)
@@ -242,14 +182,14 @@ class PodGroupCycle:
                 self._revert(attempt, profile)
 
     async def _attempt(self, queued: QueuedPodInfo, profile: Profile) -> Attempt:
-        started = self._loop.now()
-        decision = await self._loop.decide(queued.pod_info, profile)
+        started = self._steps.now()
+        decision = await self._steps.decide(queued.pod_info, profile)
         match decision:
             case Placed():
                 attempt = Attempt(queued, decision)
                 attempt = self._place(attempt, decision.node_name, decision.cycle, profile)
             case Rejected():
-                decision = await self._loop.preempt(decision, profile)
+                decision = await self._steps.preempt(decision, profile)
                 nominated = decision.nominated_node_name
                 status = Status(Code.UNSCHEDULABLE, (decision.message,))
                 attempt = Attempt(queued, decision, status, nominated, decision.diagnosis)
@@ -258,7 +198,7 @@ class PodGroupCycle:
                     attempt = self._place(attempt, nominated, decision.cycle, profile)
             case Failed():
                 attempt = Attempt(queued, decision, decision.status)
-        duration_seconds = self._loop.now() - started
+        duration_seconds = self._steps.now() - started
         return msgspec.structs.replace(attempt, duration_seconds=duration_seconds)
 
     def _place(
@@ -266,7 +206,7 @@ class PodGroupCycle:
     ) -> Attempt:
         """Assume the pod, run Reserve and Permit; on failure undo all."""
         pod = attempt.queued.pod_info
-        found = self._loop.placer.place(profile, cycle, pod, node_name)
+        found = self._steps.placer.place(profile, cycle, pod, node_name)
         if found.pod is not None:
             return msgspec.structs.replace(attempt, there=found.pod, permit=found.status)
         self._nominate_again(attempt)
@@ -280,14 +220,14 @@ class PodGroupCycle:
     def _take_back(
         self, attempt: Attempt, profile: Profile, cycle: CycleState, there: PodInfo
     ) -> None:
-        if self._loop.placer.undo(profile, cycle, there, there.node_name):
+        if self._steps.placer.undo(profile, cycle, there, there.node_name):
             self._nominate_again(attempt)
 
     def _nominate_again(self, attempt: Attempt) -> None:
         """Restore the pod's nomination, which assuming it has cleared."""
         pod = attempt.queued.pod_info
         if pod.pod.status.nominated_node_name:
-            self._loop.queue.nominator.add(pod, pod.pod.status.nominated_node_name)
+            self._steps.queue.nominator.add(pod, pod.pod.status.nominated_node_name)
 
     # Preempt.
 
@@ -307,8 +247,8 @@ class PodGroupCycle:
             return (await self._try(pod.namespace, name, members, profile)).status
 
         pods = tuple(member.pod_info for member in members)
-        group = self._loop.cache.objects.get(PodGroup, name, pod.namespace)
-        preemption = PodGroupPreemption(self._loop, profile, what_if)
+        group = self._steps.cache.objects.get(PodGroup, name, pod.namespace)
+        preemption = PodGroupPreemption(self._steps, profile, what_if)
         if group is None:
             cause = f'podgroup.scheduling.k8s.io "{name}" not found'
             status = failure(f"failed to get pod group object: {cause}")
@@ -328,22 +268,22 @@ class PodGroupCycle:
 
     def _submit(self, members: Sequence[QueuedPodInfo], outcome: Outcome, profile: Profile) -> None:
         for attempt in outcome.attempts:
-            started = self._loop.now() - attempt.duration_seconds
+            started = self._steps.now() - attempt.duration_seconds
             decision = attempt.decision
             if isinstance(decision, Placed) and outcome.status.is_success:
-                self._loop.notify_decided(decision, started)
-                self._loop.place(decision, attempt.queued, profile, started)
+                self._steps.notify_decided(decision, started)
+                self._steps.place(decision, attempt.queued, profile, started)
             else:
                 self._put_back(final_attempt(attempt, outcome), profile, started)
         for member in members[len(outcome.attempts) :]:
             failed = Failed(member.pod_info, outcome.status)
             nominated = None if outcome.status.is_rejected else ""
             untried = Attempt(member, failed, outcome.status, nominated)
-            self._put_back(untried, profile, self._loop.now())
+            self._put_back(untried, profile, self._steps.now())
 
     def _put_back(self, attempt: Attempt, profile: Profile, started: float) -> None:
-        self._loop.notify_decided(attempt.decision, started)
-        self._loop.fail(
+        self._steps.notify_decided(attempt.decision, started)
+        self._steps.fail(
             attempt.queued,
             profile,
             attempt.status,
@@ -356,7 +296,7 @@ class PodGroupCycle:
 
     def _report(self, namespace: str, name: str, status: Status) -> None:
         """Write the group's condition; a group that was scheduled once keeps it."""
-        group = self._loop.cache.objects.get(PodGroup, name, namespace)
+        group = self._steps.cache.objects.get(PodGroup, name, namespace)
         if group is None:
             log.error("Pod group %s/%s was deleted; its status is not written", namespace, name)
             return
@@ -368,7 +308,7 @@ class PodGroupCycle:
             same = (known.status, known.reason, known.message, known.observed_generation)
             if same == msgspec.structs.astuple(condition)[1:]:
                 return
-        self._loop.status_writer.write_pod_group(group, condition)
+        self._steps.status_writer.write_pod_group(group, condition)
 
 
 def _order(queued: QueuedPodInfo) -> tuple[int, float]:

@@ -12,19 +12,17 @@ Differs:  upstream tries in a copy of the nodes.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
 
 from kubesched.api.scheduling import PodGroup
-from kubesched.cache.cache import Cache
 from kubesched.framework.pod_group_plugin import PodGroupPostFilterResult
 from kubesched.framework.preemption.victim_units import group_priority
 from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
-from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.cycle import SchedulingCycle
-from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
+from kubesched.scheduler.eviction import Preemption, Preemptor
 from kubesched.scheduler.phase_timer import POST_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
+from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.node_table import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
@@ -38,15 +36,6 @@ NOT_REGISTERED: Final = (
 HAS_CONSTRAINTS: Final = (
     "workload aware preemption is not supported for pod groups with scheduling constraints"
 )
-
-
-class Scheduling(Protocol):
-    """What preemption needs from the loop."""
-
-    cycles: Mapping[str, SchedulingCycle]
-    cache: Cache
-    queue: SchedulingQueue
-    evictions: Evictions
 
 
 class Trial:
@@ -87,16 +76,16 @@ class PodGroupPreemption:
     """Preempts for one group."""
 
     def __init__(
-        self, loop: Scheduling, profile: Profile, schedule: Callable[[], Awaitable[Status]]
+        self, steps: PodScheduling, profile: Profile, schedule: Callable[[], Awaitable[Status]]
     ) -> None:
         """Set up.
 
         Args:
-            loop: The scheduler's loop.
+            steps: The steps of scheduling one pod.
             profile: The group's profile.
             schedule: Tries the group in the table as it is, and undoes that.
         """
-        self._loop = loop
+        self._steps = steps
         self._profile = profile
         self._schedule = schedule
 
@@ -115,9 +104,9 @@ class PodGroupPreemption:
 
     async def _find(self, group: PodGroup, pods: Sequence[PodInfo]) -> PodGroupPostFilterResult:
         plugin = self._profile.pod_group_post_filter_plugins[0]
-        cache = self._loop.cache
-        snapshot = cache.snapshot(self._loop.queue.nominator)
-        restriction = self._loop.cycles[self._profile.scheduler_name].restriction
+        cache = self._steps.cache
+        snapshot = cache.snapshot(self._steps.queue.nominator)
+        restriction = self._steps.cycles[self._profile.scheduler_name].restriction
         trial = Trial(cache.nodes, self._schedule)
         restriction.skips_post_filters = True
         try:
@@ -140,5 +129,5 @@ class PodGroupPreemption:
         scheduler_name = self._profile.scheduler_name
         preemption = Preemption(preemptor, TARGET, victims, scheduler_name)
         in_background = self._profile.feature_gates.enabled("SchedulerAsyncPreemption")
-        error = await self._loop.evictions.carry_out(preemption, in_background=in_background)
+        error = await self._steps.evictions.carry_out(preemption, in_background=in_background)
         return failure(error) if error else SUCCESS

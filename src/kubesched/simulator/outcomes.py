@@ -47,7 +47,7 @@ class Outcomes(Observer, EvictionObserver):
         self._nominated: set[str] = set()
         self._scheduler = scheduler
         self._server = server
-        scheduler.observers = (*scheduler.observers, self)
+        scheduler.steps.observers = (*scheduler.steps.observers, self)
         scheduler.evictions.observer = self
         server.on_pod_deleted = self._deleted
 

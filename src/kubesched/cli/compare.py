@@ -113,7 +113,7 @@ def compare(
         write_comparison,
     )
     from kubesched.cli.files import check_inputs
-    from kubesched.cli.scenario_input import holds_cluster
+    from kubesched.inputs.scenario_input import holds_cluster
 
     check_inputs([*files, *configs, kubeconfig])
     saved = [file for file in files if holds_cluster(file)]
@@ -159,7 +159,7 @@ def _check_clusters(
 ) -> None:
     """Raise UserError if a file is no cluster, or an option is for scenarios."""
     from kubesched.api.decode import STANDARD_INPUT
-    from kubesched.cli.scenario_input import read_scenario
+    from kubesched.inputs.scenario_input import read_scenario
 
     if len(saved) < len(files):
         if saved:
@@ -186,13 +186,13 @@ def _compare_scenarios(
     output: OutputFormat,
 ) -> int:
     from kubesched.cli.files import check_outputs, short_names, write_text
-    from kubesched.cli.scenario_input import (
+    from kubesched.cli.simulate_timeline import play
+    from kubesched.inputs.scenario_input import (
         named_files,
         read_scenario,
         with_scheduler,
         workload_warnings,
     )
-    from kubesched.cli.simulate_timeline import play
     from kubesched.simulator.comparison import compared
     from kubesched.simulator.comparison_html import comparison_html
 

@@ -17,6 +17,7 @@ import click
 from kubesched.api.decode import STANDARD_INPUT, files_in
 from kubesched.cli.errors import naming, printable
 from kubesched.inputs.errors import UserError
+from kubesched.inputs.sources import read_problem
 
 
 def check_inputs(files: Iterable[Path | None]) -> None:
@@ -41,19 +42,6 @@ def short_names(files: Iterable[Path]) -> list[str]:
     if len(set(stems)) == len(stems):
         return stems
     return [f"{name} ({i})" if paths.count(name) > 1 else name for i, name in enumerate(paths, 1)]
-
-
-def read_problem(file: Path) -> str:
-    """Return why a file cannot be read, "" if it can."""
-    if str(file) == STANDARD_INPUT:
-        return ""
-    try:
-        file.stat()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-    else:
-        reason = "" if os.access(file, os.R_OK) else os.strerror(errno.EACCES)
-    return f"it cannot be read: {reason}" if reason else ""
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:

@@ -123,7 +123,7 @@ def simulate(
       kubesched simulate nodes.csv --pods pods.csv.gz --times --html report.html
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
     from kubesched.cli.files import check_inputs
-    from kubesched.cli.scenario_input import is_scenario
+    from kubesched.inputs.scenario_input import is_scenario
 
     check_inputs([*source.files, *pod_files, options.config])
     if timeline.times or any(map(is_scenario, source.files)):
@@ -153,14 +153,14 @@ def _play(
     output: OutputFormat,
 ) -> int:
     from kubesched.cli.files import check_outputs
-    from kubesched.cli.scenario_input import (
+    from kubesched.cli.simulate_timeline import play, write_timeline
+    from kubesched.inputs.scenario_input import (
         named_files,
         read_scenario,
         read_trace,
         with_scheduler,
         workload_warnings,
     )
-    from kubesched.cli.simulate_timeline import play, write_timeline
 
     if timeline.times:
         found = read_trace([*files, *pod_files])

@@ -15,10 +15,10 @@ from kubesched.cli.errors import printable
 from kubesched.cli.files import replacing, write_text
 from kubesched.cli.options import OutputFormat
 from kubesched.cli.output import write_document, write_line
-from kubesched.cli.scenario_input import Play
 from kubesched.cli.simulate_run import Interruption, catching_interrupt
 from kubesched.config.field_errors import ConfigError
 from kubesched.inputs.loading import in_file
+from kubesched.inputs.scenario_input import Play
 from kubesched.simulator.html_report import html_report
 from kubesched.simulator.run import simulate
 from kubesched.simulator.svg import duration, percent

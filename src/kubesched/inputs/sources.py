@@ -1,10 +1,13 @@
-"""What names a cluster, and what names the scheduler that decides on it."""
+"""What names a cluster or file, and what names the scheduler that decides on it."""
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubesched.api.decode import STANDARD_INPUT
 from kubesched.framework.plugin import Plugin
 from kubesched.inputs.errors import UserError
 
@@ -51,3 +54,16 @@ class SchedulerOptions:
     feature_gates: str = ""
     plugins: tuple[str | type[Plugin], ...] = ()
     seed: int = 0
+
+
+def read_problem(file: Path) -> str:
+    """Return why a file cannot be read, "" if it can."""
+    if str(file) == STANDARD_INPUT:
+        return ""
+    try:
+        file.stat()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    else:
+        reason = "" if os.access(file, os.R_OK) else os.strerror(errno.EACCES)
+    return f"it cannot be read: {reason}" if reason else ""

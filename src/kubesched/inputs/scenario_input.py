@@ -1,4 +1,4 @@
-"""Scenarios as the command line names them: a file of one, or lists of the openb trace.
+"""Scenarios as a user names them: a file of one, or lists of the openb trace.
 
 Rejects:  what a scenario may not hold, with the file in front of each field error.
 """
@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from kubesched.api.decode import STANDARD_INPUT, Loaded, load
-from kubesched.cli.files import read_problem
 from kubesched.config.documents import read_document
 from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.config.load import encode_configuration
@@ -23,7 +22,7 @@ from kubesched.framework.registry import Registry
 from kubesched.inputs.cluster_input import head_of
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file, load_scheduler
-from kubesched.inputs.sources import SchedulerOptions
+from kubesched.inputs.sources import SchedulerOptions, read_problem
 from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.openb import is_openb

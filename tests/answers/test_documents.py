@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 
 from kubesched.answers.documents import DOCUMENTS, schema_of, undescribed
@@ -19,6 +20,10 @@ from kubesched.explain.shadow_report import (
     ShadowReport,
     ShadowVerdict,
 )
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.playback_recorder import PlaybackRecorder
+from kubesched.simulator.run import simulate
+from kubesched.simulator.scenario_loading import load_scenario
 from tests.app.test_decision_ring import played, preemption
 from tests.cli.cluster import manifest, node, pod, run, shop, write
 
@@ -62,6 +67,13 @@ def _document(kind: str, tmp_path: Path) -> Any:
         return json.loads(decision_page(HttpRequest(path="/"), lambda _query: records).body)
     if kind == "ShadowReport":
         return _shadow_report()
+    if kind == "Playback":
+        recorder = PlaybackRecorder()
+        scenario = msgspec.structs.replace(
+            load_scenario(SCENARIOS / "batch-and-web.yaml"), duration=60
+        )
+        simulate(scenario, in_tree_registry(), recorder=recorder)
+        return recorder.playback(scenario.name, 60).to_dict()
     result = run(*_printed(tmp_path)[kind], "-o", "json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)

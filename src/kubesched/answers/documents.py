@@ -26,6 +26,7 @@ from kubesched.explain.document import API_VERSION, Document
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.shadow_report import ShadowReport
 from kubesched.simulator.comparison import TimelineComparison
+from kubesched.simulator.playback import Playback
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.timeline_report import TimelineReport
 
@@ -44,6 +45,7 @@ DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
             SimulationReport,
             TimelineReport,
             TimelineComparison,
+            Playback,
             ClusterComparison,
             DecisionRecords,
             ShadowReport,

@@ -147,7 +147,7 @@ class NodeLife:
         _cancel(self._recoveries, name)
         self._kubelets.node_down(name)
         loop = asyncio.get_running_loop()
-        if name not in self._detections and not _is_lost(node):
+        if name not in self._detections and not is_unreachable(node):
             seconds = self._detection_seconds
             self._detections[name] = loop.call_later(seconds, self._detect, name)
         if recovery_seconds is not None:
@@ -159,7 +159,7 @@ class NodeLife:
         self._forget_failure(name)
         if node is None or self._kubelets.is_up(name):
             return
-        if _is_lost(node):
+        if is_unreachable(node):
             self._server.update(with_state_taints(_with_ready(node, "True", self._now())))
         for pod in self._kubelets.pods_on(name):
             if pod.status.phase == "Running" and not pod.metadata.deletion_timestamp:
@@ -215,7 +215,8 @@ def _cancel(timers: dict[str, asyncio.TimerHandle], key: str) -> None:
         timer.cancel()
 
 
-def _is_lost(node: Node) -> bool:
+def is_unreachable(node: Node) -> bool:
+    """Whether the failure of a node has been detected."""
     return any(one.type == "Ready" and one.status == "Unknown" for one in node.status.conditions)
 
 

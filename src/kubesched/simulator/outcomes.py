@@ -83,18 +83,13 @@ class Outcomes(Observer, EvictionObserver):
         queued, status, diagnosis = attempt.queued, attempt.status, attempt.diagnosis
         plugins = queued.rejecting_plugins
         if diagnosis is None or diagnosis is NOBODY_REJECTED:
-            reasons = [attempt.message]
             plugins = frozenset({status.plugin} if status.plugin else ())
-        elif diagnosis.pre_filter_message:
-            reasons = [diagnosis.pre_filter_message]
-        else:
-            reasons = sorted(diagnosis.reason_counts(len(self._scheduler.cache.nodes)))
         pod = queued.pod_info
         self.failed_at[pod.uid] = self._server.changes
         self.unplaced[pod.uid] = Unplaced(
             pod.key,
             attempt.message,
-            tuple(reasons),
+            reasons_of(attempt, len(self._scheduler.cache.nodes)),
             tuple(sorted(plugins)),
             queued.attempts,
             preempted=self.victims.get(pod.uid, ()),
@@ -127,3 +122,13 @@ class Outcomes(Observer, EvictionObserver):
         self.unplaced.pop(uid, None)
         if self.placements.pop(uid, None) is not None:
             self.displaced[uid] = None
+
+
+def reasons_of(attempt: FailedAttempt, num_all_nodes: int) -> tuple[str, ...]:
+    """Return why an attempt failed: sorted reasons without numbers of nodes."""
+    diagnosis = attempt.diagnosis
+    if diagnosis is None or diagnosis is NOBODY_REJECTED:
+        return (attempt.message,)
+    if diagnosis.pre_filter_message:
+        return (diagnosis.pre_filter_message,)
+    return tuple(sorted(diagnosis.reason_counts(num_all_nodes)))

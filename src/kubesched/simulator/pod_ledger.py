@@ -71,6 +71,9 @@ class LedgerReader:
     def pod_disrupted(self, pod: Pod, now: float) -> None:
         """A pod was marked as a preemption victim."""
 
+    def node_changed(self, name: str, node: Node | None, now: float) -> None:
+        """A node joined, changed, or left if it is None."""
+
     def capacity_changed(self, allocatable: Mapping[str, int], now: float) -> None:
         """Nodes changed; `allocatable` is the sum over all nodes, in units of bookings."""
 
@@ -135,9 +138,12 @@ class PodLedger:
         for change in self._nodes.read():
             node = change.value
             assert isinstance(node, Node), "nodes are followed"
-            is_gone = change.type is ChangeType.DELETED
-            if self._node_is(node.metadata.name, None if is_gone else node):
-                for reader in self._readers:
+            name = node.metadata.name
+            after = None if change.type is ChangeType.DELETED else node
+            has_changed = self._node_is(name, after)
+            for reader in self._readers:
+                reader.node_changed(name, after, self._now())
+                if has_changed:
                     reader.capacity_changed(self._capacity, self._now())
 
     def _node_is(self, name: str, node: Node | None) -> bool:

@@ -31,6 +31,7 @@ from kubesched.scheduler.observer import Observer
 from kubesched.simulator.checkers import Checkers
 from kubesched.simulator.decision_log import DecisionLog
 from kubesched.simulator.node_life import Disruption
+from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.pod_ledger import PodLedger
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.scenario import Scenario
@@ -59,6 +60,7 @@ def simulate(
     log_moves: bool = False,
     checks: bool = True,
     watch: Watch | None = None,
+    recorder: PlaybackRecorder | None = None,
 ) -> TimelineReport:
     """Run a scenario to its end.
 
@@ -71,6 +73,7 @@ def simulate(
         checks: Whether to check invariants.
         watch: Called after every attempt and before the clock moves. If it returns False, the
             simulation ends with a partial report.
+        recorder: Records what happens to nodes and pods; None for no record.
 
     Raises:
         ConfigError: with all field errors of the scheduler's configuration.
@@ -91,7 +94,14 @@ def simulate(
 
     async def main() -> TimelineReport:
         simulation = _Simulation(
-            scenario, configuration, registry, gates, random_streams, log, log_moves=log_moves
+            scenario,
+            configuration,
+            registry,
+            gates,
+            random_streams,
+            log,
+            recorder,
+            log_moves=log_moves,
         )
         if checks:
             steps.append(simulation.step)
@@ -128,6 +138,7 @@ class _Simulation:
         gates: FeatureGates,
         random_streams: RandomStreams,
         log: DecisionLog,
+        recorder: PlaybackRecorder | None,
         *,
         log_moves: bool,
     ) -> None:
@@ -139,6 +150,7 @@ class _Simulation:
         self._scenario = scenario
         self._random_streams = random_streams
         self._log = log
+        self._recorder = recorder
         self._width_seconds = max(report.resolution or duration / _SERIES_BINS, _SHORTEST_SECONDS)
         self._check_seconds = max(report.check_every or duration / _CHECKS, _SHORTEST_SECONDS)
         self._world = World(random_streams, scenario.latencies, scenario.faults)
@@ -155,7 +167,9 @@ class _Simulation:
             gates,
             self._world.api,
             random=random_streams.stream("scheduler"),
-            observers=(_Attempts(self._timeline, self.call_watch), log),
+            observers=tuple(
+                filter(None, (_Attempts(self._timeline, self.call_watch), log, recorder))
+            ),
             connect=self._extenders.connect,
             report_plugin_error=self._end_on_plugin_error,
         )
@@ -166,8 +180,11 @@ class _Simulation:
         self._script = Script(scenario, self._world)
         self._checkers: Checkers | None = None
 
-    def _disrupted(self, _pod: Pod, disruption: Disruption) -> None:
-        self._timeline.disrupted(disruption, self._scheduler.now())
+    def _disrupted(self, pod: Pod, disruption: Disruption) -> None:
+        now = self._scheduler.now()
+        self._timeline.disrupted(disruption, now)
+        if self._recorder is not None:
+            self._recorder.disrupted(pod, disruption, now)
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._scheduler.profiles
@@ -190,6 +207,8 @@ class _Simulation:
         self._failed = failed = loop.create_future()
         ledger = PodLedger(self._world.server, self._is_ours, loop.time)
         ledger.add_reader(self._timeline)
+        if self._recorder is not None:
+            ledger.add_reader(self._recorder)
         checkers = Checkers(self._world, self._scheduler, ledger) if checks else None
         self._checkers = checkers
         self._script.prepare(objects)

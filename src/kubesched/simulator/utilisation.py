@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from kubesched.simulator.report import NodeUse, ResourceUse, ZoneUse, resource_use
 from kubesched.snapshot.node_table import NodeTable
 
-_FIRST: Final = ("cpu", "memory", "pods")
+FIRST_RESOURCES: Final = ("cpu", "memory", "pods")
+"""The resources that come first wherever resources are listed."""
 _ZONE_SEPARATOR: Final = ":\x00:"
 
 
@@ -108,10 +109,12 @@ class Utilisation:
 
 def resource_names(nodes: NodeTable) -> Iterator[str]:
     """Yield cpu, memory, pods, then by name the others that a node has or a pod requests."""
-    yield from _FIRST
+    yield from FIRST_RESOURCES
     for name in sorted(nodes.resources):
         at = nodes.resources[name]
-        if name not in _FIRST and (nodes.allocatable[at].any() or nodes.requested[at].any()):
+        if name not in FIRST_RESOURCES and (
+            nodes.allocatable[at].any() or nodes.requested[at].any()
+        ):
             yield name
 
 

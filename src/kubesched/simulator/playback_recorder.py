@@ -1,0 +1,281 @@
+"""PlaybackRecorder records what happens to nodes and pods in a simulation, for a Playback.
+
+    recorder = PlaybackRecorder()
+    report = simulate(scenario, registry, recorder=recorder)
+    playback = recorder.playback(report.scenario, report.duration_seconds)
+
+Invariants: memory grows with the number of pods, up to a limit; the record then ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Generic, TypeVar
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.meta import controller_of
+from kubesched.scheduler.decision import Decision, FailedAttempt, Rejected
+from kubesched.scheduler.observer import Observer
+from kubesched.simulator.node_life import Disruption, is_unreachable
+from kubesched.simulator.outcomes import reasons_of
+from kubesched.simulator.playback import (
+    NodeChanges,
+    NodeState,
+    Playback,
+    PlaybackNodes,
+    PlaybackPods,
+    PodEnd,
+    PodReasons,
+)
+from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting, node_allocatable
+from kubesched.simulator.utilisation import FIRST_RESOURCES
+from kubesched.snapshot.pod_info import PodInfo
+
+T = TypeVar("T")
+
+PODS_MAX: Final = 200_000
+_DIGITS: Final = 3
+_ZONE: Final = "topology.kubernetes.io/zone"
+_STATES: Final = tuple(NodeState)
+_ENDS: Final = tuple(PodEnd)
+_END_OF: Final = {
+    Disruption.DRAINED: PodEnd.DRAINED,
+    Disruption.EVICTED: PodEnd.EVICTED,
+    Disruption.REMOVED: PodEnd.REMOVED,
+}
+
+
+class _Distinct(Generic[T]):
+    """Numbers values by their first appearance."""
+
+    def __init__(self) -> None:
+        self.values: dict[T, int] = {}
+
+    def number(self, value: T) -> int:
+        return self.values.setdefault(value, len(self.values))
+
+
+class _PodRow:
+    """A pod; see PlaybackPods."""
+
+    __slots__ = ("arrived", "bound", "end", "ended", "name", "node", "priority", "reason", "shape")
+
+    def __init__(self, name: str, priority: int, arrived: float) -> None:
+        self.name = name
+        self.priority = priority
+        self.arrived = arrived
+        self.shape = 0
+        self.node = -1
+        self.bound = -1.0
+        self.ended = -1.0
+        self.end = PodEnd.NONE
+        self.reason = -1
+
+
+class PlaybackRecorder(LedgerReader, Observer):
+    """Records one simulation."""
+
+    def __init__(self, pods_max: int = PODS_MAX) -> None:
+        """Start empty.
+
+        Args:
+            pods_max: The record ends when one more pod arrives.
+        """
+        self._pods_max = pods_max
+        self._ended: float | None = None
+        self._nodes: dict[str, Node] = {}
+        self._node_rows: dict[str, int] = {}
+        self._node_changes: list[tuple[float, int, int]] = []
+        self._states: dict[str, NodeState] = {}
+        self._pods: list[_PodRow] = []
+        self._rows: dict[str, int] = {}
+        self._shapes: _Distinct[tuple[tuple[str, int], ...]] = _Distinct()
+        self._reasons: _Distinct[str] = _Distinct()
+        self._pod_reasons: list[tuple[float, int, int]] = []
+        self._restarts: list[tuple[float, int]] = []
+        self._preemptors: dict[int, int] = {}
+        self._lost: list[int] = []
+
+    # From the ledger.
+
+    def node_changed(self, name: str, node: Node | None, now: float) -> None:
+        """Record a node that joins, leaves, or changes its state."""
+        if self._ended is not None:
+            return
+        if node is not None:
+            self._nodes[name] = node
+        row = self._node_rows.setdefault(name, len(self._node_rows))
+        state = _state_of(node)
+        if self._states.get(name) is not state:
+            self._states[name] = state
+            self._node_changes.append((round(now, _DIGITS), row, _STATES.index(state)))
+
+    def pod_arrived(self, pod: Pod, now: float) -> None:
+        """Record a pod without a node."""
+        row = self._add(pod, now)
+        if row is not None:
+            row.shape = self._shape(PodInfo(pod).template.held)
+
+    def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
+        """Record the node of a pod."""
+        row = self._row(pod) or (self._add(pod, now) if waiting is None else None)
+        if row is not None:
+            row.shape = self._shape(booking.amounts)
+            row.node, row.bound = self._node_rows[booking.node_name], round(now, _DIGITS)
+
+    def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
+        """Record that a pod left its node."""
+        self._end(pod, now)
+
+    def pending_pod_deleted(self, pod: Pod, waiting: Waiting, now: float) -> None:
+        """Record that a pod was deleted before it got a node."""
+        self._end(pod, now)
+
+    def pod_disrupted(self, pod: Pod, now: float) -> None:
+        """Record a preemption victim."""
+        self._end_is(pod, PodEnd.PREEMPTED)
+
+    # From the nodes.
+
+    def disrupted(self, pod: Pod, disruption: Disruption, now: float) -> None:
+        """Record a pod that is stopped by an event of its node."""
+        row = self._rows.get(pod.metadata.uid)
+        if disruption is not Disruption.RESTARTED:
+            self._end_is(pod, _END_OF[disruption])
+        elif row is not None and self._ended is None:
+            self._restarts.append((round(now, _DIGITS), row))
+
+    # From the loop.
+
+    def decided(self, decision: Decision, now: float) -> None:
+        """Record for which pod others have to go."""
+        if isinstance(decision, Rejected) and self._ended is None:
+            preemptor = self._rows.get(decision.pod.uid)
+            for victim in decision.victims:
+                row = self._rows.get(victim.uid)
+                if preemptor is not None and row is not None:
+                    self._preemptors[row] = preemptor
+
+    def failed(self, attempt: FailedAttempt, now: float) -> None:
+        """Record why a pod has no node."""
+        at = self._rows.get(attempt.queued.pod_info.uid)
+        if at is None or self._ended is not None:
+            return
+        reason = self._reasons.number("; ".join(reasons_of(attempt, len(self._nodes))))
+        row = self._pods[at]
+        if row.reason != reason:
+            row.reason = reason
+            self._pod_reasons.append((round(now, _DIGITS), at, reason))
+
+    # Rows of pods.
+
+    def _add(self, pod: Pod, now: float) -> _PodRow | None:
+        if len(self._pods) >= self._pods_max and self._ended is None:
+            self._ended = now
+        if self._ended is not None:
+            return None
+        metadata = pod.metadata
+        self._rows[metadata.uid] = len(self._pods)
+        name = f"{metadata.namespace}/{metadata.name}"
+        self._pods.append(_PodRow(name, pod.spec.priority or 0, round(now, _DIGITS)))
+        return self._pods[-1]
+
+    def _row(self, pod: Pod) -> _PodRow | None:
+        """Return the row of a pod; None without one, and after the record has ended."""
+        at = self._rows.get(pod.metadata.uid)
+        return None if at is None or self._ended is not None else self._pods[at]
+
+    def _shape(self, amounts: Mapping[str, int]) -> int:
+        asked = {name: amount for name, amount in amounts.items() if amount and name != "pods"}
+        return self._shapes.number(tuple(sorted(asked.items())))
+
+    def _end_is(self, pod: Pod, end: PodEnd) -> None:
+        row = self._row(pod)
+        if row is not None:
+            row.end = end
+
+    def _end(self, pod: Pod, now: float) -> None:
+        row = self._row(pod)
+        if row is None:
+            return
+        row.ended = round(now, _DIGITS)
+        if pod.status.phase == "Succeeded":
+            row.end = PodEnd.FINISHED
+            return
+        if row.end is PodEnd.NONE:
+            row.end = PodEnd.DELETED
+        if row.node >= 0 and controller_of(pod.metadata) is None:
+            self._lost.append(self._rows[pod.metadata.uid])
+
+    # The document.
+
+    def playback(self, title: str, end_seconds: float) -> Playback:
+        """Return the record.
+
+        Args:
+            title: The scenario's name.
+            end_seconds: When the simulation ended.
+        """
+        amounts = [node_allocatable(node) for node in self._nodes.values()]
+        resources = self._resources(amounts)
+        preempted = [row for row in self._preemptors if self._pods[row].end is PodEnd.PREEMPTED]
+        return Playback(
+            title=title,
+            end_seconds=round(end_seconds if self._ended is None else self._ended, _DIGITS),
+            is_whole=self._ended is None,
+            resources=tuple(resources),
+            shapes=tuple(
+                tuple(1 if name == "pods" else dict(shape).get(name, 0) for name in resources)
+                for shape in self._shapes.values
+            ),
+            node_states=tuple(map(str, _STATES)),
+            pod_ends=tuple(map(str, _ENDS)),
+            reasons=tuple(self._reasons.values),
+            nodes=PlaybackNodes(
+                tuple(self._nodes),
+                tuple(node.metadata.labels.get(_ZONE, "") for node in self._nodes.values()),
+                tuple(tuple(one.get(name, 0) for one in amounts) for name in resources),
+            ),
+            node_changes=NodeChanges(
+                tuple(at for at, _, _ in self._node_changes),
+                tuple(row for _, row, _ in self._node_changes),
+                tuple(state for _, _, state in self._node_changes),
+            ),
+            pods=self._pod_columns(),
+            pod_reasons=PodReasons(
+                tuple(at for at, _, _ in self._pod_reasons),
+                tuple(row for _, row, _ in self._pod_reasons),
+                tuple(reason for _, _, reason in self._pod_reasons),
+            ),
+            restarted_at=tuple(at for at, _ in self._restarts),
+            restarted=tuple(row for _, row in self._restarts),
+            preempted=tuple(preempted),
+            preemptors=tuple(self._preemptors[row] for row in preempted),
+            lost=tuple(self._lost),
+        )
+
+    def _resources(self, amounts: list[Mapping[str, int]]) -> list[str]:
+        used = {name for one in amounts for name, amount in one.items() if amount}
+        used |= {name for shape in self._shapes.values for name, _ in shape}
+        return [*FIRST_RESOURCES, *sorted(used.difference(FIRST_RESOURCES))]
+
+    def _pod_columns(self) -> PlaybackPods:
+        pods = self._pods
+        return PlaybackPods(
+            names=tuple(row.name for row in pods),
+            priorities=tuple(row.priority for row in pods),
+            shapes=tuple(row.shape for row in pods),
+            arrived=tuple(row.arrived for row in pods),
+            nodes=tuple(row.node for row in pods),
+            bound=tuple(row.bound for row in pods),
+            ended=tuple(row.ended for row in pods),
+            ends=tuple(_ENDS.index(row.end) for row in pods),
+        )
+
+
+def _state_of(node: Node | None) -> NodeState:
+    if node is None:
+        return NodeState.GONE
+    if is_unreachable(node):
+        return NodeState.UNREACHABLE
+    return NodeState.CORDONED if node.spec.unschedulable else NodeState.READY

@@ -1,0 +1,149 @@
+"""What a recorder keeps of a simulation, compared with the report of the same simulation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.playback import Playback
+from kubesched.simulator.playback_recorder import PlaybackRecorder
+from kubesched.simulator.run import simulate
+from kubesched.simulator.scenario_loading import load_scenario
+from kubesched.simulator.timeline_report import Totals
+from tests.simulator.test_run import HARD
+
+
+def _played(raw: Any, **options: int) -> tuple[Totals, Playback]:
+    recorder = PlaybackRecorder(**options)
+    report = simulate(load_scenario(raw), in_tree_registry(), recorder=recorder)
+    return report.totals, recorder.playback(report.scenario, report.duration_seconds)
+
+
+def _scenario(**fields: Any) -> dict[str, Any]:
+    node = {"name": "node", "count": 2, "allocatable": {"cpu": 4, "memory": "8Gi"}}
+    pods = {"at": ["1m"], "burst": 8, "runTime": {"fixed": "20m"}}
+    workload = {"name": "w", "pods": pods, "requests": {"cpu": 1}}
+    base = {"version": 1, "duration": "30m", "nodes": [node], "workloads": [workload]}
+    return {**base, **fields}
+
+
+@pytest.mark.slow
+def test_the_record_has_what_the_report_counts() -> None:
+    """Under drains, failures, removals, preemption and faults, sums of rows are the totals."""
+    totals, playback = _played(HARD)
+    pods = playback.pods
+    ends = Counter(playback.pod_ends[end] for end in pods.ends)
+    bound = sum(at >= 0 for at in pods.bound)
+    found = {
+        "bound": bound,
+        "finished": ends["finished"],
+        "pending": sum(at < 0 and end < 0 for at, end in zip(pods.bound, pods.ended, strict=True)),
+        "running": sum(at >= 0 and end < 0 for at, end in zip(pods.bound, pods.ended, strict=True)),
+        "restarted": len(playback.restarted),
+        "lost": len(playback.lost),
+        "nodes": len(playback.nodes.names) - 1,
+    }
+    assert {name: getattr(totals, name) for name in found} == found
+    assert min(ends[end] for end in ("preempted", "drained", "removed")) > 0
+
+
+def test_pods_have_times_nodes_and_ends() -> None:
+    """Eight pods come, four are drained away and lost, and four finish."""
+    event = {"at": "10m", "drain": {"names": ["node-0"]}}
+    _, playback = _played(_scenario(events=[event]))
+    pods, ends = playback.pods, [playback.pod_ends[end] for end in playback.pods.ends]
+    assert [60.0] * 8 == list(pods.arrived)
+    assert Counter({("drained", 0): 4, ("finished", 1): 4}) == Counter(
+        zip(ends, pods.nodes, strict=True)
+    )
+    assert {600 <= end < 602 for end, why in zip(pods.ended, ends, strict=True) if why == "drained"}
+    assert [row for row, end in enumerate(ends) if end == "drained"] == sorted(playback.lost)
+    changes = playback.node_changes
+    named = [playback.node_states[state] for state in changes.states]
+    assert [(0.0, 0, "ready"), (0.0, 1, "ready"), (600.0, 0, "cordoned")] == list(
+        zip(changes.at, changes.nodes, named, strict=True)
+    )
+
+
+def test_resources_are_one_column_each() -> None:
+    """Amounts of nodes and of shapes stand in the order of the resources."""
+    _, playback = _played(_scenario())
+    assert ("cpu", "memory", "pods") == playback.resources
+    assert ((4000, 4000), (8 << 30, 8 << 30), (110, 110)) == playback.nodes.allocatable
+    assert ((1000, 0, 1),) == playback.shapes
+    assert ("", "") == playback.nodes.zones
+
+
+def test_why_pods_wait() -> None:
+    """A reason is kept once for as long as it does not change."""
+    workload = {
+        "name": "w",
+        "pods": {"at": ["0s", "1m"], "burst": 9, "runTime": {"fixed": "20m"}},
+        "requests": {"cpu": 1},
+    }
+    _, playback = _played(_scenario(workloads=[workload]))
+    assert ("Insufficient cpu",) == playback.reasons
+    assert list(range(8, 18)) == sorted(playback.pod_reasons.pods)
+
+
+def test_preemptors_are_named() -> None:
+    """A victim's row is beside that of the pod it made room for."""
+    classes = [{"name": "high", "value": 10}]
+    low = {"at": ["0s"], "burst": 8}
+    high = {"at": ["1m"], "burst": 1}
+    workloads = [
+        {"name": "low", "pods": low, "requests": {"cpu": 1}},
+        {"name": "high", "pods": high, "requests": {"cpu": 1}, "priorityClassName": "high"},
+    ]
+    _, playback = _played(_scenario(workloads=workloads, priorityClasses=classes))
+    pods = playback.pods
+    assert (8,) == playback.preemptors
+    assert (0, 10) == (pods.priorities[playback.preempted[0]], pods.priorities[8])
+    assert ["preempted"] == [playback.pod_ends[pods.ends[row]] for row in playback.preempted]
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        pytest.param({"fail": {"names": ["node-0"]}}, ["ready", "unreachable"], id="fail"),
+        pytest.param({"remove": {"names": ["node-0"]}}, ["ready", "gone"], id="remove"),
+        pytest.param(
+            {"fail": {"names": ["node-0"], "duration": "1m"}},
+            ["ready", "unreachable", "ready"],
+            id="recover",
+        ),
+    ],
+)
+def test_states_of_a_node(event: dict[str, Any], expected: list[str]) -> None:
+    """A node's changes are in the order of time."""
+    _, playback = _played(_scenario(events=[{"at": "10m", **event}]))
+    changes = playback.node_changes
+    found = zip(changes.nodes, changes.states, strict=True)
+    assert expected == [playback.node_states[state] for node, state in found if node == 0]
+
+
+def test_a_record_ends_at_its_limit() -> None:
+    """It ends when one pod too many arrives, and keeps nothing of what comes later."""
+    workload = {
+        "name": "w",
+        "pods": {"at": ["1m", "5m"], "burst": 2, "runTime": {"fixed": "5m"}},
+        "requests": {"cpu": 1},
+    }
+    _, playback = _played(_scenario(workloads=[workload]), pods_max=3)
+    assert (False, 300.0) == (playback.is_whole, playback.end_seconds)
+    assert (-1.0, -1.0, -1.0) == playback.pods.ended
+    assert 3 == len(playback.pods.names)
+
+
+def test_recording_changes_no_decision() -> None:
+    """The same scenario has the same report with and without a recorder."""
+    raw = _scenario()
+    reports = [
+        simulate(load_scenario(raw), in_tree_registry(), recorder=recorder)
+        for recorder in (None, PlaybackRecorder())
+    ]
+    assert msgspec.to_builtins(reports[0]) == msgspec.to_builtins(reports[1])

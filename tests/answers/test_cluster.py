@@ -53,9 +53,45 @@ def test_trials_are_those_of_the_commands(file: Path, tmp_path: Path) -> None:
     assert cluster.fit(manifest).to_dict() == cluster.fit(manifests).to_dict() == fits
     assert cluster.drain("beta").to_dict() == _document("drain", "beta", file)
     assert cluster.top("zones").to_dict() == _document("top", "zones", file)
-    plan = {"steps": [{"cordon": {"nodes": ["alpha"]}}]}
-    (tmp_path / "plan.yaml").write_text(json.dumps(plan), encoding="utf-8")
-    assert cluster.whatif(plan).to_dict() == _document("whatif", tmp_path / "plan.yaml", file)
+    room = _document("top", file, "--room-like", "web-1")
+    assert cluster.top(room_like="web-1").to_dict() == room
+    beta = "kubernetes.io/hostname=beta"
+    assert cluster.upgrade(beta).to_dict() == _document("upgrade", "-l", beta, file)
+    assert cluster.compact().to_dict() == _document("compact", file)
+
+
+def test_plans_are_files_or_values(file: Path, tmp_path: Path) -> None:
+    """A plan applies files beside it, or in the working directory."""
+    cluster = Cluster.from_files(file)
+    manifests = write(tmp_path, [pod("one-more", "1")], "more.json")
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("steps: [{cordon: alpha}, {apply: more.json}]", encoding="utf-8")
+    values = {"steps": [{"cordon": "alpha"}, {"apply": str(manifests)}]}
+    expected = _document("whatif", plan, file)
+    found = cluster.whatif(plan)
+    assert expected == found.to_dict()
+    assert found.moved == cluster.whatif(values).moved
+
+
+def test_replicas(file: Path) -> None:
+    """One number for all workloads, or one for each by its name."""
+    cluster = Cluster.from_files(file)
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}}
+    template = {"spec": {"restartPolicy": "Never", **pod("x", "1")["spec"]}}
+    job["spec"] = {"template": template}
+    found = [cluster.fit(job, replicas=replicas) for replicas in (3, {"job": 3}, ["job=3"])]
+    assert [3, 3, 3] == [one.workloads[0].wanted for one in found]
+    with pytest.raises(InputError, match=r"--replicas jbo=3: no workload .* did you mean job"):
+        cluster.fit(job, replicas={"jbo": 3})
+
+
+def test_warnings(tmp_path: Path) -> None:
+    """What is odd about an input is kept, that of manifests too."""
+    cluster = Cluster.from_objects([node("a", "2")])
+    cluster.fit(write(tmp_path, [{**pod("p", "1"), "spce": {}}]))
+    assert ["unknown field spce"] == [
+        text.rpartition(": Pod shop/p: ")[2] for text in cluster.warnings
+    ]
 
 
 def test_objects() -> None:

@@ -12,26 +12,26 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from kubesched.answers.asking import run_trial
 from kubesched.answers.drain import DrainReport, drain
-from kubesched.answers.fit import FitQuestion, FitReport, fit
-from kubesched.answers.manifests import objects_of_manifests
-from kubesched.answers.node_shapes import parse_shape
-from kubesched.answers.plan import ApplyManifest, PlanError, decode_plan
-from kubesched.answers.top import TopGroup, TopReport, pool_label_of, top
+from kubesched.answers.fit import FitReport, fit, parse_question
+from kubesched.answers.manifests import decoded, read_manifests
+from kubesched.answers.plan import read_plan
+from kubesched.answers.plan_steps import selected_nodes
+from kubesched.answers.top import TopGroup, TopReport
+from kubesched.answers.top_question import TopQuestion, ask_top
 from kubesched.answers.trial import ChangeTrial
-from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of
+from kubesched.answers.upgrade import CompactReport, UpgradeReport, compact, upgrade
 from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.answers.why import WhyReport, state_of, why, why_undecided
-from kubesched.api.codec import Loaded, Source, objects_in
 from kubesched.api.core import Node, Pod
-from kubesched.api.decode import load
+from kubesched.config.field_errors import ConfigError
 from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
 from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import PodExplanation
@@ -47,6 +47,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
     SchedulerSetup,
     distinct_objects,
+    in_file,
     load_scheduler,
     new_cluster,
     pending_again,
@@ -56,8 +57,10 @@ from kubesched.inputs.pod_names import check_nodes, find_pod
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
+from kubesched.simulator import virtual_loop
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.exhaustive import exhaustive
+from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import simulate_cluster
 from kubesched.snapshot.pod_info import PodInfo
@@ -89,28 +92,44 @@ class Cluster:
     """A cluster, and the scheduler that decides on it.
 
     Attributes:
-        warnings: What is odd about the input, one line each.
+        warnings: What is odd about the input, manifests included, one line each.
     """
 
     def __init__(
-        self, given: ClusterInput, scheduler: SchedulerSetup, options: SchedulerOptions
+        self,
+        given: ClusterInput,
+        scheduler: SchedulerSetup,
+        options: SchedulerOptions,
+        warn: Callable[[Iterable[str]], object] | None = None,
     ) -> None:
         """Take what was read; the `from_` methods read it."""
         self._given = given
         self._scheduler = scheduler
         self._options = options
-        self.warnings = tuple(given.warnings)
+        self.warnings: list[str] = []
+        self._warn = self.warnings.extend if warn is None else warn
+        self._warn(given.warnings)
 
     @classmethod
-    def read(cls, source: ClusterSource, options: SchedulerOptions) -> Self:
+    def read(
+        cls,
+        source: ClusterSource,
+        options: SchedulerOptions,
+        warn: Callable[[Iterable[str]], object] | None = None,
+    ) -> Self:
         """Read a cluster as commands do.
+
+        Args:
+            source: The cluster.
+            options: Its scheduler.
+            warn: Receives warnings; None adds them to `warnings`.
 
         Raises:
             UserError: A file, plugin or profile is invalid, or a live cluster cannot be read.
             DecodeError, ConfigError, SetupError: A file cannot be used.
         """
         scheduler = load_scheduler(options)
-        return cls(read_cluster(source, (), options.profile), scheduler, options)
+        return cls(read_cluster(source, (), options.profile), scheduler, options, warn)
 
     @classmethod
     def from_files(
@@ -182,7 +201,7 @@ class Cluster:
         """
         options = _options(scheduler)
         setup = load_scheduler(options)
-        given = distinct_objects(_decoded(objects))
+        given = distinct_objects(decoded(objects, Counter()))
         found, warnings, listed = completed(given, Counter())
         kinds = ALL_KINDS if complete else listed
         found = [owned(item, options.profile) for item in found]
@@ -292,35 +311,33 @@ class Cluster:
     def fit(
         self,
         *manifests: str | os.PathLike[str] | Mapping[str, Any],
-        replicas: int | Mapping[str, int] | None = None,
+        namespace: str = "",
+        replicas: int | Mapping[str, int] | Iterable[str] = (),
         more: bool = False,
-        node_shapes: Iterable[str] = (),
+        node_templates: Sequence[str] = (),
     ) -> FitReport:
         """Answer whether the workloads of manifests fit.
 
         Args:
             *manifests: Files, or objects as Kubernetes' JSON.
-            replicas: The number of pods of every workload, or of single ones by name.
+            namespace: Of workloads that name none.
+            replicas: The number of pods of every workload, or of single ones by name; `NAME=N` too.
             more: Whether to find out how many more pods of the only workload fit.
-            node_shapes: Nodes that could be added, such as `cpu=8,memory=32Gi`.
+            node_templates: Nodes that could be added: `cpu=8,memory=32Gi`, or a file with a Node.
 
         Raises:
             DecodeError: A manifest cannot be decoded.
-            UserError: A manifest has no workload, or something in it is wrong.
-            ValueError: A shape cannot be used.
+            UserError: A manifest has no workload, or an argument or something in it is wrong.
             PluginError: A plugin raised.
         """
-        files = [Path(one) for one in manifests if not isinstance(one, Mapping)]
-        objects = [one for one in manifests if isinstance(one, Mapping)]
-        loaded = [*load(files, Counter(), namespace=self._given.namespace or "default")]
-        items = objects_of_manifests([*loaded, *_decoded(objects)], "manifests")
-        shapes = [parse_shape(text) for text in node_shapes]
-        question = FitQuestion(
-            replicas if isinstance(replicas, int) else None,
-            replicas if isinstance(replicas, Mapping) else {},
-            more,
-            tuple(shapes),
-        )
+        given = [one if isinstance(one, Mapping) else Path(one) for one in manifests]
+        items, warnings = read_manifests(given, namespace or self.namespace or "default")
+        if isinstance(replicas, int):
+            replicas = [str(replicas)]
+        elif isinstance(replicas, Mapping):
+            replicas = [f"{name}={number}" for name, number in replicas.items()]
+        question = parse_question(items, replicas, node_templates, more=more)
+        self._warn(warnings)
         return self._asked(lambda cluster: fit(cluster, items, question))
 
     def drain(self, *nodes: str) -> DrainReport:
@@ -333,43 +350,112 @@ class Cluster:
         check_nodes(nodes, [node.metadata.name for node in self.nodes])
         return self._asked(lambda cluster: drain(cluster, nodes))
 
-    def whatif(self, plan: Mapping[str, Any]) -> WhatIfReport:
+    def whatif(self, plan: str | os.PathLike[str] | Mapping[str, Any]) -> WhatIfReport:
         """Answer what a plan of changes does to the pods.
 
         Args:
-            plan: As `kubesched whatif` reads it; steps that apply files are not possible here.
+            plan: As `kubesched whatif` reads it: a file, or plain values.
 
         Raises:
+            DecodeError: A file that the plan applies cannot be decoded.
             UserError: The plan is wrong, or names something that does not exist.
             PluginError: A plugin raised.
         """
-        try:
-            steps = decode_plan(plan)
-        except PlanError as error:
-            raise UserError(*error.messages) from error
-        for path, step in steps:
-            if isinstance(step, ApplyManifest):
-                raise UserError(f"{path}: files cannot be applied here; use fit")
-        return self._asked(lambda cluster: what_if(cluster, steps, {}))
+        found = read_plan(plan if isinstance(plan, Mapping) else Path(plan))
+        self._warn(found.warnings)
+        return self._asked(
+            lambda cluster: what_if(cluster, found.steps, found.manifests), found.place
+        )
 
-    def top(self, group: str = "nodes", *, sort_by: str = "cpu") -> TopReport:
+    def upgrade(self, selector: str, *, at_once: int = 1, force: bool = False) -> UpgradeReport:
+        """Find an order in which the nodes of a pool can be upgraded.
+
+        Args:
+            selector: The labels of the nodes, such as `pool=a`.
+            at_once: How many nodes may be gone at a time.
+            force: Whether pods without a controller may go for good.
+
+        Raises:
+            UserError: The selector is wrong, or selects no node.
+            PluginError: A plugin raised.
+        """
+
+        async def ask(cluster: TrialCluster) -> UpgradeReport:
+            nodes = selected_nodes(cluster, selector)
+            return await upgrade(cluster, nodes, at_once, may_lose=force)
+
+        return self._asked(ask, "--selector ")
+
+    def compact(self, selector: str = "", *, force: bool = False) -> CompactReport:
+        """Find nodes that can be removed so that every pod still has a place.
+
+        Args:
+            selector: The labels of the nodes that may go; "" for all.
+            force: Whether pods without a controller may go for good.
+
+        Raises:
+            UserError: The selector is wrong, or selects no node.
+            PluginError: A plugin raised.
+        """
+
+        async def ask(cluster: TrialCluster) -> CompactReport:
+            nodes = selected_nodes(cluster, selector) if selector else names_of(cluster)
+            return await compact(cluster, nodes, may_lose=force)
+
+        return self._asked(ask, "--selector ")
+
+    def top(
+        self,
+        group: str = "nodes",
+        *,
+        pool_label: str = "",
+        sort_by: str = "cpu",
+        room: str | None = None,
+        room_like: str | None = None,
+    ) -> TopReport:
         """Add up what pods request.
 
         Args:
             group: `nodes`, `pools`, `zones`, `namespaces`, `priorities` or `owners`.
-            sort_by: `name`, or a resource.
+            pool_label: The label whose value is a node's pool; "" for a well-known one.
+            sort_by: `name`, `room`, or a resource.
+            room: Count how many more pods of this shape fit, such as `cpu=2,memory=4Gi`.
+            room_like: Count how many more pods like this one fit.
 
         Raises:
+            UserError: A label, resource or pod does not exist, or arguments contradict each other.
+            PluginError: A plugin raised.
             ValueError: There is no such group.
         """
-        cluster = self._state(None, None)
-        label = pool_label_of(cluster.cache.nodes)
-        return top(cluster, TopGroup(group), pool_label=label, sort_by=sort_by)
+        question = TopQuestion(TopGroup(group), pool_label, sort_by, room, room_like)
+        like = None if room_like is None else self._find(room_like, "")[0]
+        if like is not None:
+            like = with_scheduler_name(like, self._options.profile)
+        return ask_top(self._state(None, None, remembers=True), question, like)
 
     # What they have in common.
 
-    def _asked(self, question: Callable[[TrialCluster], Awaitable[T]]) -> T:
-        return run_trial(self._scheduler, self._options, self._given, question)
+    def _asked(self, question: Callable[[TrialCluster], Awaitable[T]], place: str = "") -> T:
+        """Return the answer to a question, which is asked of the cluster before it has settled.
+
+        Args:
+            question: The question.
+            place: What begins the messages of a QuestionError.
+        """
+
+        async def main() -> T:
+            rehearsal = Rehearsal(*self._scheduler, seed=self._options.seed)
+            rehearsal.load(self._given.objects)
+            for kind in self._given.complete:
+                rehearsal.scheduler.cache.declare_complete(kind)
+            return await question(TrialCluster(rehearsal, self._options.profile))
+
+        try:
+            return virtual_loop.run(main())
+        except ConfigError as error:
+            raise in_file(error, self._options.config) from error
+        except QuestionError as error:
+            raise UserError(f"{place}{error}") from error
 
     def _find(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]]:
         preferred = namespace or self._given.namespace
@@ -383,11 +469,13 @@ class Cluster:
         cluster.check_plugins()
         return report
 
-    def _state(self, found: Pod | None, asked: Pod | None) -> ClusterState:
+    def _state(
+        self, found: Pod | None, asked: Pod | None, *, remembers: bool = False
+    ) -> ClusterState:
         """Return the cluster, with a pod as it is asked about, in place of the one found if any."""
         configuration = exhaustive(self._scheduler.configuration)
         scheduler = self._scheduler._replace(configuration=configuration)
-        cluster = new_cluster(scheduler, self._options, remembers=False)
+        cluster = new_cluster(scheduler, self._options, remembers=remembers)
         cluster.load(
             asked if asked is not None and item is found else item for item in self._given.objects
         )
@@ -398,7 +486,7 @@ class Cluster:
 
     def _added(self, pods: Iterable[Mapping[str, Any]]) -> list[Pod]:
         classes = [item for item in self._given.objects if not isinstance(item, Pod)]
-        items = distinct_objects(_decoded(pods))
+        items = distinct_objects(decoded(pods, Counter()))
         strange = next((item for item in items if not isinstance(item, Pod)), None)
         if strange is not None:
             raise UserError(f"{type(strange).__name__} {strange.metadata.name}: it is not a Pod")
@@ -425,12 +513,6 @@ def _options(scheduler: SchedulerArguments) -> SchedulerOptions:
         plugins=tuple(scheduler.get("plugins", ())),
         seed=scheduler.get("seed", 0),
     )
-
-
-def _decoded(objects: Iterable[Mapping[str, Any]]) -> Iterator[Loaded]:
-    skipped: Counter[str] = Counter()
-    for number, item in enumerate(objects):
-        yield from objects_in(dict(item), Source(f"objects[{number}]", 0), skipped)
 
 
 # Explaining.

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.answers.missing_nodes import MissingNodes, missing_nodes
-from kubesched.answers.node_shapes import NodeShape
+from kubesched.answers.node_shapes import NodeShape, read_shapes
 from kubesched.answers.pod_outcomes import (
     PodOutcomeNow,
     PodOutcomes,
@@ -41,13 +41,16 @@ from kubesched.api.meta import controller_of
 from kubesched.api.scheme import kind_of
 from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
-from kubesched.explain.sentences import count
+from kubesched.explain.sentences import count, names
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.near_names import near_names
 from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import uid_of
 
 _MORE_FIRST: Final = 8
 _MORE_MAX: Final = 10_000
+_REPLICAS_MAX: Final = 100_000
 
 
 class FitQuestion(NamedTuple):
@@ -365,3 +368,66 @@ async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) 
         number *= 2
     evicted = PodOutcomes(cluster).evicted(earlier)
     return MorePods(len(placed), stopped_by is None, _by_node(placed), evicted, stopped_by)
+
+
+# The question.
+
+
+def parse_question(
+    items: Iterable[KubernetesObject],
+    replicas: Iterable[str],
+    node_templates: Sequence[str],
+    *,
+    more: bool,
+) -> FitQuestion:
+    """Return what is asked about the workloads among objects.
+
+    Args:
+        items: The objects.
+        replicas: `N` for every workload, `NAME=N` for one.
+        node_templates: Nodes that could be added, as `read_shapes` takes them.
+        more: Whether to find out how many more pods of the only workload fit.
+
+    Raises:
+        UserError: An argument is wrong, or does not go with the workloads.
+    """
+    workloads = [item for item in items if isinstance(item, WORKLOADS)]
+    every, single = _replicas(replicas, workloads)
+    if more and len(workloads) > 1:
+        raise UserError(
+            f"--max: there are {len(workloads)} workloads; name a file with only one of them"
+        )
+    if more and isinstance(workloads[0], DaemonSet):
+        raise UserError("--max: a DaemonSet has one pod per node; name a workload with replicas")
+    return FitQuestion(every, single, more, read_shapes(node_templates))
+
+
+def _replicas(
+    written: Iterable[str], workloads: Sequence[Workload]
+) -> tuple[int | None, dict[str, int]]:
+    """Return the number of pods for every workload, and those for single ones."""
+    every: int | None = None
+    single: dict[str, int] = {}
+    scaled = [item.metadata.name for item in workloads if not isinstance(item, DaemonSet)]
+    for text in written:
+        name, equals, number = text.rpartition("=")
+        name = name.rpartition("/")[2]
+        if not number.isdecimal() or int(number) > _REPLICAS_MAX:
+            raise UserError(
+                f"--replicas {text}: write a number up to {_REPLICAS_MAX}, or NAME=NUMBER"
+            )
+        if not equals:
+            every = int(number)
+        elif name in scaled:
+            single[name] = int(number)
+        else:
+            raise UserError(f"--replicas {text}: {_no_such_workload(name, workloads, scaled)}")
+    return every, single
+
+
+def _no_such_workload(name: str, workloads: Sequence[Workload], scaled: Sequence[str]) -> str:
+    if any(item.metadata.name == name for item in workloads):
+        return "a DaemonSet has one pod per node; leave it out"
+    near = near_names(name, scaled)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there is {names(sorted(scaled))}"
+    return f"no workload in the manifests has this name; {hint}"

@@ -6,13 +6,15 @@ Rejects:  manifests without a workload, and workloads that would make an answer 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from kubesched.answers.workload_pods import WORKLOADS, Workload, replicas_of
 from kubesched.api.batch import CronJob
+from kubesched.api.codec import objects_in
 from kubesched.api.core import Pod
-from kubesched.api.decode import Loaded, load
+from kubesched.api.decode import Loaded, Source, load
 from kubesched.api.meta import controller_of
 from kubesched.api.pod import PodSpec
 from kubesched.explain.sentences import names
@@ -25,34 +27,24 @@ from kubesched.snapshot.objects import KubernetesObject
 
 
 def read_manifests(
-    files: Sequence[Path], namespace: str, *, needs_workload: bool = True
+    manifests: Sequence[Path | Mapping[str, Any]], namespace: str, *, needs_workload: bool = True
 ) -> tuple[list[KubernetesObject], list[str]]:
-    """Return the objects of manifests, and warnings.
-
-    Raises:
-        DecodeError: A file cannot be decoded.
-        UserError: An object is wrong, or there is no workload.
-    """
-    skipped: Counter[str] = Counter()
-    loaded = list(load(files, skipped, namespace=namespace))
-    where = names([str(file) for file in files])
-    own = objects_of_manifests(loaded, where, needs_workload=needs_workload)
-    return own, [*unknown_fields(files), *not_read(own, skipped)]
-
-
-def objects_of_manifests(
-    loaded: Sequence[Loaded], where: str, *, needs_workload: bool = True
-) -> list[KubernetesObject]:
-    """Return the objects of manifests, without those that workloads create.
+    """Return the objects of manifests without those that workloads create, and warnings.
 
     Args:
-        loaded: The objects, with their places.
-        where: Their place as a whole, for errors.
+        manifests: Files, and objects as Kubernetes' JSON.
+        namespace: Of objects that name none.
         needs_workload: Whether there must be a workload.
 
     Raises:
+        DecodeError: A manifest cannot be decoded.
         UserError: An object is wrong, or there is no workload.
     """
+    skipped: Counter[str] = Counter()
+    files = [one for one in manifests if isinstance(one, Path)]
+    objects = [one for one in manifests if not isinstance(one, Path)]
+    loaded = [*load(files, skipped, namespace=namespace)]
+    loaded += decoded(objects, skipped, namespace)
     items = distinct_objects(loaded)
     errors = [error for found in loaded for error in _errors_of(found)]
     if errors:
@@ -64,11 +56,21 @@ def objects_of_manifests(
         if controller_of(item.metadata) is None
     ]
     if needs_workload and not any(isinstance(item, WORKLOADS) for item in own):
+        where = names([str(file) for file in files] or ["manifests"])
         raise UserError(
             f"{where}: no workload in it; name files with Deployments, StatefulSets, DaemonSets, "
             "Jobs, CronJobs, ReplicaSets, ReplicationControllers or Pods"
         )
-    return own
+    return own, [*unknown_fields(files), *not_read(own, skipped)]
+
+
+def decoded(
+    objects: Iterable[Mapping[str, Any]], skipped: Counter[str], namespace: str = "default"
+) -> Iterator[Loaded]:
+    """Yield objects given as Kubernetes' JSON; the arguments are those of `load`."""
+    for number, item in enumerate(objects):
+        place = Source(f"objects[{number}]", 0)
+        yield from objects_in(dict(item), place, skipped, namespace=namespace)
 
 
 def _errors_of(found: Loaded) -> Iterator[str]:

@@ -1,22 +1,28 @@
 """Shapes of nodes that could be added: written in one line, or taken from a node.
 
-Rejects:  shapes without cpu and memory, unknown words, quantities and taints that cannot be parsed.
+Rejects:  shapes without cpu and memory, unknown words, quantities and taints that cannot be parsed;
+          several of one name, or of which only some have a price.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Taint
+from kubesched.api.decode import load
 from kubesched.api.label_format import label_key_errors, label_value_errors
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import NodeSpec, NodeStatus
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.tolerations import HARD_EFFECTS
 from kubesched.cluster.node_taints import STATE_TAINTS
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import distinct_objects
 
 _ZONE: Final = "topology.kubernetes.io/zone"
 _PODS: Final = "110"
@@ -37,6 +43,32 @@ class NodeShape(msgspec.Struct, frozen=True):
     name: str
     model: Node
     price: float | None = None
+
+
+def read_shapes(templates: Sequence[str]) -> tuple[NodeShape, ...]:
+    """Return shapes that are written in one line, or are the node of a file: `FILE,price=P`.
+
+    Raises:
+        UserError: A shape is wrong, or does not go with the others.
+    """
+    shapes = []
+    for number, text in enumerate(templates, 1):
+        try:
+            shapes.append(_read_shape(text, number))
+        except ValueError as error:
+            raise UserError(f"--node-template {text}: {error}") from error
+    prices = [shape.price is None for shape in shapes]
+    if any(prices) and not all(prices):
+        raise UserError(
+            f"--node-template {templates[prices.index(True)]}: it has no price, but another has; "
+            "add ,price=P to all or to none"
+        )
+    used: set[str] = set()
+    for shape in shapes:
+        if shape.name in used:
+            raise UserError(f"--node-template: two are named {shape.name}; add ,name=NAME to one")
+        used.add(shape.name)
+    return tuple(shapes)
 
 
 def parse_shape(text: str, number: int = 1) -> NodeShape:
@@ -80,6 +112,25 @@ def parse_shape(text: str, number: int = 1) -> NodeShape:
         status=NodeStatus(capacity=dict(amounts), allocatable=dict(amounts)),
     )
     return NodeShape(name, model, price)
+
+
+def _read_shape(text: str, number: int) -> NodeShape:
+    file, _, words = text.partition(",")
+    if "=" in file:
+        return parse_shape(text, number)
+    price = None
+    for word in filter(None, words.split(",")):
+        if not word.startswith("price="):
+            raise ValueError(f"{word}: after a file, only price=P can be given")
+        price = parse_price(word.removeprefix("price="))
+    try:
+        found = [one.object for one in load([Path(file)])]
+    except OSError as error:
+        raise ValueError(str(error)) from error
+    if len(found) != 1 or not isinstance(found[0], Node):
+        raise ValueError(f"{file} does not hold one Node; write a shape such as cpu=8,memory=32Gi")
+    [node] = distinct_objects(load([Path(file)]))
+    return shape_of(cast("Node", node), price)
 
 
 def shape_of(node: Node, price: float | None = None) -> NodeShape:

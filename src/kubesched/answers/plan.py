@@ -13,17 +13,24 @@ Rejects:  unknown steps and fields, and values of a wrong type; each field error
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from kubesched.answers.manifests import read_manifests
 from kubesched.answers.node_shapes import NodeShape, parse_shape, parse_taint
 from kubesched.api.core import Taint
+from kubesched.api.decode import STANDARD_INPUT
 from kubesched.api.quantity import parse_quantity
+from kubesched.api.yaml_syntax import YamlError, load_documents
+from kubesched.inputs.errors import UserError
 from kubesched.inputs.near_names import near_names
 from kubesched.inputs.pod_names import OWNER_KINDS
+from kubesched.snapshot.objects import KubernetesObject
 
 Names: TypeAlias = str | tuple[str, ...]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
@@ -250,6 +257,63 @@ STEPS: Final[Mapping[str, type[PlanStep]]] = MappingProxyType(
 _SHORT: Final = {OfNodes: "nodes", LoseZone: "zone", ApplyManifest: "file"}
 """Steps of which one field may be written alone, as in `drain: node-7`."""
 _HEADER: Final = ("apiVersion", "kind", "steps")
+
+
+class PlanInput(NamedTuple):
+    """A plan, with what its steps read.
+
+    Attributes:
+        place: What errors begin with: the file and a colon, "" for a plan that is no file.
+        steps: The steps, each with its path in the plan.
+        manifests: The objects of each file that a step applies.
+        warnings: What is odd about these files, one line each.
+    """
+
+    place: str
+    steps: list[tuple[str, PlanStep]]
+    manifests: dict[str, list[KubernetesObject]]
+    warnings: list[str]
+
+
+def read_plan(given: Path | Mapping[str, Any]) -> PlanInput:
+    """Return a plan, and the files that it applies.
+
+    Args:
+        given: A YAML file, beside which the files are; or plain values.
+
+    Raises:
+        UserError: The plan is wrong, or a file does not exist.
+        DecodeError: A file cannot be decoded.
+    """
+    place, directory, raw = "", Path(), given
+    if isinstance(given, Path):
+        place = "stdin: " if str(given) == STANDARD_INPUT else f"{given}: "
+        directory, raw = given.parent, _plan_in(given, place)
+    try:
+        steps = decode_plan(raw)
+    except PlanError as error:
+        raise UserError(*(f"{place}{message}" for message in error.messages)) from error
+    plan = PlanInput(place, steps, {}, [])
+    for path, step in steps:
+        if isinstance(step, ApplyManifest) and step.file not in plan.manifests:
+            file = directory / step.file
+            if not file.exists():
+                raise UserError(f"{place}{path}.file: {file}: there is no such file")
+            found, warnings = read_manifests([file], "default", needs_workload=False)
+            plan.manifests[step.file] = found
+            plan.warnings.extend(warnings)
+    return plan
+
+
+def _plan_in(file: Path, place: str) -> Any:
+    try:
+        data = sys.stdin.buffer.read() if str(file) == STANDARD_INPUT else file.read_bytes()
+        documents = [value for _, value in load_documents(data.decode(), rejects_repeats=True)]
+    except (YamlError, UnicodeDecodeError) as error:
+        raise UserError(f"{place}it is no YAML: {error}") from error
+    if len(documents) != 1:
+        raise UserError(f"{place}a plan is one document, and there are {len(documents)}")
+    return documents[0]
 
 
 def decode_plan(raw: object) -> list[tuple[str, PlanStep]]:

@@ -158,7 +158,6 @@ def _check_clusters(
     files: Sequence[Path], saved: Sequence[Path], others: Mapping[str, object]
 ) -> None:
     """Raise UserError if a file is no cluster, or an option is for scenarios."""
-    from kubesched.api.decode import STANDARD_INPUT
     from kubesched.inputs.scenario_input import read_scenario
 
     if len(saved) < len(files):
@@ -170,8 +169,6 @@ def _check_clusters(
             f"{other}: this is no cluster; clusters are compared with clusters, and scenarios with "
             "scenarios"
         )
-    if [str(file) for file in files].count(STANDARD_INPUT) > 1:
-        raise UserError("`-` stands twice, but standard input can be read only once")
     for flag, value in others.items():
         if value is not None:
             raise UserError(f"{flag} is for scenarios, and these are clusters")

@@ -45,11 +45,11 @@ def drain(
       kubesched drain node-7 node-8 --context production
       kubesched drain node-7 cluster.json -o json
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.drain_answer import ask_drain, write_drain
-    from kubesched.cli.trials import nodes_and_source
+    from kubesched.cli.changes_text import write_drain
+    from kubesched.cli.trials import nodes_and_source, open_cluster
 
     nodes, source = nodes_and_source(words, source)
-    report = ask_drain(options, source, nodes)
+    report = open_cluster(source, options).drain(*nodes)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

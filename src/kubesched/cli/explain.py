@@ -71,15 +71,11 @@ def explain(
       kubesched explain shop/web-1 cluster.json --node node-7 --all-filters
       kubectl get pvc,pv,sc -A -o json | kubesched explain shop/db-0 cluster.json -
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.answers.cluster import Cluster
-    from kubesched.cli.errors import write_warnings
     from kubesched.cli.explain_text import write_explanation
-    from kubesched.cli.files import check_inputs
+    from kubesched.cli.trials import open_cluster
     from kubesched.inputs.pod_names import check_nodes
 
-    check_inputs([*source.files, options.config])
-    cluster = Cluster.read(source, options)
-    write_warnings(cluster.warnings)
+    cluster = open_cluster(source, options)
     check_nodes(nodes, [node.metadata.name for node in cluster.nodes], "--node ")
     report = cluster.explain(pod, namespace, all_filters=all_filters)
     if output is not OutputFormat.TABLE:

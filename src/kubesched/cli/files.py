@@ -21,14 +21,17 @@ from kubesched.inputs.sources import read_problem
 
 
 def check_inputs(files: Iterable[Path | None]) -> None:
-    """Check that files and directories can be read, except None and `-`.
+    """Check that files and directories can be read, except None, and `-` once.
 
     Raises:
         UserError: With one line for each that cannot.
     """
+    given = [*files]
+    if given.count(Path(STANDARD_INPUT)) > 1:
+        raise UserError("`-` stands twice, but standard input can be read only once")
     messages = [
         f"{file}: {fault}"
-        for file in dict.fromkeys(files)
+        for file in dict.fromkeys(given)
         if file is not None and (fault := read_problem(file))
     ]
     if messages:

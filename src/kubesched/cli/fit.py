@@ -75,12 +75,12 @@ def fit(
       kubesched fit web.yaml --max
       kubesched fit web.yaml --replicas 200 --node-template cpu=16,memory=64Gi,zone=a
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.files import check_inputs
-    from kubesched.cli.fit_answer import FitArguments, ask_fit, write_fit
+    from kubesched.cli.fit_text import write_fit
+    from kubesched.cli.trials import open_cluster
 
-    check_inputs([*manifests, *source.files, options.config])
-    arguments = FitArguments(manifests, namespace, replicas, more, templates)
-    report = ask_fit(options, source, arguments)
+    report = open_cluster(source, options, *manifests).fit(
+        *manifests, namespace=namespace, replicas=replicas, more=more, node_templates=templates
+    )
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
@@ -98,17 +99,38 @@ def top(
       kubesched top zones cluster.json --room-like shop/web-1
       kubesched top owners --sort-by nvidia.com/gpu --top 5
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.files import check_inputs
-    from kubesched.cli.top_answer import TopQuestion, add_up, group_named
     from kubesched.cli.top_text import write_top
+    from kubesched.cli.trials import open_cluster
 
-    rows = group_named(group)
-    if group is not None and rows is None:
+    if group is not None and not _is_group(group):
         source = replace(source, files=(FILE_PATH.convert(group, None, None), *source.files))
-    check_inputs([*source.files, options.config])
-    question = TopQuestion(rows, pool_label, sort_by, shape, room_like)
-    report = add_up(options, source, question)
+        group = None
+    report = open_cluster(source, options).top(
+        group or "nodes",
+        pool_label=pool_label,
+        sort_by=sort_by,
+        room=shape,
+        room_like=room_like,
+    )
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:
         write_top(writer(), report, limit)
+
+
+def _is_group(text: str) -> bool:
+    """Whether the text names a group, not a file.
+
+    Raises:
+        UserError: It is no file either, and nearly the name of a group.
+    """
+    from kubesched.answers.top import TopGroup
+    from kubesched.inputs.errors import UserError
+    from kubesched.inputs.near_names import near_names
+
+    groups = [*TopGroup]
+    if text in groups:
+        return True
+    if text and not Path(text).exists() and (near := near_names(text, groups)):
+        raise UserError(f"{text}: there is no such file; did you mean {near[0]}?")
+    return False

@@ -1,4 +1,4 @@
-"""What the commands that try something in a cluster have in common: how they ask, and write.
+"""What the commands that ask about a cluster have in common: how they read it, and write.
 
 Text has at most 80 columns.
 """
@@ -11,21 +11,40 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from kubesched.answers.cluster import Cluster
 from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
 from kubesched.answers.whatif import ClusterUse
 from kubesched.api.decode import STANDARD_INPUT
+from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_unknown
+from kubesched.cli.files import check_inputs
 from kubesched.cli.output import Writer, simple_table
 from kubesched.cli.simulate_tables import amount
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.sources import ClusterSource
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 COLUMNS: Final = 80
 _INDENT: Final = 2
 _REASONS_MAX: Final = 5
 _EVICTED_MAX: Final = 10
+
+
+def open_cluster(source: ClusterSource, options: SchedulerOptions, *files: Path) -> Cluster:
+    """Return the cluster to ask; warnings go to stderr.
+
+    Args:
+        source: The cluster.
+        options: Its scheduler.
+        *files: What else will be read.
+
+    Raises:
+        UserError: A file, plugin or profile is invalid, or a live cluster cannot be read.
+        DecodeError, ConfigError, SetupError: A file cannot be used.
+    """
+    check_inputs([*files, *source.files, options.config])
+    return Cluster.read(source, options, write_warnings)
 
 
 def nodes_and_source(

@@ -61,9 +61,10 @@ def upgrade(
       kubesched upgrade --selector pool=a
       kubesched upgrade -l pool=a --at-once 3 cluster.json
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.upgrade_answer import ask_upgrade, write_upgrade
+    from kubesched.cli.changes_text import write_upgrade
+    from kubesched.cli.trials import open_cluster
 
-    report = ask_upgrade(options, source, selector, at_once, may_lose=force)
+    report = open_cluster(source, options).upgrade(selector, at_once=at_once, force=force)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:
@@ -106,9 +107,10 @@ def compact(
       kubesched compact
       kubesched compact -l pool=spot cluster.json -o json
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.upgrade_answer import ask_compact, write_compact
+    from kubesched.cli.changes_text import write_compact
+    from kubesched.cli.trials import open_cluster
 
-    report = ask_compact(options, source, selector, may_lose=force)
+    report = open_cluster(source, options).compact(selector, force=force)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -51,9 +51,10 @@ def whatif(
       kubesched whatif plan.yaml cluster.json -o json
       echo 'steps: [{loseZone: eu-1a}]' | kubesched whatif - cluster.json
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.whatif_answer import ask_what_if, write_what_if
+    from kubesched.cli.changes_text import write_what_if
+    from kubesched.cli.trials import open_cluster
 
-    report = ask_what_if(options, source, plan)
+    report = open_cluster(source, options, plan).whatif(plan)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -75,10 +75,8 @@ def why(
       kubectl -n kube-system port-forward deployment/kubesched 10259 &
       kubesched why web-1 --scheduler https://localhost:10259 --insecure-skip-tls-verify
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.files import check_inputs
     from kubesched.cli.why_answer import ask_why, write_why
 
-    check_inputs([*source.files, options.config])
     running = _running(source, scheduler, is_insecure=insecure_skip_tls_verify)
     report = ask_why(options, pod, source, namespace, running)
     if output is not OutputFormat.TABLE:

@@ -7,13 +7,13 @@ from typing import Final
 
 import msgspec
 
-from kubesched.answers.cluster import Cluster
 from kubesched.answers.recorded import outcome_of, why_gone, with_records
 from kubesched.answers.why import Cause, WhyReport
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_retry, write_unknown
 from kubesched.cli.output import Writer
 from kubesched.cli.running_scheduler import RunningScheduler, ask_running
+from kubesched.cli.trials import open_cluster
 from kubesched.explain.decision_records import DecisionRecord, QueuePart, QueueState
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import UserError
@@ -52,8 +52,7 @@ def ask_why(
         DecodeError, ConfigError, SetupError: A file cannot be used.
         PluginError: A plugin raised.
     """
-    cluster = Cluster.read(source, options)
-    write_warnings(cluster.warnings)
+    cluster = open_cluster(source, options)
     try:
         report = cluster.why(pod_name, namespace)
     except UserError:

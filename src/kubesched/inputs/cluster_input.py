@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 from kubesched.api.core import Pod
 from kubesched.api.decode import STANDARD_INPUT, Loaded, Source, load, load_bytes
 from kubesched.inputs.completed_input import ALL_KINDS, completed
-from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.unknown_fields import unknown_fields
@@ -66,8 +65,6 @@ def read_cluster(
         SetupError: A kubeconfig or certificate cannot be used.
     """
     files = [*source.files, *pod_files]
-    if files.count(Path(STANDARD_INPUT)) > 1:
-        raise UserError("`-` stands twice, but standard input can be read only once")
     skipped: Counter[str] = Counter()
     of_cluster: list[Loaded] = []
     to_place: list[Loaded] = []

@@ -1,100 +1,77 @@
-"""The work of `kubesched top`: load the cluster, count the room, add up requests."""
+"""What is asked of top: rows, their order, and the room for a shape.
+
+Rejects:  unknown labels and resources, and arguments that contradict each other.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 from kubesched.answers.room import RoomPerNode, parse_pod_shape, room_for_shape, room_like
 from kubesched.answers.top import BY_NAME, BY_ROOM, TopGroup, TopReport, pool_label_of, top
 from kubesched.api.core import Pod
-from kubesched.cli.errors import write_warnings
-from kubesched.inputs.cluster_input import read_cluster
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import load_scheduler, new_cluster, with_scheduler_name
 from kubesched.inputs.near_names import near_names
-from kubesched.inputs.pod_names import find_pod
-from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.exhaustive import exhaustive
 from kubesched.simulator.utilisation import resource_names
 from kubesched.snapshot.node_table import NodeTable
-
-_GROUPS = tuple(str(group) for group in TopGroup)
 
 
 class TopQuestion(NamedTuple):
     """What is asked.
 
     Attributes:
-        group: What the rows are; None for nodes.
+        group: What the rows are.
         pool_label: The label that names pools; "" for a well-known one.
         sort_by: As written.
-        shape: The shape to count the room for, as written; None for none.
-        like: The pod to count the room for, as `find_pod` takes it; None for none.
+        room: The shape to count the room for, as written; None for none.
+        room_like: The pod to count the room for, as `find_pod` takes it; None for none.
     """
 
-    group: TopGroup | None
+    group: TopGroup
     pool_label: str
     sort_by: str
-    shape: str | None
-    like: str | None
+    room: str | None
+    room_like: str | None
 
 
-def group_named(text: str | None) -> TopGroup | None:
-    """Return the group of that name; None if it is the name of a file, or nothing.
-
-    Raises:
-        UserError: It is neither.
-    """
-    if text in _GROUPS:
-        return TopGroup(text)
-    if text and not Path(text).exists() and (near := near_names(text, _GROUPS)):
-        raise UserError(f"{text}: there is no such file; did you mean {near[0]}?")
-    return None
-
-
-def add_up(options: SchedulerOptions, source: ClusterSource, question: TopQuestion) -> TopReport:
+def ask_top(cluster: ClusterState, question: TopQuestion, like: Pod | None) -> TopReport:
     """Answer the question.
 
+    Args:
+        cluster: The cluster.
+        question: The question.
+        like: The pod that `room_like` names.
+
     Raises:
-        UserError: A label, resource or pod does not exist, or options contradict each other.
-        DecodeError, ConfigError, SetupError: A file cannot be used.
+        UserError: A label or resource does not exist, or options contradict each other.
         PluginError: A plugin raised.
     """
-    group = question.group or TopGroup.NODES
-    shape = _check_options(question, group)
-    scheduler = load_scheduler(options)
-    given = read_cluster(source)
-    write_warnings(given.warnings)
-    scheduler = scheduler._replace(configuration=exhaustive(scheduler.configuration))
-    cluster = new_cluster(scheduler, options)
-    cluster.load(given.objects)
-    cluster.declare_complete(given.complete)
+    group = question.group
+    shape = _check_options(question)
     nodes = cluster.cache.nodes
     label = _pool_label(nodes, question.pool_label) if group is TopGroup.POOLS else ""
     sort_by = question.sort_by
     if sort_by not in (BY_NAME, BY_ROOM):
         sort_by = _resource("--sort-by", sort_by, cluster)
     room: RoomPerNode | None = None
-    if question.shape is not None:
+    if question.room is not None:
         shape = {_resource("--room", name, cluster): amount for name, amount in shape.items()}
-        room = room_for_shape(nodes, shape, question.shape)
-    elif question.like is not None:
-        pods = [item for item in given.objects if isinstance(item, Pod)]
-        pod, _ = find_pod(question.like, pods, given.namespace)
+        room = room_for_shape(nodes, shape, question.room)
+    elif like is not None:
         try:
-            room = room_like(cluster, with_scheduler_name(pod, options.profile))
+            room = room_like(cluster, like)
         except ValueError as error:
-            raise UserError(f"--room-like {question.like}: {error}") from error
+            raise UserError(f"--room-like {question.room_like}: {error}") from error
     return top(cluster, group, pool_label=label, sort_by=sort_by, room=room)
 
 
-def _check_options(question: TopQuestion, group: TopGroup) -> dict[str, int]:
+def _check_options(question: TopQuestion) -> dict[str, int]:
     """Return the shape; empty for none."""
-    flag = "--room" if question.shape is not None else "--room-like"
-    has_room = question.shape is not None or question.like is not None
-    if question.shape is not None and question.like is not None:
+    group = question.group
+    flag = "--room" if question.room is not None else "--room-like"
+    has_room = question.room is not None or question.room_like is not None
+    if question.room is not None and question.room_like is not None:
         raise UserError("--room and --room-like are two shapes; leave out one")
     if has_room and not group.is_of_nodes:
         raise UserError(f"{flag} is for nodes, pools and zones; there is no room in {group}")
@@ -102,10 +79,10 @@ def _check_options(question: TopQuestion, group: TopGroup) -> dict[str, int]:
         raise UserError(f"--pool-label is for pools, and the rows are {group}; write top pools")
     if question.sort_by == BY_ROOM and not has_room:
         raise UserError("--sort-by room: no room is counted; add --room or --room-like")
-    if question.shape is None:
+    if question.room is None:
         return {}
     try:
-        return parse_pod_shape(question.shape)
+        return parse_pod_shape(question.room)
     except ValueError as error:
         raise UserError(f"--room: {error}") from error
 

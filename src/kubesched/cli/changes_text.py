@@ -1,0 +1,236 @@
+"""Answers about changes of a cluster as text: drain, whatif, upgrade and compact."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from kubesched.answers.drain import DrainedPod, DrainReport, PodFate
+from kubesched.answers.upgrade import CompactReport, NodesAtOnce, NodeThatBlocks, UpgradeReport
+from kubesched.answers.whatif import MovedPod, WhatIfReport
+from kubesched.cli.output import Writer
+from kubesched.cli.trials import (
+    write_notes,
+    write_preempted,
+    write_use,
+    write_without_node,
+    write_wrapped,
+)
+from kubesched.explain.sentences import count, names
+
+_INDENT: Final = 2
+_MOVED_MAX: Final = 30
+_TROUBLES_MAX: Final = 10
+_PODS_MAX: Final = 20
+_STEPS_MAX: Final = 30
+_BLOCKED_MAX: Final = 10
+
+
+# Drains.
+
+
+def write_drain(writer: Writer, report: DrainReport) -> None:
+    """Write the answer."""
+    write_wrapped(writer, _drain_headline(report), headline=True)
+    if report.flags:
+        write_wrapped(writer, f"kubectl drain needs {' '.join(report.flags)}.")
+    write_notes(writer, report.notes, report.unknown)
+    troubles = [pod for pod in report.pods if pod.is_trouble]
+    if troubles:
+        writer.heading("What finds no place")
+        write_troubles(writer, troubles)
+    for node in report.nodes:
+        _write_moved(writer, node, [pod for pod in report.pods if pod.node == node])
+    write_preempted(writer, "Evicted for them", report.preempted)
+
+
+def _drain_headline(report: DrainReport) -> str:
+    fates = Counter(pod.fate for pod in report.pods)
+    nodes = names(report.nodes)
+    moved = fates[PodFate.MOVED]
+    if report.succeeds:
+        places = f"{count(moved, 'pod')} of {nodes} find{'s' * (moved == 1)} a place elsewhere"
+        return f"The drain works: {places}." if moved else f"{nodes}: nothing has to move."
+    evicted = sum(not one.new_node for one in report.preempted)
+    found = [
+        (moved, "moves", "move"),
+        (fates[PodFate.WAITS], "waits for a disruption budget", "wait for disruption budgets"),
+        (fates[PodFate.PENDING], "stays pending", "stay pending"),
+        (fates[PodFate.LOST], "would not come back", "would not come back"),
+        (evicted, "other is evicted and finds none", "others are evicted and find none"),
+    ]
+    parts = [f"{number} {one if number == 1 else many}" for number, one, many in found if number]
+    return f"Not every pod of {nodes} finds a place: {', '.join(parts)}."
+
+
+def write_troubles(writer: Writer, pods: Sequence[DrainedPod], indent: int = _INDENT) -> None:
+    """Write which pods have no place and why, those with the same reason together."""
+    groups: dict[tuple[object, ...], list[DrainedPod]] = {}
+    for pod in pods:
+        key = (pod.fate, pod.budgets, pod.message, pod.unknown)
+        groups.setdefault(key, []).append(pod)
+    for found in groups.values():
+        _write_trouble(writer, found, indent)
+
+
+def _write_trouble(writer: Writer, pods: Sequence[DrainedPod], indent: int) -> None:
+    first, is_one = pods[0], len(pods) == 1
+    who = ", ".join(pod.pod for pod in pods[:_TROUBLES_MAX])
+    if len(pods) > _TROUBLES_MAX:
+        who = f"{who} and {len(pods) - _TROUBLES_MAX} more"
+    match first.fate:
+        case PodFate.WAITS:
+            waits = "waits" if is_one else "wait"
+            write_wrapped(writer, f"{who} {waits} for {names(first.budgets)}:", indent)
+        case PodFate.LOST:
+            why = "it has no controller" if is_one else "they have no controller"
+            write_wrapped(writer, f"{who} would not come back: {why}", indent)
+            return
+        case _:
+            write_wrapped(writer, f"{who} stay{'s' * is_one} pending:", indent)
+    text = "not known, because the input lacks objects" if first.unknown else first.message
+    write_wrapped(writer, text, indent + 2 * _INDENT, dim=True)
+
+
+def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
+    moved = [pod for pod in pods if pod.fate is PodFate.MOVED]
+    stays = sum(pod.fate is PodFate.STAYS for pod in pods)
+    ended = sum(pod.fate is PodFate.ENDED for pod in pods)
+    if pods and not (moved or stays or ended):
+        return
+    writer.heading(f"From {node}")
+    rounds = {pod.round for pod in moved}
+    for pod in sorted(moved, key=lambda one: one.round)[:_MOVED_MAX]:
+        when = f", in round {pod.round}" if len(rounds) > 1 else ""
+        write_wrapped(writer, f"{pod.pod} to {pod.new_node}{when}", _INDENT)
+    _write_more(writer, len(moved) - _MOVED_MAX)
+    if stays:
+        text = f"{count(stays, 'pod')} of DaemonSets, or static: not evicted"
+        writer.line(text, indent=_INDENT)
+    if ended:
+        writer.line(f"{count(ended, 'pod')} being deleted already", indent=_INDENT)
+    if not pods:
+        writer.line("no pods", indent=_INDENT)
+
+
+# Plans.
+
+
+def write_what_if(writer: Writer, report: WhatIfReport) -> None:
+    """Write the answer."""
+    write_wrapped(writer, _plan_headline(report), headline=True)
+    write_notes(writer, report.notes, report.unknown)
+    writer.heading("Steps")
+    for number, step in enumerate(report.steps, 1):
+        write_wrapped(writer, f"{number}. {step}", _INDENT)
+    _write_pods(writer, "Lost: nothing creates them again", report.lost)
+    if report.waiting:
+        writer.heading("Kept by a budget")
+        write_troubles(writer, report.waiting)
+    write_without_node(writer, "Pending now", report.now_pending)
+    write_preempted(writer, "Evicted by preemption", report.preempted)
+    _write_pods(writer, "No longer pending", report.no_longer_pending)
+    _write_pods(writer, "Moved", report.moved)
+    _write_pods(writer, "New", report.created)
+    _write_pods(writer, "Removed by a step", report.removed)
+    write_use(writer, report.before, report.after)
+
+
+def _plan_headline(report: WhatIfReport) -> str:
+    pending = sum(len(group.pods) for group in report.now_pending)
+    troubles = [
+        (len(report.lost), "is lost", "are lost"),
+        (len(report.waiting), "is kept by a budget", "are kept by budgets"),
+        (pending, "is pending", "are pending"),
+    ]
+    changes = [
+        (len(report.moved), "moves", "move"),
+        (len(report.no_longer_pending), "is no longer pending", "are no longer pending"),
+        (len(report.created), "is new", "are new"),
+        (len(report.removed), "is removed", "are removed"),
+    ]
+    parts = [
+        f"{number} {one if number == 1 else many}"
+        for number, one, many in [*troubles, *changes]
+        if number
+    ]
+    verdict = "The plan works" if report.works else "The plan leaves pods without a place"
+    return f"{verdict}: {', '.join(parts) if parts else 'no pod changes'}."
+
+
+def _write_pods(writer: Writer, heading: str, pods: Sequence[MovedPod]) -> None:
+    if not pods:
+        return
+    writer.heading(heading)
+    for one in pods[:_PODS_MAX]:
+        begin = one.pod or one.new_pod
+        left = f" from {one.node}" if one.node else ""
+        came = f" to {one.new_node}" if one.new_node else ""
+        write_wrapped(writer, f"{begin}{left}{came}", _INDENT)
+    _write_more(writer, len(pods) - _PODS_MAX)
+
+
+# Orders of nodes.
+
+
+def write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
+    """Write the answer."""
+    nodes = f"{count(report.nodes, 'node')} with {selector}"
+    moved = f"{count(report.moved, 'pod')} move{'s' * (report.moved == 1)}"
+    how = f"in {count(len(report.steps), 'step')} of at most {report.at_once}, {moved}"
+    if report.works:
+        text = f"All {nodes} can be upgraded, {how}."
+    else:
+        text = f"{len(report.blocked)} of {nodes} cannot be upgraded; the others can, {how}."
+        if not report.steps:
+            text = f"None of {nodes} can be upgraded."
+    write_wrapped(writer, text, headline=True)
+    write_notes(writer, report.notes, ())
+    _write_steps(writer, "Order", report.steps)
+    _write_blocked(writer, "Blocked", report.blocked)
+
+
+def write_compact(writer: Writer, report: CompactReport) -> None:
+    """Write the answer."""
+    nodes = count(report.before.nodes, "node")
+    number = len(report.removable)
+    text = f"{number} of {nodes} can be removed, one after another." if number else ""
+    write_wrapped(writer, text or f"None of {nodes} can be removed.", headline=True)
+    write_notes(writer, report.notes, ())
+    _write_steps(writer, "Order", report.removable)
+    _write_blocked(writer, "Needed", report.kept)
+    write_use(writer, report.before, report.after)
+
+
+def _write_steps(writer: Writer, heading: str, steps: Sequence[NodesAtOnce]) -> None:
+    if not steps:
+        return
+    writer.heading(heading)
+    for number, step in enumerate(steps[:_STEPS_MAX], 1):
+        moves = f"{count(step.moved, 'pod')} move{'s' * (step.moved == 1)}"
+        write_wrapped(writer, f"{number}. {', '.join(step.nodes)}: {moves}", _INDENT)
+    _write_more(writer, len(steps) - _STEPS_MAX)
+
+
+def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]) -> None:
+    if not nodes:
+        return
+    writer.heading(heading)
+    for one in nodes[:_BLOCKED_MAX]:
+        writer.line(one.node, indent=_INDENT)
+        write_troubles(writer, one.pods, 2 * _INDENT)
+        if not one.pods:
+            text = "its pods would evict others that find no place"
+            writer.line(text, indent=2 * _INDENT)
+    if len(nodes) > _BLOCKED_MAX:
+        others = [one.node for one in nodes[_BLOCKED_MAX:]]
+        write_wrapped(writer, f"and {names(others)}; -o json shows all", _INDENT)
+
+
+# What they have in common.
+
+
+def _write_more(writer: Writer, left: int) -> None:
+    if left > 0:
+        writer.line(f"and {left} more; -o json shows all", indent=_INDENT)

@@ -278,10 +278,19 @@ def test_the_sentence_names_the_causes() -> None:
     )
 
 
+def test_the_sentence_about_the_only_node() -> None:
+    """One node is not counted."""
+    report = ask(make_pod(requests={"cpu": "9"}), make_node("a"))
+    assert report.sentence == (
+        "Pod default/pod does not fit the only node, which has too little cpu."
+    )
+
+
 def test_a_pod_that_fits() -> None:
     """Then there is nothing to change."""
     report = ask(make_pod(), make_node("n"))
     assert (report.state, report.changes) == (PodState.FITS, ())
+    assert report.sentence == "Pod default/pod fits the only node now, and would go to n."
 
 
 def test_near_misses() -> None:

@@ -172,7 +172,7 @@ def test_without_an_answer_there_is_a_note(
         shown = await ask("large", *words)
         assert shown.exit_code == 0, shown.stderr
         head, note, *_ = shown.stdout.splitlines()
-        assert head.startswith("Pod default/large fits none of 1 node")
+        assert head == "Pod default/large does not fit the only node, which has too little cpu."
         assert f"{NOTE}{reason}" == re.sub(r":\d+ ", ":PORT ", note)
         assert "In the queue" not in shown.stdout
 

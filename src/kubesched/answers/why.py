@@ -22,7 +22,7 @@ from kubesched.api.core import Pod, PodCondition
 from kubesched.explain.decision_records import DecisionRecord, QueueState
 from kubesched.explain.document import Document
 from kubesched.explain.report import NodeVerdict, PodExplanation, PodOutcome, RetryEvents, Unknown
-from kubesched.explain.sentences import as_far_as_known, count, headline, names
+from kubesched.explain.sentences import as_far_as_known, count, fits_nowhere, headline, names
 
 _FINISHED: Final = ("Succeeded", "Failed")
 _EXAMPLES_MAX: Final = 3
@@ -242,11 +242,10 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
     subject = f"Pod {explanation.pod}"
     match state:
         case PodState.FITS:
-            return as_far_as_known(
-                explanation,
-                f"{subject} fits {count(explanation.feasible_count, 'node')} of "
-                f"{explanation.node_count} now, and would go to {explanation.node}.",
-            )
+            fitting, nodes = explanation.feasible_count, explanation.node_count
+            where = "the only node" if nodes == 1 else f"{count(fitting, 'node')} of {nodes}"
+            text = f"{subject} fits {where} now, and would go to {explanation.node}."
+            return as_far_as_known(explanation, text)
         case PodState.NOMINATED:
             return (
                 f"{subject} waits for pods on {explanation.nominated_node} to end: it is nominated "
@@ -264,22 +263,25 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
             step = explanation.pre_filter
             if step is not None and step.plugin:
                 return f"{subject} cannot be placed: {', '.join(step.reasons)}."
-            nodes = count(explanation.node_count, "node")
-            return f"{subject} fits none of {nodes}: {_causes(explanation)}."
+            words = fits_nowhere(explanation.node_count)
+            return f"{subject} {words}{_causes(explanation)}."
         case _:
             return headline(explanation)
 
 
 def _causes(explanation: PodExplanation) -> str:
+    """Return what follows the number of nodes: why they reject the pod."""
     found: Counter[tuple[str, str]] = Counter()
     for verdict in explanation.nodes:
         if verdict.rejections:
             first = verdict.rejections[0]
             found[cause_words(first.plugin, first.message)] += 1
+    if explanation.node_count == 1:
+        return "".join(f", which {one}" for one, _ in found)
     shown = found.most_common(_CAUSES_MAX)
     texts = [f"{number} {one if number == 1 else many}" for (one, many), number in shown]
     left = found.total() - sum(number for _, number in shown)
-    return ", ".join([*texts, *([f"{left} for other reasons"] if left else [])])
+    return f": {', '.join([*texts, *([f'{left} for other reasons'] if left else [])])}"
 
 
 _CAUSE_WORDS: Final = {

@@ -41,7 +41,7 @@ def headline(report: PodExplanation) -> str:
         case _ if not report.node_count:
             return f"{subject} cannot be placed: there are no nodes."
         case _:
-            return f"{subject} {_fits_nowhere(report.node_count)}."
+            return f"{subject} {fits_nowhere(report.node_count)}."
 
 
 def summary(report: PodExplanation) -> str:
@@ -171,5 +171,6 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _fits_nowhere(nodes: int) -> str:
+def fits_nowhere(nodes: int) -> str:
+    """Return the words after a pod that fits none of so many nodes."""
     return "does not fit the only node" if nodes == 1 else f"fits none of {nodes} nodes"

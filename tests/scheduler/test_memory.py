@@ -471,6 +471,47 @@ def test_pods_of_one_template_that_name_a_node() -> None:
     assert 2 == len(plugin.asked)
 
 
+@pytest.mark.parametrize(("signs_base", "expected"), [(True, ["0"]), (False, ["0", "1", "2"])])
+def test_a_base_is_signed_once(*, signs_base: bool, expected: list[str]) -> None:
+    """Of pods that share the base, a plugin that signs the base sees the first one."""
+    signed: list[str] = []
+
+    def sign(self: object, pod: PodInfo) -> object:
+        signed.append(pod.name)
+        return pod.spec.tolerations
+
+    plugin = toy("P", filter={}, scope=Scope.ROW, sign=sign, signs_base=signs_base)
+    other = toy("Other", filter={}, scope=Scope.ROW, sign=lambda _, pod: pod.name)
+    snapshot, cycle = _cluster(), _remembering(plugin, other)
+    for number in range(3):
+        cycle.schedule_one(make_pod_info(f"{number}", labels={"a": str(number)}), snapshot)
+    assert expected == list(dict.fromkeys(signed))
+
+
+def test_pods_of_one_base_share_the_result_of_pre_filter() -> None:
+    """It depends on the base alone; the answers for rows are asked for each pod."""
+    plugin = toy(
+        "P",
+        pre_filter=PreFilterResult(),
+        filter={},
+        scope=Scope.ROW,
+        sign=_sign,
+        signs_base=True,
+    )
+    other = toy("Other", filter={}, scope=Scope.ROW, sign=lambda _, pod: pod.name)
+    snapshot, cycle = _cluster(), _remembering(plugin, other)
+    for number in range(3):
+        cycle.schedule_one(make_pod_info(f"{number}", labels={"a": str(number)}), snapshot)
+    assert [("pre_filter", NODES), *[("filter", NODES)] * 3] == plugin.asked
+
+
+def test_an_overridden_sign_may_read_more() -> None:
+    """A subclass that signs differently does not inherit that it signs the base."""
+    parent = toy("P", filter={}, sign=_sign, signs_base=True)
+    child = type("Child", (parent,), {"sign": _sign})
+    assert [True, False] == [each.signs_base for each in (parent, child) if issubclass(each, Toy)]
+
+
 def test_signatures_that_read_objects_are_made_anew() -> None:
     """When an object of a kind that signatures read changes, pods may cease to be alike."""
     node, snapshot = make_node("other"), _cluster()

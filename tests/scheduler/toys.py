@@ -181,7 +181,14 @@ def toy(name: str, *, weight: int = 0, normalize: object = None, **script: objec
     )
 
 
-_CLASS_KEYS: Final = ("scope", "score_scope", "signed_kinds", "survivors_only", "sign")
+_CLASS_KEYS: Final = (
+    "scope",
+    "score_scope",
+    "signed_kinds",
+    "survivors_only",
+    "sign",
+    "signs_base",
+)
 
 
 def profile_of(*plugins: type[Toy], seed: int = 0, percentage: int = 0) -> Profile:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.pod_requests import pod_requests
 from kubesched.snapshot.host_ports import ANY_ADDRESS, HostPort
-from kubesched.snapshot.pod_info import PodTemplate
+from kubesched.snapshot.pod_info import Derived, PodTemplate
 from kubesched.testing.builders import PodFields, make_pod_info
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
@@ -208,7 +207,7 @@ def test_a_shared_template_answers_for_every_status(
 
 
 def _is_derived(value: object) -> bool:
-    return isinstance(value, cached_property)
+    return isinstance(value, Derived)
 
 
 _requests = st.fixed_dictionaries(

@@ -58,6 +58,8 @@ class Plugin(ABC):
         score_scope: The scope of `score`, if it differs.
         signed_kinds: Kinds of other objects that `sign` and cached answers read; a change of such
             an object discards what was cached.
+        signs_base: Whether `sign` reads of the pod only `spec.nodeName` and what `template.base`
+            has; it is then called once for all pods of a base.
         per_template: Whether the answers for a pod without a signature depend only on the pod's
             template and the snapshot.
         survivors_only: Whether `filter` and `score` receive only the rows that no plugin has
@@ -69,8 +71,15 @@ class Plugin(ABC):
     scope: ClassVar[Scope] = Scope.CLUSTER
     score_scope: ClassVar[Scope | None] = None
     signed_kinds: ClassVar[tuple[type, ...]] = ()
+    signs_base: ClassVar[bool] = False
     per_template: ClassVar[bool] = False
     survivors_only: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "sign" in cls.__dict__:
+            # What holds for an inherited `sign` need not hold for this one.
+            cls.signs_base = cls.__dict__.get("signs_base", False)
 
     def __init__(self, args: object, handle: Handle) -> None:
         self.handle = handle

@@ -22,6 +22,7 @@ class DefaultBinder(BindPlugin):
 
     name: ClassVar = "DefaultBinder"
     scope: ClassVar = Scope.NODE
+    signs_base: ClassVar = True
 
     async def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Create the Binding."""

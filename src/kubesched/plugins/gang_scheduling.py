@@ -38,6 +38,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
 
     name: ClassVar = "GangScheduling"
     scope: ClassVar = Scope.NODE
+    signs_base: ClassVar = True
     too_few: ClassVar = unresolvable(
         "waiting for minCount pods from a gang to appear in scheduling queue"
     )

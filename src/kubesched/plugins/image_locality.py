@@ -31,6 +31,7 @@ class ImageLocality(ScorePlugin[None]):
     name: ClassVar = "ImageLocality"
     # The weight of an image depends on how many of all nodes have it.
     scope: ClassVar = Scope.NODES
+    signs_base: ClassVar = True
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return the images with repetitions, and the number of containers."""

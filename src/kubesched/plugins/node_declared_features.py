@@ -58,6 +58,7 @@ class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
 
     name: ClassVar = "NodeDeclaredFeatures"
     scope: ClassVar = Scope.NODE
+    signs_base: ClassVar = True
     rejection: ClassVar = unresolvable("node(s) didn't match Pod's required features")
     no_filter_state: ClassVar = (
         'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'

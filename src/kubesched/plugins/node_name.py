@@ -25,6 +25,7 @@ class NodeName(FilterPlugin[None]):
 
     name: ClassVar = "NodeName"
     scope: ClassVar = Scope.NODE
+    signs_base: ClassVar = True
     rejection: ClassVar = unresolvable("node(s) didn't match the requested node name")
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:

@@ -34,6 +34,7 @@ class NodeUnschedulable(FilterPlugin[None]):
 
     name: ClassVar = "NodeUnschedulable"
     scope: ClassVar = Scope.NODE
+    signs_base: ClassVar = True
     rejection: ClassVar = unresolvable("node(s) were unschedulable")
 
     def __init__(self, args: object, handle: Handle) -> None:

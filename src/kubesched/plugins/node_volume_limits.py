@@ -102,6 +102,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
 
     name: ClassVar = "NodeVolumeLimits"
     scope: ClassVar = Scope.ROW
+    signs_base: ClassVar = True
     survivors_only: ClassVar = True
     rejection: ClassVar = unschedulable("node(s) exceed max volume count")
 

@@ -21,6 +21,7 @@ class PrioritySort(QueueSortPlugin):
 
     name: ClassVar = "PrioritySort"
     scope: ClassVar = Scope.NODE
+    signs_base: ClassVar = True
 
     def sort_key(self, queued: QueuedPodInfo) -> tuple[int | float, ...]:
         """Return the negative priority, and when the pod last entered a queue, in seconds."""

@@ -24,6 +24,7 @@ class SchedulingGates(PreEnqueuePlugin):
 
     name: ClassVar = "SchedulingGates"
     scope: ClassVar = Scope.NODE
+    signs_base: ClassVar = True
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Reject a pod with gates, and name them."""

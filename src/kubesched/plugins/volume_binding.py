@@ -147,6 +147,7 @@ class VolumeBinding(
     name: ClassVar = "VolumeBinding"
     # Only answers for pods without claims are cached, and these depend on nothing.
     scope: ClassVar = Scope.NODE
+    signs_base: ClassVar = True
     survivors_only: ClassVar = True
     allows_parallel: ClassVar = True
     no_filter_state: ClassVar = "not found"

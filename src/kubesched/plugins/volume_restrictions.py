@@ -90,6 +90,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
 
     name: ClassVar = "VolumeRestrictions"
     scope: ClassVar = Scope.ROW
+    signs_base: ClassVar = True
     disk_conflict: ClassVar = unschedulable("node(s) had no available disk")
     claim_conflict: ClassVar = unschedulable(
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "

@@ -81,6 +81,7 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
 
     name: ClassVar = "VolumeZone"
     scope: ClassVar = Scope.NODE
+    signs_base: ClassVar = True
     rejection: ClassVar = unresolvable("node(s) had no available volume zone")
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

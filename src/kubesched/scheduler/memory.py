@@ -2,9 +2,9 @@
 
 Pods come from templates, and binding one pod changes one row. So answers of plugins whose scope is
 a single row are kept per signature. A cycle updates them for the rows that have changed since, and
-runs only the other plugins on all rows. Pods with different signatures often still share what
-plugins of Node objects read: tolerations and selectors. For a signature that appears for the first
-time, only the answers of those plugins are kept.
+runs only the other plugins on all rows. Pods with different signatures often still share what most
+plugins read: tolerations, selectors, ports. For a signature that appears for the first time, only
+what follows from that part is kept: answers that depend on Node objects alone, and Skips.
 
 Invariants: pods of equal signature get the same answers.
 """
@@ -47,10 +47,10 @@ V = TypeVar("V")
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
-    """Numbers of what plugins read of a pod: all plugins, and those of Node objects alone."""
+    """Numbers of what plugins read of a pod: all plugins, and those whose answers are shared."""
 
     whole: int
-    nodes: int
+    shared: int
 
 
 class Memory:
@@ -60,15 +60,18 @@ class Memory:
         self._profile = profile
         # Signatures are long tuples, so each is hashed once per template and numbered.
         self._templates: OrderedDict[tuple[PodTemplate, str], Signature] = OrderedDict()
+        self._bases: dict[tuple[bytes, str], int] = {}
         self._numbers: dict[Hashable, int] = {}
         # Signatures that appeared once; most never appear again.
         self._came: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, Remembered] = OrderedDict()
         self._node_answers: OrderedDict[int, NodeAnswers] = OrderedDict()
         # The others sign no pod, which is the same for all pods; upstream times them all the same.
-        self._signing = [p for p in profile.plugins.values() if type(p).sign is not Plugin.sign]
-        self._not_signing = [p for p in profile.plugins.values() if p not in self._signing]
-        self._looks_at_nodes = [_looks_at_nodes(plugin) for plugin in self._signing]
+        signing = [p for p in profile.plugins.values() if type(p).sign is not Plugin.sign]
+        self._not_signing = [p for p in profile.plugins.values() if p not in signing]
+        self._signing_base = [plugin for plugin in signing if plugin.signs_base]
+        self._signing_pod = [plugin for plugin in signing if not plugin.signs_base]
+        self._looks_at_nodes = [_looks_at_nodes(plugin) for plugin in self._signing_pod]
         self._kinds = tuple(
             dict.fromkeys(kind for p in profile.plugins.values() for kind in p.signed_kinds)
         )
@@ -143,13 +146,13 @@ class Memory:
     def _answers_of_nodes(
         self, signature: Signature, pod: PodInfo, snapshot: Snapshot
     ) -> NodeAnswers:
-        answers = self._node_answers.get(signature.nodes)
+        answers = self._node_answers.get(signature.shared)
         if answers is None:
             plan = Plan.keeping(NODE_SCOPES, self._profile, pod, snapshot)
             answers = NodeAnswers(self._profile, plan)
-            _keep(self._node_answers, signature.nodes, answers, _limit(len(snapshot.nodes)))
+            _keep(self._node_answers, signature.shared, answers, _limit(len(snapshot.nodes)))
         else:
-            self._node_answers.move_to_end(signature.nodes)
+            self._node_answers.move_to_end(signature.shared)
         if answers.plan.usable:
             answers.refresh(pod, snapshot.nodes)
         return answers
@@ -162,6 +165,7 @@ class Memory:
 
     def _forget(self) -> None:
         self._templates.clear()
+        self._bases.clear()
         self._numbers.clear()
         self._came.clear()
         self._answers.clear()
@@ -170,32 +174,36 @@ class Memory:
     def _signature_of(self, pod: PodInfo) -> Signature:
         if len(self._numbers) >= 2 * _TEMPLATES_MAX:
             self._forget()
-        signs = self._sign(pod)
-        of_nodes = tuple(compress(signs, self._looks_at_nodes))
-        number, numbers = self._numbers.setdefault, self._numbers
-        return Signature(number(signs, len(numbers)), number((of_nodes,), len(numbers)))
-
-    def _sign(self, pod: PodInfo) -> tuple[Hashable, ...]:
         timer = self._profile.timer
         started = timer.begin_unsampled()
         try:
-            return self._ask_for_signs(pod)
+            return self._sign(pod)
+        except PluginFailure as failure:
+            self._log_unsigned(failure, pod)
+            raise
         finally:
             # As upstream: the Sign phase counts as a success whatever the plugins return.
             timer.end_unsampled(SIGN, Code.SUCCESS, started)
 
-    def _ask_for_signs(self, pod: PodInfo) -> tuple[Hashable, ...]:
+    def _sign(self, pod: PodInfo) -> Signature:
+        key = (pod.template.base, pod.pod.spec.node_name)
+        base = self._bases.get(key)
+        if base is None or self._profile.timer.is_sampling:
+            self._ask_for_signs(self._not_signing, pod)
+            signs = self._ask_for_signs(self._signing_base, pod)
+            base = self._bases[key] = self._number_of(("base", signs))
+        signs = self._ask_for_signs(self._signing_pod, pod)
+        of_nodes = tuple(compress(signs, self._looks_at_nodes))
+        return Signature(
+            self._number_of(("whole", base, signs)), self._number_of(("shared", base, of_nodes))
+        )
+
+    def _number_of(self, value: Hashable) -> int:
+        return self._numbers.setdefault(value, len(self._numbers))
+
+    def _ask_for_signs(self, plugins: list[Plugin], pod: PodInfo) -> tuple[Hashable, ...]:
         ask = self._profile.ask
-        try:
-            if self._profile.timer.is_sampling:
-                for each in self._not_signing:
-                    ask(SIGN_WORDING, each, hashed_sign, each, pod)
-            return tuple(
-                [ask(SIGN_WORDING, each, hashed_sign, each, pod) for each in self._signing]
-            )
-        except PluginFailure as failure:
-            self._log_unsigned(failure, pod)
-            raise
+        return tuple([ask(SIGN_WORDING, each, hashed_sign, each, pod) for each in plugins])
 
     def _log_unsigned(self, failure: PluginFailure, pod: PodInfo) -> None:
         """Log once per plugin that it cannot sign; pods are then scheduled without memory."""

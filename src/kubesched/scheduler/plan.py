@@ -30,7 +30,7 @@ from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
-IsKnown = Callable[[Plugin, Scope], bool]
+Has = Callable[[Plugin, Scope], bool]
 
 NODE_SCOPES: Final = frozenset((Scope.NODE, Scope.NODES))
 ROW_SCOPES: Final = frozenset((Scope.ROW, Scope.USAGE))
@@ -41,7 +41,8 @@ class Plan:
 
     Attributes:
         usable: Whether answers can be kept for these pods at all.
-        filter_states, skip_filter, score_states, skip_score: As in `CycleState`, of known plugins.
+        filter_states, skip_filter, score_states, skip_score: As in `CycleState`, of known plugins
+            and of those whose sign is shared.
         pre_filters, filters, pre_scores, scores: Plugins to run in each cycle; filters with their
             position in the profile.
         filter_states_to_make, score_states_to_make: Plugins whose state each cycle creates.
@@ -100,7 +101,12 @@ class Plan:
         def is_known(plugin: Plugin, scope: Scope) -> bool:
             return scope in scopes and signed[plugin.name]
 
-        plan._plan_filters(is_known, profile, pod, snapshot)
+        def has_result(plugin: Plugin, scope: Scope) -> bool:
+            """Whether the result of pre_filter can be kept, which depends on the sign alone."""
+            is_shared = plugin.signs_base and scope is not Scope.CLUSTER and signed[plugin.name]
+            return is_shared or is_known(plugin, scope)
+
+        plan._plan_filters(has_result, is_known, profile, pod, snapshot)
         if profile.score_plugins:
             plan._plan_scores(is_known, profile, pod, snapshot)
         return plan
@@ -120,13 +126,18 @@ class Plan:
         )
 
     def _plan_filters(
-        self, is_known: IsKnown, profile: Profile, pod: PodInfo, snapshot: Snapshot
+        self,
+        has_result: Has,
+        is_known: Has,
+        profile: Profile,
+        pod: PodInfo,
+        snapshot: Snapshot,
     ) -> None:
         cycle = self.new_cycle()
         asked = list(profile.pre_filter_plugins)
-        self.pre_filters = [plugin for plugin in asked if not is_known(plugin, plugin.scope)]
+        self.pre_filters = [plugin for plugin in asked if not has_result(plugin, plugin.scope)]
         for plugin in asked:
-            if not is_known(plugin, plugin.scope) or plugin.name in self.filter_states:
+            if not has_result(plugin, plugin.scope) or plugin.name in self.filter_states:
                 continue
             result = profile.ask(
                 failures.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
@@ -144,7 +155,7 @@ class Plan:
                 (self.known_filters if known else self.filters).append((position, filter_))
 
     def _make_filter_states(
-        self, is_known: IsKnown, profile: Profile, pod: PodInfo, snapshot: Snapshot
+        self, is_known: Has, profile: Profile, pod: PodInfo, snapshot: Snapshot
     ) -> None:
         cycle = self.new_cycle()
         plugins = profile.filters_without_pre_filter
@@ -157,7 +168,7 @@ class Plan:
         self.usable &= not any(isinstance(cycle.filter_states[p.name], NoState) for p in known)
 
     def _plan_scores(
-        self, is_known: IsKnown, profile: Profile, pod: PodInfo, snapshot: Snapshot
+        self, is_known: Has, profile: Profile, pod: PodInfo, snapshot: Snapshot
     ) -> None:
         cycle = self.new_cycle()
         everywhere = np.ones(len(snapshot.nodes), np.bool_)
@@ -182,7 +193,7 @@ class Plan:
                 (self.known_scores if known else self.scores).append(score)
 
     def _make_score_states(
-        self, is_known: IsKnown, profile: Profile, pod: PodInfo, snapshot: Snapshot
+        self, is_known: Has, profile: Profile, pod: PodInfo, snapshot: Snapshot
     ) -> None:
         cycle = self.new_cycle()
         plugins = profile.scores_without_pre_score

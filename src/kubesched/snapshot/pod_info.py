@@ -10,12 +10,12 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import cached_property
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from kubesched.api.core import Container, Pod, PodSpec
+from kubesched.api.core import Container, Pod, PodSpec, Volume
 from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.api.pod_requests import has_pod_level_requests, pod_requests, reported_resources
 from kubesched.api.times import parse_time
@@ -25,6 +25,24 @@ from kubesched.snapshot.host_ports import HostPort, host_ports_of
 _TEMPLATES_MAX: Final = 16_384
 
 Labels = tuple[tuple[str, str], ...]
+V = TypeVar("V")
+
+
+class Derived(Generic[V]):
+    """A value that a template computes on first use.
+
+    `functools.cached_property` locks in Python 3.11, which takes longer than most of these values.
+    """
+
+    def __init__(self, compute: Callable[[PodTemplate], V]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+
+    def __get__(self, template: PodTemplate, owner: type[PodTemplate] | None = None) -> V:
+        value = self._compute(template)
+        # It takes precedence over this descriptor from now on.
+        template.__dict__[self._name] = value
+        return value
 
 
 class PodTemplate:
@@ -41,29 +59,56 @@ class PodTemplate:
         self.spec: PodSpec = pod.spec
         self._pod = pod
 
-    @cached_property
+    @Derived
+    def base(self) -> bytes:
+        """What is read of the spec to compare the pod with a node, except requests.
+
+        That is images, host ports, volumes, tolerations, and what selects nodes. Pods with labels
+        and requests of their own often share it.
+        """
+        spec = self.spec
+        return _encode(
+            (
+                [
+                    (each.image, each.ports, each.restart_policy, each.restart_policy_rules)
+                    for each in spec.containers
+                ],
+                [
+                    (each.image, each.ports, each.restart_policy, each.restart_policy_rules)
+                    for each in spec.init_containers
+                ],
+                _volumes_of(spec),
+                spec.node_selector,
+                spec.affinity and spec.affinity.node_affinity,
+                spec.tolerations,
+                spec.host_network,
+                spec.host_users,
+            )
+        )
+
+    @Derived
     def label_items(self) -> Labels:
         """The labels as a hashable value."""
         return tuple(sorted(self.labels.items()))
 
-    @cached_property
+    @Derived
     def controller(self) -> OwnerReference | None:
         """The owner reference that controls the pod."""
         return controller_of(self._pod.metadata)
 
-    @cached_property
+    @Derived
     def requests(self) -> dict[str, int]:
         """The requests of the pod when it is scheduled: cpu in milli, others in whole units."""
         return pod_requests(self._pod)
 
-    @cached_property
+    @Derived
     def held(self) -> dict[str, int]:
         """The requests that count on the pod's node, with in-place resizes; units as `requests`."""
         if not self._reports_resources:
             return self.requests
         return pod_requests(self._pod, use_status=True)
 
-    @cached_property
+    @Derived
     def held_non_zero(self) -> tuple[int, int]:
         """`held` milli cpu and bytes of memory, with defaults for containers without requests."""
         held = self.held
@@ -71,18 +116,18 @@ class PodTemplate:
             held = pod_requests(self._pod, use_status=True, default_missing=True)
         return held.get("cpu", 0), held.get("memory", 0)
 
-    @cached_property
+    @Derived
     def container_requests(self) -> dict[str, int]:
         """The containers' requests, with defaults and without pod-level requests."""
         if self._names_cpu_and_memory and not has_pod_level_requests(self._pod):
             return self.requests
         return pod_requests(self._pod, pod_level=False, default_missing=True)
 
-    @cached_property
+    @Derived
     def _reports_resources(self) -> bool:
         return reported_resources(self._pod.status) is not None
 
-    @cached_property
+    @Derived
     def _names_cpu_and_memory(self) -> bool:
         """Whether every container requests both, so that defaults change nothing."""
         return all(
@@ -90,17 +135,17 @@ class PodTemplate:
             for container in (*self.spec.containers, *self.spec.init_containers)
         )
 
-    @cached_property
+    @Derived
     def host_ports(self) -> tuple[HostPort, ...]:
         """The host ports of containers and restartable init containers."""
         return host_ports_of(self.spec)
 
-    @cached_property
+    @Derived
     def affinity(self) -> AffinityTerms | None:
         """The inter-pod affinity and anti-affinity terms; None if it has none."""
         return affinity_terms_of(self._pod)
 
-    @cached_property
+    @Derived
     def claim_names(self) -> tuple[str, ...]:
         """The claim names of persistentVolumeClaim volumes."""
         return tuple(
@@ -211,12 +256,8 @@ def _template_of(pod: Pod) -> PodTemplate:
 
 def _template_key(pod: Pod) -> bytes:
     metadata, spec, status = pod.metadata, pod.spec, pod.status
-    name, volumes = "", spec.volumes
-    if volumes:
-        # A volume that only mounts configuration often has another name in every pod.
-        volumes = tuple(volume for volume in volumes if volume.is_seen_by_scheduling)
-        if any(volume.ephemeral for volume in volumes):
-            name = metadata.name
+    volumes = _volumes_of(spec)
+    name = metadata.name if any(volume.ephemeral for volume in volumes) else ""
     return _encode(
         (
             metadata.namespace,
@@ -243,3 +284,10 @@ def _template_key(pod: Pod) -> bytes:
             spec.scheduling_group,
         )
     )
+
+
+def _volumes_of(spec: PodSpec) -> tuple[Volume, ...]:
+    """Return the volumes that count: one that mounts configuration may have any name."""
+    if not spec.volumes:
+        return ()
+    return tuple([volume for volume in spec.volumes if volume.is_seen_by_scheduling])

@@ -6,7 +6,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := pytest -q -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help setup demo tour check test coverage sim faults rewrite lint types format bench lock clean
+.PHONY: help setup demo tour check test coverage sim faults rewrite lint types format docs bench lock clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -59,6 +59,9 @@ types: .venv/.ready  ## Check types
 format: .venv/.ready  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: .venv/.ready  ## Build the reference of the Python API into build/api
+	$(BIN)/sphinx-build -q -n -W docs/api build/api
 
 bench: .venv/.ready  ## Run the benchmarks and append to benchmarks/history.jsonl
 	$(BIN)/python -m benchmarks

@@ -12,13 +12,18 @@ import numpy as np
 from gpu_sharing import WHOLE, GpuSharing, Milli, Request, request_of
 from numpy.typing import NDArray
 
-from kubesched.config.args import PluginArgs, decode_args
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
-from kubesched.framework.plugin import PreScorePlugin, PreScoreResult, Scope
-from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.snapshot import Snapshot
+from kubesched.framework import (
+    CycleState,
+    Handle,
+    NodeTable,
+    PluginArgs,
+    PodInfo,
+    PreScorePlugin,
+    PreScoreResult,
+    Scope,
+    Snapshot,
+    decode_args,
+)
 
 CPU_MAX: Final = 128_000
 """The largest node's milli cpu, by which all are measured."""

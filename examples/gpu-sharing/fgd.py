@@ -18,11 +18,8 @@ import numpy as np
 from fragmentation import Target
 from gpu_sharing import MODEL_LABEL, GpuSharing, Milli, Request, request_of
 
-from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.field_errors import ConfigError, child, required
-from kubesched.framework.handle import Handle
-from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched import ConfigError
+from kubesched.framework import Handle, NodeTable, PluginArgs, PodInfo, child, decode_args, required
 
 _ROWS_FEW: Final = 16
 """Up to so many rows, it is cheaper to rate all than to look for equal ones."""

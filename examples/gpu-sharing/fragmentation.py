@@ -14,7 +14,7 @@ import numpy as np
 from gpu_sharing import WHOLE, Milli, Request
 from numpy.typing import NDArray
 
-from kubesched.snapshot.coded import Coded
+from kubesched.framework import Coded
 
 UNFIT = -1
 

@@ -18,27 +18,31 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.cluster_event import (
+from kubesched.framework import (
     ASSIGNED_POD,
     NODE,
+    SUCCESS,
     Action,
     ClusterEvent,
     ClusterEventWithHint,
-)
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
-from kubesched.framework.plugin import (
+    CycleState,
     FilterPlugin,
+    Handle,
+    NodeColumns,
+    NodeTable,
+    NodeToStatus,
+    PodInfo,
+    PodTemplate,
     PreFilterPlugin,
     PreFilterResult,
     ReservePlugin,
     Scope,
     ScorePlugin,
+    Snapshot,
+    Status,
+    unresolvable,
+    unschedulable,
 )
-from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable, unschedulable
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
-from kubesched.snapshot.pod_info import PodInfo, PodTemplate
-from kubesched.snapshot.snapshot import Snapshot
 
 GPU_MILLI: Final = "alibabacloud.com/gpu-milli"
 MODEL_LABEL: Final = "alibabacloud.com/gpu-card-model"

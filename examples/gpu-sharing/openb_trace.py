@@ -22,17 +22,16 @@ from gpu_sharing import GPU_MILLI, MODEL_LABEL, WHOLE
 from kubesched.api.core import (
     Affinity,
     Container,
-    Node,
     NodeAffinity,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     NodeStatus,
-    Pod,
     PodSpec,
     ResourceRequirements,
 )
 from kubesched.api.meta import ObjectMeta
+from kubesched.framework import Node, Pod
 
 NAMESPACE: Final = "openb"
 ARRIVING_PERCENT: Final = 130

@@ -31,8 +31,8 @@ from openb_trace import (
     target_of,
 )
 
-from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
+from kubesched.framework import FeatureGates
 from kubesched.framework.registry import PluginFactory
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator import virtual_loop

@@ -3,19 +3,24 @@
 from functools import lru_cache
 from typing import ClassVar
 
-from kubesched.config.args import PluginArgs, decode_args
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
-from kubesched.framework.plugin import (
+from kubesched.framework import (
+    SKIP,
+    SUCCESS,
+    Code,
+    CycleState,
+    Handle,
     PermitPlugin,
+    PluginArgs,
+    PodInfo,
+    PodSum,
     PreFilterPlugin,
     PreFilterResult,
     ReservePlugin,
+    Snapshot,
+    Status,
+    decode_args,
+    unresolvable,
 )
-from kubesched.framework.status import SKIP, SUCCESS, Code, Status, unresolvable
-from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.pod_sums import PodSum
-from kubesched.snapshot.snapshot import Snapshot
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 MIN_AVAILABLE = f"{GROUP}/min-available"

@@ -1,8 +1,6 @@
 """KeepGpuNodesFree: nodes with GPUs are for pods that ask for one."""
 
-from kubesched.framework.per_row import NodeRow, PerRowFilter
-from kubesched.framework.status import SUCCESS, Status, unresolvable
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.framework import SUCCESS, NodeRow, PerRowFilter, PodInfo, Status, unresolvable
 
 GPU = "nvidia.com/gpu"
 

@@ -3,10 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.normalize import normalize_reversed
-from kubesched.framework.plugin import Scope, ScorePlugin
-from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.framework import NodeTable, PodInfo, Scope, ScorePlugin, normalize_reversed
 
 GPU = "nvidia.com/gpu"
 

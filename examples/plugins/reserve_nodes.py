@@ -2,13 +2,20 @@
 
 from typing import ClassVar
 
-from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.field_errors import ConfigError, child, required
-from kubesched.framework.handle import Handle
-from kubesched.framework.plugin import FilterPlugin, Scope
-from kubesched.framework.status import NodeToStatus, unresolvable
-from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched import ConfigError
+from kubesched.framework import (
+    FilterPlugin,
+    Handle,
+    NodeTable,
+    NodeToStatus,
+    PluginArgs,
+    PodInfo,
+    Scope,
+    child,
+    decode_args,
+    required,
+    unresolvable,
+)
 
 
 class ReserveNodesArgs(PluginArgs, frozen=True, kw_only=True):

@@ -4,34 +4,53 @@
 
     Cluster.from_files("cluster.json.gz").why("web-1")
 
-`Cluster`, `InputError` and what `Cluster` returns are the public Python API. `kubesched.testing`
-and `kubesched.framework` are for authors of plugins.
+The public Python API is this package's names and those of `kubesched.reports`, `kubesched.rl`,
+`kubesched.testing` and, for authors of plugins, `kubesched.framework`. All else is private.
 """
 
 import logging
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kubesched.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from kubesched.answers.cluster import Cluster
-    from kubesched.inputs.errors import UserError as InputError
+    from kubesched.answers.cluster import Cluster, SchedulerArguments
+    from kubesched.answers.scenario_play import ScenarioPlay, compare
+    from kubesched.api.decode import DecodeError
+    from kubesched.api.errors import SetupError
+    from kubesched.config.field_errors import ConfigError
+    from kubesched.framework.plugin_error import PluginError
+    from kubesched.inputs.errors import UserError
 
-__all__ = ["Cluster", "InputError", "__version__"]
+__all__ = [
+    "Cluster",
+    "ConfigError",
+    "DecodeError",
+    "PluginError",
+    "ScenarioPlay",
+    "SchedulerArguments",
+    "SetupError",
+    "UserError",
+    "__version__",
+    "compare",
+]
 
 __version__ = "0.1.0"
 
 # What is logged is for those who ask for it; without them nothing goes to stderr.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-_PUBLIC = {
-    "Cluster": ("kubesched.answers.cluster", "Cluster"),
-    "InputError": ("kubesched.inputs.errors", "UserError"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: the command's `--help` needs none."""
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _PUBLIC[name]
-    return getattr(import_module(module), attribute)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Cluster": "kubesched.answers.cluster",
+        "ConfigError": "kubesched.config.field_errors",
+        "DecodeError": "kubesched.api.decode",
+        "PluginError": "kubesched.framework.plugin_error",
+        "ScenarioPlay": "kubesched.answers.scenario_play",
+        "SchedulerArguments": "kubesched.answers.cluster",
+        "SetupError": "kubesched.api.errors",
+        "UserError": "kubesched.inputs.errors",
+        "compare": "kubesched.answers.scenario_play",
+    },
+)

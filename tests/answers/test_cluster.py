@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 import kubesched
-from kubesched import Cluster, InputError
+from kubesched import Cluster, UserError
 from kubesched.answers.why import PodState
 from tests.cli.cluster import node, pod, run, shop, write
 
@@ -81,7 +81,7 @@ def test_replicas(file: Path) -> None:
     job["spec"] = {"template": template}
     found = [cluster.fit(job, replicas=replicas) for replicas in (3, {"job": 3}, ["job=3"])]
     assert [3, 3, 3] == [one.workloads[0].wanted for one in found]
-    with pytest.raises(InputError, match=r"--replicas jbo=3: no workload .* did you mean job"):
+    with pytest.raises(UserError, match=r"--replicas jbo=3: no workload .* did you mean job"):
         cluster.fit(job, replicas={"jbo": 3})
 
 
@@ -119,16 +119,16 @@ def test_wrong_objects(objects: list[dict[str, Any]], error: str) -> None:
 
 
 def test_wrong_names(file: Path) -> None:
-    """A name that does not exist is an InputError with a suggestion."""
-    with pytest.raises(InputError, match="did you mean shop/web-1"):
+    """A name that does not exist is an UserError with a suggestion."""
+    with pytest.raises(UserError, match="did you mean shop/web-1"):
         Cluster.from_files(file).why("web-i")
-    with pytest.raises(InputError, match="name at least one file"):
+    with pytest.raises(UserError, match="name at least one file"):
         Cluster.from_files()
 
 
 def test_the_scheduler_is_chosen(file: Path) -> None:
     """The keywords are those of the commands' options."""
-    with pytest.raises(InputError, match="no such profile"):
+    with pytest.raises(UserError, match="no such profile"):
         Cluster.from_files(file, profile="other")
 
 

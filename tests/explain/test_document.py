@@ -25,6 +25,12 @@ class Outcome(Document, frozen=True):
     names: tuple[str, ...] = ()
 
 
+class Mixed(Document, frozen=True):
+    """A document whose records lack values."""
+
+    parts: tuple[dict[str, float | None], ...]
+
+
 OUTCOME = Outcome("<b>", (Part("a", {"cpu": 1}), Part("b", {"cpu": 2})), ("x", "y"))
 
 
@@ -76,13 +82,16 @@ def test_a_missing_library_is_named(library: str, monkeypatch: pytest.MonkeyPatc
         getattr(OUTCOME, f"to_{library}")("parts")
 
 
-def test_data_frames_have_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library gets the flat rows."""
+def test_data_frames_have_the_rows() -> None:
+    """Each nested value is a column."""
+    rows = OUTCOME.table("parts")
+    assert rows == OUTCOME.to_pandas("parts").to_dict("records")
+    assert rows == OUTCOME.to_polars("parts").to_dicts()
 
-    class Frames:
-        @staticmethod
-        def DataFrame(rows: list[object]) -> list[object]:  # noqa: N802 - as pandas calls it
-            return rows
 
-    monkeypatch.setitem(sys.modules, "pandas", Frames)
-    assert OUTCOME.to_pandas("parts") == OUTCOME.table("parts")
+def test_late_values_have_their_type() -> None:
+    """A column's type is that of all rows, not of the first ones."""
+    shares = tuple({"share": None if at < 150 else 0.5} for at in range(151))
+    outcome = Mixed(shares)
+    assert outcome.to_polars("parts")["share"].to_list() == [one["share"] for one in shares]
+    assert outcome.to_pandas("parts")["share"].max() == 0.5

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.framework.normalize import normalize, normalize_reversed
+from kubesched.framework.normalize import normalize_reversed, normalize_scores
 
 _scores = st.lists(st.integers(0, 10**9), max_size=10)
 
@@ -16,7 +16,7 @@ def test_normalize(scores: list[int]) -> None:
     """The largest becomes 100, the others their share of it, rounded down."""
     largest = max(scores, default=0)
     expected = [score * 100 // largest if largest else score for score in scores]
-    assert expected == normalize(np.array(scores, np.int64)).tolist()
+    assert expected == normalize_scores(np.array(scores, np.int64)).tolist()
 
 
 @given(_scores)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from kubesched import Cluster, InputError
+from kubesched import Cluster, UserError
 from kubesched.rl import SchedulingEnv, balance, packing
 from tests.cli.cluster import node, pod
 
@@ -106,5 +106,5 @@ def test_rewards() -> None:
 
 def test_no_nodes() -> None:
     """Is an error that names the argument."""
-    with pytest.raises(InputError, match="nodes has no Node"):
+    with pytest.raises(UserError, match="nodes has no Node"):
         SchedulingEnv([], random_pods)

@@ -21,7 +21,7 @@ from kubernetes.client import ApiClient, CoordinationV1Api, CoreV1Api
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ProtocolError
 
-from kubesched import InputError
+from kubesched import UserError
 from kubesched.api.errors import ApiError
 from kubesched.framework.per_row import NodeRow, PerRowFilter
 from kubesched.framework.plugin import QueueSortPlugin
@@ -123,7 +123,7 @@ def test_a_start_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     threads = threading.enumerate()
     bad = SandboxCluster(nodes=[{"metadata": {"name": "Not a name"}}])
-    with pytest.raises(InputError, match="refuses the node"):
+    with pytest.raises(UserError, match="refuses the node"):
         bad.start()
     assert (threads, []) == (threading.enumerate(), list(tmp_path.iterdir()))
 
@@ -303,7 +303,7 @@ def test_a_scheduler_that_cannot_be_built_is_an_error_at_once(
     options: dict[str, Any], words: str
 ) -> None:
     """Nothing has been started then."""
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(UserError, match=words):
         SandboxCluster(**options)
 
 
@@ -329,8 +329,8 @@ def test_feature_gates_bring_the_objects_that_they_need(
 @pytest.mark.parametrize(
     ("manifest", "error", "words"),
     [
-        pytest.param({"apiVersion": "x.y/v1", "kind": "K"}, InputError, "K of x.y/v1", id="kind"),
-        pytest.param({}, InputError, "an object without kind of no apiVersion", id="empty"),
+        pytest.param({"apiVersion": "x.y/v1", "kind": "K"}, UserError, "K of x.y/v1", id="kind"),
+        pytest.param({}, UserError, "an object without kind of no apiVersion", id="empty"),
         pytest.param(pod("Not a name"), ApiError, "Invalid value", id="name"),
         pytest.param(
             {**pod("p"), "metadata": {"name": "p", "namespace": "nowhere"}},

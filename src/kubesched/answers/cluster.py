@@ -18,6 +18,7 @@ from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 
 import msgspec
 
+from kubesched.answers.cluster_comparison import ClusterEnd
 from kubesched.answers.drain import DrainReport, drain
 from kubesched.answers.fit import FitReport, fit, parse_question
 from kubesched.answers.manifests import decoded, read_manifests
@@ -146,12 +147,13 @@ class Cluster:
             **scheduler: See `SchedulerArguments`.
 
         Raises:
-            UserError: As `read`.
+            UserError: A file, plugin or profile is invalid.
+            DecodeError, ConfigError: A file cannot be used.
         """
         if not files:
             raise UserError("from_files: name at least one file")
         source = ClusterSource(files=tuple(map(Path, files)), complete=complete)
-        return cls.read(source, _options(scheduler))
+        return cls.read(source, scheduler_options(scheduler))
 
     @classmethod
     def from_snapshot(
@@ -175,10 +177,11 @@ class Cluster:
             **scheduler: See `SchedulerArguments`.
 
         Raises:
-            UserError: As `read`.
+            UserError: The cluster cannot be read, or a plugin or profile is invalid.
+            SetupError: The kubeconfig or a certificate cannot be used.
         """
         source = ClusterSource(kubeconfig=None if file is None else Path(file), context=context)
-        return cls.read(source, _options(scheduler))
+        return cls.read(source, scheduler_options(scheduler))
 
     @classmethod
     def from_objects(
@@ -199,7 +202,7 @@ class Cluster:
             UserError: An object is there twice, or invalid.
             DecodeError: An object cannot be decoded.
         """
-        options = _options(scheduler)
+        options = scheduler_options(scheduler)
         setup = load_scheduler(options)
         given = distinct_objects(decoded(objects, Counter()))
         found, warnings, listed = completed(given, Counter())
@@ -307,6 +310,16 @@ class Cluster:
         return simulate_cluster(
             *self._scheduler, objects, seed=self._options.seed, complete=self._given.complete
         ).report
+
+    def simulated(self, name: str) -> ClusterEnd:
+        """Return the cluster with its pending pods placed, under a name, for a comparison.
+
+        Raises:
+            PluginError: A plugin raised.
+        """
+        given, seed = self._given, self._options.seed
+        end = simulate_cluster(*self._scheduler, given.objects, seed=seed, complete=given.complete)
+        return ClusterEnd(name, given.objects, end)
 
     def fit(
         self,
@@ -504,7 +517,8 @@ class Cluster:
             )
 
 
-def _options(scheduler: SchedulerArguments) -> SchedulerOptions:
+def scheduler_options(scheduler: SchedulerArguments) -> SchedulerOptions:
+    """Return the options that the keywords of the Python API stand for."""
     config = scheduler.get("config")
     return SchedulerOptions(
         config=None if config is None else Path(config),

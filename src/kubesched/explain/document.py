@@ -49,7 +49,8 @@ class Document(msgspec.Struct, frozen=True, rename="camel"):
 
     def to_polars(self, field: str) -> Any:
         """Return `table(field)` as a polars DataFrame. Raises ImportError without polars."""
-        return _library("polars").DataFrame(self.table(field))
+        # Any row may be the first with a value or a fraction.
+        return _library("polars").DataFrame(self.table(field), infer_schema_length=None)
 
     def _repr_html_(self) -> str:
         """Return the document as HTML, for notebooks: single values, then a table per list."""

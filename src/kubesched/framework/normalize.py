@@ -15,7 +15,7 @@ NODE_SCORE_MAX: Final = 100
 NODE_SCORE_MIN: Final = 0
 
 
-def normalize(scores: NDArray[np.int64]) -> NDArray[np.int64]:
+def normalize_scores(scores: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return scores (int64 per row, none negative) scaled so that the largest becomes 100.
 
     Returns them unchanged if all are 0.
@@ -26,4 +26,4 @@ def normalize(scores: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def normalize_reversed(scores: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return scores scaled so that the largest becomes 0; all become 100 if all are 0."""
-    return NODE_SCORE_MAX - normalize(scores)
+    return NODE_SCORE_MAX - normalize_scores(scores)

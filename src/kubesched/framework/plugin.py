@@ -172,6 +172,7 @@ class PreFilterResult(msgspec.Struct, Generic[S], frozen=True):
 
 
 PRE_FILTER_SKIP: Final[PreFilterResult[None]] = PreFilterResult(status=SKIP)
+"""Returned by `pre_filter` to skip the plugin's filter."""
 
 
 class PreFilterPlugin(Plugin, Generic[S]):
@@ -275,6 +276,7 @@ class PreScoreResult(msgspec.Struct, Generic[S], frozen=True):
 
 
 PRE_SCORE_SKIP: Final[PreScoreResult[None]] = PreScoreResult(status=SKIP)
+"""Returned by `pre_score` to skip the plugin's score."""
 
 
 class PreScorePlugin(Plugin, Generic[S]):

@@ -200,5 +200,5 @@ class NodeToStatus:
 
     @property
     def passed(self) -> NDArray[np.bool_]:
-        """Bool per row: whether its status is success."""
+        """Whether the status of each row is success."""
         return np.equal(self.index, 0)

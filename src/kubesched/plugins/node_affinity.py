@@ -36,7 +36,7 @@ from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.framework.cluster_event import NODE, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.normalize import normalize
+from kubesched.framework.normalize import normalize_scores
 from kubesched.framework.plugin import (
     FilterPlugin,
     NoState,
@@ -182,7 +182,7 @@ class NodeAffinity(
         self, state: PreferredTerms, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
         """Scale to 0..100; a higher sum is better."""
-        return normalize(scores)
+        return normalize_scores(scores)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return node additions and label changes."""

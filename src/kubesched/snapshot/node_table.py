@@ -330,7 +330,7 @@ class NodeColumns(NodeTable):
 
     @property
     def snapshot_order(self) -> NDArray[np.intp]:
-        """Rows in upstream's order: round-robin over zones, in each zone by arrival."""
+        """The rows in upstream's order, round-robin over zones, in each zone by arrival."""
         if self._order is None:
             self._order = round_robin(self.zones)
         return self._order

@@ -98,7 +98,7 @@ class PodTemplate:
 
     @Derived
     def requests(self) -> dict[str, int]:
-        """The requests of the pod when it is scheduled: cpu in milli, others in whole units."""
+        """What the pod requests when it is scheduled, cpu in milli, others in whole units."""
         return pod_requests(self._pod)
 
     @Derived
@@ -161,7 +161,10 @@ class PodInfo:
     Attributes:
         pod: The Kubernetes object.
         template: The derived values.
-        namespace, name, uid, priority: Shortcuts; a missing priority is 0.
+        namespace: That of `pod`.
+        name: That of `pod`.
+        uid: That of `pod`; `namespace/name` if it has none.
+        priority: That of `pod`; 0 if it has none.
         node_name: The node that it is bound to or assumed on; "" if none.
     """
 

@@ -19,8 +19,8 @@ from kubesched.snapshot.objects import KubernetesObject, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
-Json: TypeAlias = "Mapping[str, object]"
-Amounts: TypeAlias = "Mapping[str, str | int]"
+Json: TypeAlias = Mapping[str, object]
+Amounts: TypeAlias = Mapping[str, str | int]
 
 DEFAULT_ALLOCATABLE: Final[Amounts] = {
     "cpu": "4",

@@ -98,7 +98,7 @@ class SandboxCluster:
             tls: Whether to serve over TLS; kubectl sends no token without it.
 
         Raises:
-            InputError: The configuration, a plugin or a feature gate is invalid.
+            UserError: The configuration, a plugin or a feature gate is invalid.
         """
         self._gates = _gates_of(feature_gates)
         self._setup = _setup_of(config, plugins, feature_gates) if scheduler else None
@@ -122,7 +122,7 @@ class SandboxCluster:
         """Start; returns when the API server answers.
 
         Raises:
-            InputError: The API server refuses a node.
+            UserError: The API server refuses a node.
         """
         if self._run is not None:
             raise RuntimeError("the cluster is running already")
@@ -172,7 +172,7 @@ class SandboxCluster:
 
         Raises:
             ApiError: The API server refuses it.
-            InputError: The API server has no such kind.
+            UserError: The API server has no such kind.
         """
         return self._running.call(self._running.create(manifest))
 

@@ -50,7 +50,7 @@ from kubesched.framework.dra import (
 )
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import NeededKind
-from kubesched.framework.normalize import normalize
+from kubesched.framework.normalize import normalize_scores
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
@@ -327,7 +327,7 @@ class DynamicResources(
         rows: NDArray[np.intp],
     ) -> NDArray[np.int64]:
         """Scale to 0..100; a higher number is better."""
-        return normalize(scores) if self._enabled else scores
+        return normalize_scores(scores) if self._enabled else scores
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Reserve the devices found for the node until the claims are written."""

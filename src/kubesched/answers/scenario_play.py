@@ -1,0 +1,97 @@
+"""ScenarioPlay plays a scenario on virtual time, and compare puts several answers side by side.
+
+from kubesched import ScenarioPlay, compare
+
+spread, pack = (ScenarioPlay.from_scenario("day.yaml", config=file) for file in files)
+print(compare({"spread": spread, "pack": pack}).table("measures"))
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self, Unpack, overload
+
+from kubesched.answers.cluster import Cluster, SchedulerArguments, scheduler_options
+from kubesched.answers.cluster_comparison import ClusterComparison, compared_clusters
+from kubesched.config.field_errors import ConfigError
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import in_file
+from kubesched.inputs.scenario_input import Play, read_scenario, with_scheduler
+from kubesched.simulator.comparison import TimelineComparison, compared
+from kubesched.simulator.run import simulate
+from kubesched.simulator.timeline_report import TimelineReport
+
+
+class ScenarioPlay:
+    """A scenario: what happens to a cluster over time, and the scheduler that decides on it."""
+
+    def __init__(self, play: Play) -> None:
+        """Take what was read; `from_scenario` reads it."""
+        self._play = play
+
+    @classmethod
+    def from_scenario(
+        cls,
+        file: str | os.PathLike[str],
+        *,
+        duration_seconds: float | None = None,
+        **scheduler: Unpack[SchedulerArguments],
+    ) -> Self:
+        """Read a scenario.
+
+        Args:
+            file: The scenario, as `kubesched simulate` reads it.
+            duration_seconds: Virtual time to simulate; None for the scenario's.
+            **scheduler: See `SchedulerArguments`; what is left out is the scenario's.
+
+        Raises:
+            UserError: The scenario is wrong, or a file or plugin is.
+        """
+        play = with_scheduler(read_scenario(Path(file)), scheduler_options(scheduler))
+        return cls(play.changed(scheduler.get("seed"), duration_seconds))
+
+    def simulate(self) -> TimelineReport:
+        """Play the scenario to its end.
+
+        Raises:
+            UserError: The configuration is invalid.
+            DecodeError: A file of the scenario cannot be read.
+            PluginError: A plugin raised.
+        """
+        try:
+            return simulate(self._play.scenario, self._play.registry)
+        except ConfigError as error:
+            raise in_file(error, self._play.file) from error
+
+
+@overload
+def compare(subjects: Mapping[str, Cluster]) -> ClusterComparison: ...
+@overload
+def compare(subjects: Mapping[str, ScenarioPlay]) -> TimelineComparison: ...
+def compare(
+    subjects: Mapping[str, Cluster] | Mapping[str, ScenarioPlay],
+) -> ClusterComparison | TimelineComparison:
+    """Simulate each, and compare the others with the first.
+
+    Args:
+        subjects: By their names in the answer: clusters, whose pending pods are placed; or
+            scenarios of the same seed and duration.
+
+    Raises:
+        UserError: There are fewer than two, of both sorts, or of different seeds or durations.
+        PluginError: A plugin raised.
+    """
+    if len(subjects) < 2:
+        raise UserError("compare: there is nothing to compare; give at least two")
+    clusters = {name: one for name, one in subjects.items() if isinstance(one, Cluster)}
+    plays = {name: one for name, one in subjects.items() if isinstance(one, ScenarioPlay)}
+    if clusters and plays:
+        raise UserError("compare: clusters are compared with clusters, scenarios with scenarios")
+    ends = [one.simulated(name) for name, one in clusters.items()]
+    reports = [one.simulate() for one in plays.values()]
+    seeds = {end.end.report.seed for end in ends} | {report.seed for report in reports}
+    if len(seeds) > 1 or len({report.duration_seconds for report in reports}) > 1:
+        raise UserError("compare: give all the same seed, and scenarios the same duration_seconds")
+    return compared_clusters(ends, *seeds) if ends else compared([*plays], reports)

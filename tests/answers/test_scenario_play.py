@@ -1,0 +1,88 @@
+"""The Python API: scenarios on virtual time, and comparisons."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from kubesched import Cluster, ScenarioPlay, UserError, compare
+from tests.cli.cluster import node, pod, run, write
+
+PACK: Final = Path(__file__).resolve().parents[2] / "examples" / "scenarios" / "pack.yaml"
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    """Return a scenario of a minute."""
+    content = {
+        "version": 1,
+        "duration": "1m",
+        "seed": 3,
+        "nodes": [{"name": "n", "count": 2, "allocatable": {"cpu": 4, "memory": "8Gi"}}],
+        "workloads": [{"name": "web", "pods": {"every": "10s"}, "requests": {"cpu": 1}}],
+    }
+    file = tmp_path / "scenario.yaml"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    return file
+
+
+def _document(*arguments: object) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*arguments, "-o", "json").stdout)
+    return found
+
+
+def test_answers_are_those_of_the_commands(scenario: Path) -> None:
+    """So is the comparison of two configurations."""
+    spread, pack = (ScenarioPlay.from_scenario(scenario, config=one) for one in (None, PACK))
+    assert _document("simulate", scenario) == spread.simulate().to_dict()
+    other = _document("compare", scenario, scenario, "--seed", "3")
+    found = compare(dict.fromkeys(other["runs"], spread))
+    assert other == found.to_dict()
+    digests = compare({"spread": spread, "pack": pack}).decision_digests
+    assert digests[0] != digests[1]
+
+
+def test_seed_and_duration_are_chosen(scenario: Path) -> None:
+    """Instead of the scenario's."""
+    report = ScenarioPlay.from_scenario(scenario, seed=5, duration_seconds=30.0).simulate()
+    assert (5, 30.0) == (report.seed, report.duration_seconds)
+
+
+def test_clusters_are_compared(tmp_path: Path) -> None:
+    """Their pending pods are placed."""
+    small, large = [node("a", "1"), pod("p", "2")], [node("a", "4"), pod("p", "2")]
+    files = [write(tmp_path, one, f"{at}.json") for at, one in enumerate((small, large))]
+    found = compare({"0": Cluster.from_files(files[0]), "1": Cluster.from_files(files[1])})
+    assert _document("compare", *files) == found.to_dict()
+    assert ["shop/p"] == [one.pod for one in found.differences[0].newly_fit]
+
+
+@pytest.mark.parametrize(
+    ("second", "error"),
+    [
+        (None, "give at least two"),
+        ("cluster", "compared with clusters"),
+        ("seed", "the same seed"),
+    ],
+)
+def test_what_cannot_be_compared(scenario: Path, second: str | None, error: str) -> None:
+    """Errors say what is missing."""
+    subjects: dict[str, Any] = {"a": ScenarioPlay.from_scenario(scenario)}
+    if second is not None:
+        subjects["b"] = {
+            "cluster": Cluster.from_objects([node("a")]),
+            "seed": ScenarioPlay.from_scenario(scenario, seed=4),
+        }[second]
+    with pytest.raises(UserError, match=error):
+        compare(subjects)
+
+
+def test_a_wrong_scenario_is_an_error(tmp_path: Path) -> None:
+    """With its file and field."""
+    file = tmp_path / "wrong.yaml"
+    file.write_text("version: 1", encoding="utf-8")
+    with pytest.raises(UserError, match=r"wrong\.yaml: duration"):
+        ScenarioPlay.from_scenario(file)

@@ -1,0 +1,103 @@
+"""The reference of the Python API lists the public names, and builds without a warning."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import kubesched.reports
+from kubesched.answers.documents import DOCUMENTS, schema_of
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "api"
+PACKAGES = ["kubesched"] + [
+    f"kubesched.{name}" for name in ("reports", "framework", "testing", "rl")
+]
+INSIDE = ("docs/howto/add-an-in-tree-plugin.md", "docs/howto/gang-scheduling.md")
+"""Pages about parts of kubesched that are private."""
+_ENTRY = re.compile(r"^\.\. (?:auto\w+|data):: (\w+)", re.MULTILINE)
+_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_reference_lists_the_public_names(package: str) -> None:
+    """Every name of `__all__` has an entry, and nothing else has one."""
+    page = PAGES / f"{package.rpartition('.')[2]}.rst"
+    names = set(import_module(package).__all__) - {"__version__"}
+    assert sorted(names) == sorted(_ENTRY.findall(page.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_exist(package: str) -> None:
+    """Those that are imported late, too."""
+    module = import_module(package)
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_every_part_of_a_document_is_public() -> None:
+    """What answers are made of can be named in annotations."""
+    parts = {part for kind in DOCUMENTS for part in (kind, *schema_of(kind).get("$defs", {}))}
+    assert set() == parts - set(kubesched.reports.__all__)
+
+
+def test_public_records_are_frozen() -> None:
+    """An answer cannot be changed by whom it is shown to."""
+    names = kubesched.reports.__all__
+    found = [getattr(kubesched.reports, name) for name in names]
+    structs = [one for one in found if isinstance(one, type) and issubclass(one, msgspec.Struct)]
+    assert [] == [one.__name__ for one in structs if not one.__struct_config__.frozen]
+
+
+def _imported(text: str) -> set[tuple[str, str]]:
+    return {
+        (node.module, name.name)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kubesched")
+        for name in node.names
+        if node.module
+    }
+
+
+def _shown() -> dict[str, str]:
+    """Return the Python that authors of plugins and users of the API are shown."""
+    files = sorted((ROOT / "examples" / "plugins").glob("*.py"))
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    shown = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
+    for page in pages:
+        for number, block in enumerate(_BLOCK.findall(page.read_text(encoding="utf-8"))):
+            shown[f"{page.relative_to(ROOT)}[{number}]"] = block
+    return shown
+
+
+def test_examples_import_public_names() -> None:
+    """What is shown to users goes on working."""
+    private = {
+        f"{place}: {module}.{name}"
+        for place, text in _shown().items()
+        if not place.startswith(INSIDE)
+        for module, name in _imported(text)
+        if module not in PACKAGES or name not in import_module(module).__all__
+    }
+    assert set() == private
+
+
+@pytest.mark.slow
+def test_the_reference_builds_strictly(tmp_path: Path) -> None:
+    """Every reference resolves, and every docstring is valid."""
+    command = ["sphinx", "-q", "-n", "-W", "--keep-going", str(PAGES), str(tmp_path / "api")]
+    done = subprocess.run(  # noqa: S603 - our own words
+        [sys.executable, "-m", *command, "-d", str(tmp_path / "doctrees")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    page = (tmp_path / "api" / "kubesched.html").read_text(encoding="utf-8")
+    assert 'id="kubesched.Cluster.why"' in page

@@ -19,6 +19,7 @@ from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 import msgspec
 
 from kubesched.answers.cluster_comparison import ClusterEnd
+from kubesched.answers.cluster_view import ClusterView, cluster_view
 from kubesched.answers.drain import DrainReport, drain
 from kubesched.answers.fit import FitReport, fit, parse_question
 from kubesched.answers.manifests import decoded, read_manifests
@@ -247,9 +248,7 @@ class Cluster:
             report = why_undecided(asked, state, schedulers)
         else:
             cluster = self._state(found, asked)
-            info = cluster.pending[PodInfo(asked).uid]
-            explanation = explain_pod(cluster, info, all_filters=True)
-            report = why(ChangeTrial(cluster, asked), explanation)
+            report = self._why(cluster, cluster.pending[PodInfo(asked).uid])
             cluster.check_plugins()
         return msgspec.structs.replace(report, notes=(*notes, *report.notes))
 
@@ -446,7 +445,28 @@ class Cluster:
             like = with_scheduler_name(like, self._options.profile)
         return ask_top(self._state(None, None, remembers=True), question, like)
 
+    def view(self, *, pool_label: str = "") -> ClusterView:
+        """Return all nodes with what they hold, and the pending pods by cause.
+
+        Args:
+            pool_label: The label that names pools; "" for a well-known one.
+
+        Raises:
+            PluginError: A plugin raised.
+        """
+        cluster = self._state(None, None)
+        found = cluster_view(cluster, pool_label, lambda info: self._why(cluster, info))
+        cluster.check_plugins()
+        return found
+
     # What they have in common.
+
+    def _why(self, cluster: ClusterState, info: PodInfo) -> WhyReport:
+        schedulers = list(cluster.profiles)
+        state = state_of(info.pod, schedulers)
+        if state is not None:
+            return why_undecided(info.pod, state, schedulers)
+        return why(ChangeTrial(cluster, info.pod), explain_pod(cluster, info, all_filters=True))
 
     def _asked(self, question: Callable[[TrialCluster], Awaitable[T]], place: str = "") -> T:
         """Return the answer to a question, which is asked of the cluster before it has settled.

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.answers.cluster_comparison import ClusterComparison
+from kubesched.answers.cluster_view import ClusterView
 from kubesched.answers.drain import DrainReport
 from kubesched.answers.fit import FitReport
 from kubesched.answers.top import TopReport
@@ -42,6 +43,7 @@ DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
             CompactReport,
             PodExplanation,
             TopReport,
+            ClusterView,
             SimulationReport,
             TimelineReport,
             TimelineComparison,

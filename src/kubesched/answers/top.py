@@ -193,7 +193,7 @@ def top(
     _add_nodes(dict.fromkeys(keys, total), keys, nodes, resources, room)
     _add_pending(total.pending, waiting)
     if group.is_of_nodes:
-        keys = [_Key(0, "", name, "") for name in _places(nodes, group, pool_label)]
+        keys = [_Key(0, "", name, "") for name in places(nodes, group, pool_label)]
         tallies: _Tallies = {key: _Tally() for key in keys}
         _add_nodes(tallies, keys, nodes, resources, room)
     else:
@@ -290,7 +290,7 @@ def _add_nodes(
             tallies[key].room += number
 
 
-def _places(nodes: NodeTable, group: TopGroup, pool_label: str) -> Iterator[str]:
+def places(nodes: NodeTable, group: TopGroup, pool_label: str) -> Iterator[str]:
     """Yield the name of each node, or of its pool or zone."""
     if group is TopGroup.NODES:
         yield from nodes.names

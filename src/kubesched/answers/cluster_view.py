@@ -1,0 +1,279 @@
+"""ClusterView: every node and what it holds, and the pending pods by cause, to be drawn.
+
+Reads:    the node table, the pods on nodes, and pending pods; ReplicaSets and Jobs for owners
+Invariants: amounts are integers: cpu in millicores, memory and storage in bytes, the rest in units;
+            a row is a number of a node, zone, pool or workload, counted from 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kubesched.answers.owners import Owners, PodOwner
+from kubesched.answers.top import TopGroup, places, pool_label_of
+from kubesched.answers.why import PodState, WhyReport, state_of
+from kubesched.api.apps import ReplicaSet
+from kubesched.api.batch import Job
+from kubesched.api.core import Node
+from kubesched.explain.document import Document
+from kubesched.scheduler.decision import Decision, Placed, Rejected
+from kubesched.simulator.cluster import ClusterState
+from kubesched.simulator.utilisation import resource_names
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+
+_TEMPLATES_MAX: Final = 500
+"""Templates of pending pods that are tried, those with most pods first; milliseconds for each."""
+_ANSWERS_MAX: Final = 10
+"""Groups that get an answer with changes; finding them takes dozens of tries."""
+_PODS_MAX: Final = 20
+
+_Ask: TypeAlias = Callable[[PodInfo], WhyReport]
+
+
+class NodeColumns(msgspec.Struct, frozen=True, rename="camel"):
+    """The nodes, in order of zone, pool and name; every list has an entry per node.
+
+    Attributes:
+        names: Their names.
+        zones: The row of each one's zone.
+        pools: The row of each one's pool.
+        cordoned: Whether each is cordoned.
+        ready: Whether each is ready, as far as it reports that.
+        allocatable: Per resource of the view, in its order, the amount per node.
+        requested: The same for what the pods on the node request.
+        pods: Per node the row of a workload, then how many of its pods are there, and so on.
+    """
+
+    names: tuple[str, ...]
+    zones: tuple[int, ...]
+    pools: tuple[int, ...]
+    cordoned: tuple[bool, ...]
+    ready: tuple[bool, ...]
+    allocatable: tuple[tuple[int, ...], ...]
+    requested: tuple[tuple[int, ...], ...]
+    pods: tuple[tuple[int, ...], ...]
+
+
+class WorkloadOnNodes(msgspec.Struct, frozen=True, rename="camel"):
+    """Pods of one owner with the same priority and requests.
+
+    Attributes:
+        kind: The owner's kind; `Pod` for a pod without an owner.
+        namespace: The owner's namespace.
+        name: The owner's name.
+        priority: Of the pods.
+        priority_class: The name of their priority class; empty if they have none.
+        requests: Resource -> what one of the pods requests.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    priority: int
+    priority_class: str
+    requests: dict[str, int]
+
+
+class PendingGroup(msgspec.Struct, frozen=True, rename="camel"):
+    """Pending pods that no node takes for the same reasons.
+
+    Attributes:
+        reasons: Why, sorted and without numbers; empty if they fit.
+        fits: Whether each of them fits now.
+        count: Number of pods.
+        pods: `namespace/name` of the first ones.
+        workloads: What they belong to, the one with most pods first, and how many pods of it there
+            are, in words.
+        why: The answer for the first pod, with suggested changes; null for groups that are too
+            small to be among the first ones.
+    """
+
+    reasons: tuple[str, ...]
+    fits: bool
+    count: int
+    pods: tuple[str, ...]
+    workloads: tuple[str, ...]
+    why: WhyReport | None = None
+
+
+class ClusterView(Document, frozen=True, kw_only=True):
+    """The nodes of a cluster with what they hold, in columns, and its pending pods by cause.
+
+    Attributes:
+        zones: Names of the zones, with the region if there are several regions; empty for nodes
+            without one.
+        pool_label: The label whose value is a node's pool; empty if no well-known label is used.
+        pools: Names of the pools; empty for nodes without one.
+        resources: cpu, memory and pods first, then the others by name.
+        nodes: The nodes.
+        workloads: What the pods on nodes belong to.
+        pending_pods: Number of pods without a node.
+        pending: These pods by cause, the largest group first.
+    """
+
+    zones: tuple[str, ...]
+    pool_label: str
+    pools: tuple[str, ...]
+    resources: tuple[str, ...]
+    nodes: NodeColumns
+    workloads: tuple[WorkloadOnNodes, ...]
+    pending_pods: int
+    pending: tuple[PendingGroup, ...]
+
+
+def cluster_view(cluster: ClusterState, pool_label: str, ask: _Ask) -> ClusterView:
+    """Return the view of a cluster.
+
+    Args:
+        cluster: The cluster; nothing in it is changed.
+        pool_label: The label that names pools; "" for a well-known one.
+        ask: Answers why a pod is pending.
+    """
+    nodes = cluster.cache.nodes
+    label = pool_label or pool_label_of(nodes)
+    zone_of = list(places(nodes, TopGroup.ZONES, ""))
+    pool_of = list(places(nodes, TopGroup.POOLS, label)) if label else [""] * len(nodes)
+    order = sorted(
+        range(len(nodes)), key=lambda row: (zone_of[row], pool_of[row], nodes.names[row])
+    )
+    zones, pools = sorted(set(zone_of)), sorted(set(pool_of))
+    zone_rows = {name: row for row, name in enumerate(zones)}
+    pool_rows = {name: row for row, name in enumerate(pools)}
+    resources = tuple(resource_names(nodes))
+    allocatable, requested = _amounts(nodes, resources, order)
+    owners = Owners(chain(*map(cluster.cache.objects.list, (ReplicaSet, Job))))
+    workloads = _Workloads(owners)
+    waiting = [info for info in cluster.pending.values() if not info.is_terminating]
+    return ClusterView(
+        zones=tuple(zones),
+        pool_label=label,
+        pools=tuple(pools),
+        resources=resources,
+        nodes=NodeColumns(
+            names=tuple(nodes.names[row] for row in order),
+            zones=tuple(zone_rows[zone_of[row]] for row in order),
+            pools=tuple(pool_rows[pool_of[row]] for row in order),
+            cordoned=tuple(bool(nodes.unschedulable[row]) for row in order),
+            ready=tuple(_is_ready(nodes.nodes[row]) for row in order),
+            allocatable=allocatable,
+            requested=requested,
+            pods=tuple(workloads.counted(nodes.pods[row].values()) for row in order),
+        ),
+        workloads=workloads.found,
+        pending_pods=len(waiting),
+        pending=tuple(_pending(cluster, waiting, owners, ask)),
+    )
+
+
+def _amounts(
+    nodes: NodeTable, resources: Iterable[str], order: Sequence[int]
+) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    """Return the allocatable and the requested amounts, resources x nodes."""
+    columns = [
+        (nodes.allowed_pods, nodes.pod_counts)
+        if name == "pods"
+        else (nodes.allocatable_of(name), nodes.requested_of(name))
+        for name in resources
+    ]
+    rows = list(order)
+    given, asked = (tuple(tuple(pair[at][rows].tolist()) for pair in columns) for at in (0, 1))
+    return given, asked
+
+
+def _is_ready(node: Node) -> bool:
+    return all(one.status == "True" for one in node.status.conditions if one.type == "Ready")
+
+
+class _Workloads:
+    """Numbers the workloads of pods in the order in which they are met."""
+
+    def __init__(self, owners: Owners) -> None:
+        self._owners = owners
+        self._rows: dict[tuple[PodOwner, int, str, tuple[tuple[str, int], ...]], int] = {}
+        # Equal pods share their template, and all pods without an owner have one of their own.
+        self._of_template: dict[PodTemplate, int] = {}
+
+    def counted(self, pods: Iterable[PodInfo]) -> tuple[int, ...]:
+        """Return the row of each workload of these pods, followed by their number."""
+        counts = Counter(map(self._row, pods))
+        return tuple(chain.from_iterable(sorted(counts.items())))
+
+    def _row(self, info: PodInfo) -> int:
+        row = self._of_template.get(info.template)
+        if row is None:
+            requests = tuple(sorted(info.template.held.items()))
+            owner = self._owners.of(info)
+            key = (owner, info.priority, info.spec.priority_class_name, requests)
+            row = self._rows.setdefault(key, len(self._rows))
+            if owner.kind != "Pod":
+                self._of_template[info.template] = row
+        return row
+
+    @property
+    def found(self) -> tuple[WorkloadOnNodes, ...]:
+        """The workloads by row."""
+        return tuple(
+            WorkloadOnNodes(
+                owner.kind, owner.namespace, owner.name, priority, priority_class, dict(requests)
+            )
+            for owner, priority, priority_class, requests in self._rows
+        )
+
+
+# Pending pods.
+
+
+def _pending(
+    cluster: ClusterState, waiting: Iterable[PodInfo], owners: Owners, ask: _Ask
+) -> Iterator[PendingGroup]:
+    """Yield the pods by cause, the largest group first."""
+    templates: dict[PodTemplate, list[PodInfo]] = {}
+    for info in waiting:
+        templates.setdefault(info.template, []).append(info)
+    groups: dict[tuple[str, ...], list[PodInfo]] = {}
+    by_size = sorted(templates.values(), key=len, reverse=True)
+    for number, pods in enumerate(by_size):
+        reasons = _reasons(cluster, pods[0]) if number < _TEMPLATES_MAX else _NOT_TRIED
+        groups.setdefault(reasons, []).extend(pods)
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    for number, (reasons, pods) in enumerate(ordered):
+        is_asked = number < _ANSWERS_MAX and reasons is not _NOT_TRIED
+        counts = Counter(str(owners.of(info)) for info in pods)
+        yield PendingGroup(
+            reasons=reasons,
+            fits=not reasons,
+            count=len(pods),
+            pods=tuple(info.key for info in pods[:_PODS_MAX]),
+            workloads=tuple(
+                f"{name}, {count} pods" if count > 1 else name
+                for name, count in counts.most_common(_PODS_MAX)
+            ),
+            why=ask(pods[0]) if is_asked else None,
+        )
+
+
+_NOT_TRIED: Final = (f"not tried: more than {_TEMPLATES_MAX} kinds of pods are pending",)
+
+
+def _reasons(cluster: ClusterState, info: PodInfo) -> tuple[str, ...]:
+    """Return why no node takes a pod; nothing if one does."""
+    if state_of(info.pod, cluster.profiles) is PodState.OTHER_SCHEDULER:
+        return (f"for the scheduler {info.scheduler_name}",)
+    held = cluster.pre_enqueue(info)
+    if not held.is_success:
+        return tuple(held.all_reasons) or (held.message,)
+    decision: Decision = cluster.schedule_one(info, preempts=False)
+    match decision:
+        case Placed():
+            return ()
+        case Rejected(diagnosis=diagnosis) if not diagnosis.pre_filter_message:
+            return tuple(sorted(diagnosis.reason_counts(len(cluster.cache.nodes))))
+        case Rejected(diagnosis=diagnosis):
+            return (diagnosis.pre_filter_message,)
+    return (decision.message,)

@@ -1,0 +1,1 @@
+"""Reports as one HTML page: what the browser needs is in the file, which requests nothing."""

@@ -1,0 +1,50 @@
+// Numbers in words: amounts of resources, shares, durations.
+
+const BYTES = /^(memory|ephemeral-storage|hugepages-.*)$/;
+const UNITS = [
+  ["d", 86400],
+  ["h", 3600],
+  ["min", 60],
+  ["s", 1],
+];
+
+/** A number with at most three significant digits below 1,000, and with commas above. */
+export function number(value) {
+  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
+  return value.toLocaleString("en-US", { maximumFractionDigits: digits });
+}
+
+export function percent(share) {
+  return share === null || share === undefined ? "–" : `${number(share * 100)} %`;
+}
+
+/** An amount as Kubernetes' objects give it: cpu in millicores, memory in bytes, others in units. */
+export function amount(resource, value) {
+  if (resource === "cpu") return number(value / 1000);
+  if (!BYTES.test(resource)) return number(value);
+  const power = value ? Math.min(5, Math.max(0, Math.floor(Math.log2(Math.abs(value)) / 10))) : 0;
+  return `${number(value / 1024 ** power)}${["", " Ki", " Mi", " Gi", " Ti", " Pi"][power]}`;
+}
+
+/** Seconds in the largest unit of which there is at least one. */
+export function duration(seconds) {
+  const [unit, size] = UNITS.find(([, each]) => Math.abs(seconds) >= each) ?? ["ms", 0.001];
+  return seconds ? `${number(seconds / size)} ${unit}` : "0 s";
+}
+
+export function plural(count, word, words = `${word}s`) {
+  return `${number(count)} ${count === 1 ? word : words}`;
+}
+
+/** Requests of a pod, such as "0.5 cpu, 1 Gi memory". */
+export function requests(amounts) {
+  return Object.entries(amounts)
+    .filter(([, value]) => value)
+    .map(([resource, value]) => `${amount(resource, value)} ${resource}`)
+    .join(", ");
+}
+
+/** A name in camelCase or PascalCase as words: "noLongerPending" is "no longer pending". */
+export function words(name) {
+  return name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
+}

@@ -10,6 +10,7 @@ import jsonschema
 import msgspec
 import pytest
 
+from kubesched import Cluster
 from kubesched.answers.documents import DOCUMENTS, schema_of, undescribed
 from kubesched.app.decision_page import DecisionQuery, decision_page
 from kubesched.app.http_exchange import HttpRequest
@@ -65,6 +66,8 @@ def _document(kind: str, tmp_path: Path) -> Any:
             leads=True, capacity=9, recorded=3, records=ring.newest(DecisionQuery()), queue=queue
         )
         return json.loads(decision_page(HttpRequest(path="/"), lambda _query: records).body)
+    if kind == "ClusterView":
+        return Cluster.from_files(write(tmp_path, shop())).view().to_dict()
     if kind == "ShadowReport":
         return _shadow_report()
     if kind == "Playback":

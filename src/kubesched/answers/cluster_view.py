@@ -36,7 +36,7 @@ _PODS_MAX: Final = 20
 _Ask: TypeAlias = Callable[[PodInfo], WhyReport]
 
 
-class NodeColumns(msgspec.Struct, frozen=True, rename="camel"):
+class ViewedNodes(msgspec.Struct, frozen=True, rename="camel"):
     """The nodes, in order of zone, pool and name; every list has an entry per node.
 
     Attributes:
@@ -121,7 +121,7 @@ class ClusterView(Document, frozen=True, kw_only=True):
     pool_label: str
     pools: tuple[str, ...]
     resources: tuple[str, ...]
-    nodes: NodeColumns
+    nodes: ViewedNodes
     workloads: tuple[WorkloadOnNodes, ...]
     pending_pods: int
     pending: tuple[PendingGroup, ...]
@@ -147,7 +147,8 @@ def cluster_view(cluster: ClusterState, pool_label: str, ask: _Ask) -> ClusterVi
     pool_rows = {name: row for row, name in enumerate(pools)}
     resources = tuple(resource_names(nodes))
     allocatable, requested = _amounts(nodes, resources, order)
-    owners = Owners(chain(*map(cluster.cache.objects.list, (ReplicaSet, Job))))
+    objects = cluster.cache.objects
+    owners = Owners(chain(objects.list(ReplicaSet), objects.list(Job)))
     workloads = _Workloads(owners)
     waiting = [info for info in cluster.pending.values() if not info.is_terminating]
     return ClusterView(
@@ -155,7 +156,7 @@ def cluster_view(cluster: ClusterState, pool_label: str, ask: _Ask) -> ClusterVi
         pool_label=label,
         pools=tuple(pools),
         resources=resources,
-        nodes=NodeColumns(
+        nodes=ViewedNodes(
             names=tuple(nodes.names[row] for row in order),
             zones=tuple(zone_rows[zone_of[row]] for row in order),
             pools=tuple(pool_rows[pool_of[row]] for row in order),

@@ -47,6 +47,13 @@ class PodState(StrEnum):
 
 
 _NEEDS_CHANGES: Final = (PodState.GATED, PodState.UNSCHEDULABLE)
+_UNDECIDED: Final = (
+    PodState.FINISHED,
+    PodState.TERMINATING,
+    PodState.BOUND,
+    PodState.OTHER_SCHEDULER,
+    PodState.GONE,
+)
 
 
 class LastAttempt(msgspec.Struct, frozen=True, rename="camel"):
@@ -131,6 +138,11 @@ class WhyReport(Document, frozen=True, kw_only=True):
     unknown: tuple[Unknown, ...] = ()
     queue: QueueState | None = None
     records: tuple[DecisionRecord, ...] = ()
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the scheduler decided about the pod; it does not about pods with a node."""
+        return self.state not in _UNDECIDED
 
     @property
     def needs_changes(self) -> bool:

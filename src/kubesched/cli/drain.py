@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from kubesched.cli.cluster_options import cluster_flags
 from kubesched.cli.errors import EXIT_DIFFERENT
-from kubesched.cli.options import (
-    OutputFormat,
-    output_option,
-    scheduler_options,
-)
-from kubesched.cli.output import write_document, writer
+from kubesched.cli.options import OutputFormat, html_option, output_option, scheduler_options
+from kubesched.cli.output import write_document, write_page, writer
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
 @click.command()
 @click.argument("words", metavar="NODE... [FILES]...", nargs=-1, required=True)
 @cluster_flags
+@html_option
 @output_option
 @scheduler_options
 def drain(
     options: SchedulerOptions,
     source: ClusterSource,
     words: tuple[str, ...],
+    html: Path | None,
     output: OutputFormat,
 ) -> int:
     """Tell what happens when NODEs are drained, pod by pod. Nothing is changed.
@@ -49,7 +49,8 @@ def drain(
     from kubesched.cli.trials import nodes_and_source, open_cluster
 
     nodes, source = nodes_and_source(words, source)
-    report = open_cluster(source, options).drain(*nodes)
+    report = open_cluster(source, options, html=html).drain(*nodes)
+    write_page(html, report)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

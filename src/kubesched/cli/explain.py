@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from kubesched.cli.cluster_options import cluster_options, namespace_option
-from kubesched.cli.options import IntRange, OutputFormat, output_option, scheduler_options
-from kubesched.cli.output import write_document, writer
+from kubesched.cli.options import (
+    IntRange,
+    OutputFormat,
+    html_option,
+    output_option,
+    scheduler_options,
+)
+from kubesched.cli.output import write_document, write_page, writer
 from kubesched.cli.pod_completion import complete_pod
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
@@ -35,6 +43,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
     metavar="N",
     help="The number of nodes in the tables of scores and preemption.",
 )
+@html_option
 @output_option
 @scheduler_options
 def explain(
@@ -45,6 +54,7 @@ def explain(
     all_filters: bool,
     nodes: tuple[str, ...],
     top: int,
+    html: Path | None,
     output: OutputFormat,
 ) -> None:
     """Explain why POD is placed on a node, or on none.
@@ -75,9 +85,10 @@ def explain(
     from kubesched.cli.trials import open_cluster
     from kubesched.inputs.pod_names import check_nodes
 
-    cluster = open_cluster(source, options)
+    cluster = open_cluster(source, options, html=html)
     check_nodes(nodes, [node.metadata.name for node in cluster.nodes], "--node ")
     report = cluster.explain(pod, namespace, all_filters=all_filters)
+    write_page(html, report)
     if output is not OutputFormat.TABLE:
         shown = report.narrowed(frozenset(nodes)) if nodes else report
         write_document(shown, output)

@@ -8,8 +8,14 @@ import click
 
 from kubesched.cli.cluster_options import cluster_flags, namespace_option
 from kubesched.cli.errors import EXIT_DIFFERENT
-from kubesched.cli.options import FILE_PATH, OutputFormat, output_option, scheduler_options
-from kubesched.cli.output import write_document, writer
+from kubesched.cli.options import (
+    FILE_PATH,
+    OutputFormat,
+    html_option,
+    output_option,
+    scheduler_options,
+)
+from kubesched.cli.output import write_document, write_page, writer
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
@@ -38,6 +44,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
     help="If something does not fit: how many empty nodes of this shape are missing. Repeatable: "
     "the cheapest mix, by price=P of each.",
 )
+@html_option
 @output_option
 @scheduler_options
 def fit(
@@ -48,6 +55,7 @@ def fit(
     replicas: tuple[str, ...],
     more: bool,
     templates: tuple[str, ...],
+    html: Path | None,
     output: OutputFormat,
 ) -> int:
     """Tell whether the workloads of MANIFESTS fit into a cluster.
@@ -78,9 +86,10 @@ def fit(
     from kubesched.cli.fit_text import write_fit
     from kubesched.cli.trials import open_cluster
 
-    report = open_cluster(source, options, *manifests).fit(
+    report = open_cluster(source, options, *manifests, html=html).fit(
         *manifests, namespace=namespace, replicas=replicas, more=more, node_templates=templates
     )
+    write_page(html, report)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -163,7 +163,7 @@ html_option = click.option(
     "--html",
     type=FILE_PATH,
     metavar="FILE",
-    help="Also write the report over time as an HTML page without scripts.",
+    help="Also write the report as one HTML page with plots, which needs no network.",
 )
 duration_option = click.option(
     "--duration",

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, Protocol
 
 import click
@@ -15,6 +16,7 @@ import yaml
 from rich.cells import cell_len
 
 from kubesched.cli.errors import naming, printable
+from kubesched.cli.files import write_text
 from kubesched.cli.options import OutputFormat
 from kubesched.explain.document import Document
 from kubesched.explain.tables import Column, TextTable
@@ -31,6 +33,19 @@ def write_document(document: Document, output: OutputFormat) -> None:
         _write(_yaml(whole))
     else:
         write_line(msgspec.json.format(msgspec.json.encode(whole).decode(), indent=2))
+
+
+def write_page(file: Path | None, *documents: Document) -> None:
+    """Write documents as one HTML page, if there is a file for it.
+
+    Raises:
+        OSError: It cannot be written; then it is as before.
+    """
+    if file is None:
+        return
+    from kubesched.page.render import render
+
+    write_text(file, render(documents, f"kubesched {click.get_current_context().info_name}"))
 
 
 def write_line(text: str) -> None:

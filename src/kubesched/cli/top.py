@@ -12,10 +12,11 @@ from kubesched.cli.options import (
     FILE_PATH,
     IntRange,
     OutputFormat,
+    html_option,
     output_option,
     scheduler_options,
 )
-from kubesched.cli.output import write_document, writer
+from kubesched.cli.output import write_document, write_page, writer
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
@@ -59,6 +60,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
     help="Count how many more pods like this one fit, with its tolerations, selectors and so on. "
     "The scheduler's plugins place copies until one fits nowhere.",
 )
+@html_option
 @output_option
 @scheduler_options
 def top(
@@ -70,6 +72,7 @@ def top(
     limit: int,
     shape: str | None,
     room_like: str | None,
+    html: Path | None,
     output: OutputFormat,
 ) -> None:
     """Show what pods request of what nodes can give, and the room that is left.
@@ -105,13 +108,16 @@ def top(
     if group is not None and not _is_group(group):
         source = replace(source, files=(FILE_PATH.convert(group, None, None), *source.files))
         group = None
-    report = open_cluster(source, options).top(
+    cluster = open_cluster(source, options, html=html)
+    report = cluster.top(
         group or "nodes",
         pool_label=pool_label,
         sort_by=sort_by,
         room=shape,
         room_like=room_like,
     )
+    if html is not None:
+        write_page(html, cluster.view(pool_label=pool_label), report)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -17,7 +17,7 @@ from kubesched.answers.whatif import ClusterUse
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_unknown
-from kubesched.cli.files import check_inputs
+from kubesched.cli.files import check_inputs, check_outputs
 from kubesched.cli.output import Writer, simple_table
 from kubesched.cli.simulate_tables import amount
 from kubesched.explain.report import Unknown
@@ -31,19 +31,25 @@ _REASONS_MAX: Final = 5
 _EVICTED_MAX: Final = 10
 
 
-def open_cluster(source: ClusterSource, options: SchedulerOptions, *files: Path) -> Cluster:
+def open_cluster(
+    source: ClusterSource, options: SchedulerOptions, *files: Path, html: Path | None = None
+) -> Cluster:
     """Return the cluster to ask; warnings go to stderr.
 
     Args:
         source: The cluster.
         options: Its scheduler.
         *files: What else will be read.
+        html: The file that a page will be written to; None for none.
 
     Raises:
-        UserError: A file, plugin or profile is invalid, or a live cluster cannot be read.
+        UserError: A file, plugin or profile is invalid, a live cluster cannot be read, or the page
+            cannot be written.
         DecodeError, ConfigError, SetupError: A file cannot be used.
     """
-    check_inputs([*files, *source.files, options.config])
+    inputs = [*files, *source.files, options.config]
+    check_inputs(inputs)
+    check_outputs({"--html": html}, inputs)
     return Cluster.read(source, options, write_warnings)
 
 

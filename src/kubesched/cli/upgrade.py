@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from kubesched.cli.cluster_options import cluster_options
 from kubesched.cli.errors import EXIT_DIFFERENT
-from kubesched.cli.options import IntRange, OutputFormat, output_option, scheduler_options
-from kubesched.cli.output import write_document, writer
+from kubesched.cli.options import (
+    IntRange,
+    OutputFormat,
+    html_option,
+    output_option,
+    scheduler_options,
+)
+from kubesched.cli.output import write_document, write_page, writer
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 _force = click.option(
@@ -35,6 +43,7 @@ _force = click.option(
     help="How many nodes may be gone at a time.",
 )
 @_force
+@html_option
 @output_option
 @scheduler_options
 def upgrade(
@@ -43,6 +52,7 @@ def upgrade(
     selector: str,
     at_once: int,
     force: bool,
+    html: Path | None,
     output: OutputFormat,
 ) -> int:
     """Find an order in which the nodes of a pool can be upgraded. Nothing is changed.
@@ -64,7 +74,9 @@ def upgrade(
     from kubesched.cli.changes_text import write_upgrade
     from kubesched.cli.trials import open_cluster
 
-    report = open_cluster(source, options).upgrade(selector, at_once=at_once, force=force)
+    cluster = open_cluster(source, options, html=html)
+    report = cluster.upgrade(selector, at_once=at_once, force=force)
+    write_page(html, report)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:
@@ -82,6 +94,7 @@ def upgrade(
     help="The nodes that may go, such as pool=a [default: all].",
 )
 @_force
+@html_option
 @output_option
 @scheduler_options
 def compact(
@@ -89,6 +102,7 @@ def compact(
     source: ClusterSource,
     selector: str,
     force: bool,
+    html: Path | None,
     output: OutputFormat,
 ) -> int:
     """Find nodes that can be removed so that every pod still has a place. Nothing is changed.
@@ -110,7 +124,8 @@ def compact(
     from kubesched.cli.changes_text import write_compact
     from kubesched.cli.trials import open_cluster
 
-    report = open_cluster(source, options).compact(selector, force=force)
+    report = open_cluster(source, options, html=html).compact(selector, force=force)
+    write_page(html, report)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -8,18 +8,29 @@ import click
 
 from kubesched.cli.cluster_options import cluster_options
 from kubesched.cli.errors import EXIT_DIFFERENT
-from kubesched.cli.options import FILE_PATH, OutputFormat, output_option, scheduler_options
-from kubesched.cli.output import write_document, writer
+from kubesched.cli.options import (
+    FILE_PATH,
+    OutputFormat,
+    html_option,
+    output_option,
+    scheduler_options,
+)
+from kubesched.cli.output import write_document, write_page, writer
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
 @click.command()
 @click.argument("plan", metavar="PLAN", type=FILE_PATH)
 @cluster_options
+@html_option
 @output_option
 @scheduler_options
 def whatif(
-    options: SchedulerOptions, source: ClusterSource, plan: Path, output: OutputFormat
+    options: SchedulerOptions,
+    source: ClusterSource,
+    plan: Path,
+    html: Path | None,
+    output: OutputFormat,
 ) -> int:
     """Tell what a PLAN of changes does to the pods. Nothing is changed.
 
@@ -54,7 +65,8 @@ def whatif(
     from kubesched.cli.changes_text import write_what_if
     from kubesched.cli.trials import open_cluster
 
-    report = open_cluster(source, options, plan).whatif(plan)
+    report = open_cluster(source, options, plan, html=html).whatif(plan)
+    write_page(html, report)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from kubesched.cli.cluster_options import cluster_options, namespace_option
-from kubesched.cli.options import IntRange, OutputFormat, output_option, scheduler_options
-from kubesched.cli.output import write_document, writer
+from kubesched.cli.options import (
+    IntRange,
+    OutputFormat,
+    html_option,
+    output_option,
+    scheduler_options,
+)
+from kubesched.cli.output import write_document, write_page, writer
 from kubesched.cli.pod_completion import complete_pod
 
 if TYPE_CHECKING:
@@ -40,6 +47,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
     is_flag=True,
     help="Accept any certificate of --scheduler.",
 )
+@html_option
 @output_option
 @scheduler_options
 def why(
@@ -50,6 +58,7 @@ def why(
     top: int,
     scheduler: str,
     insecure_skip_tls_verify: bool,
+    html: Path | None,
     output: OutputFormat,
 ) -> None:
     """Tell why POD is pending, and the smallest changes that make it fit.
@@ -75,10 +84,15 @@ def why(
       kubectl -n kube-system port-forward deployment/kubesched 10259 &
       kubesched why web-1 --scheduler https://localhost:10259 --insecure-skip-tls-verify
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    from kubesched.cli.trials import open_cluster
     from kubesched.cli.why_answer import ask_why, write_why
 
     running = _running(source, scheduler, is_insecure=insecure_skip_tls_verify)
-    report = ask_why(options, pod, source, namespace, running)
+    cluster = open_cluster(source, options, html=html)
+    report = ask_why(cluster, pod, source, namespace, running)
+    if html is not None:
+        decided = [cluster.explain(report.pod, all_filters=True)] if report.is_decided else []
+        write_page(html, report, *decided)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -1,4 +1,4 @@
-"""The work of `kubesched why`: load the cluster, find the pod, try changes, write the answer."""
+"""The work of `kubesched why`: ask the cluster and the running scheduler, write the answer."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Final
 
 import msgspec
 
+from kubesched.answers.cluster import Cluster
 from kubesched.answers.recorded import outcome_of, why_gone, with_records
 from kubesched.answers.why import Cause, WhyReport
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_retry, write_unknown
 from kubesched.cli.output import Writer
 from kubesched.cli.running_scheduler import RunningScheduler, ask_running
-from kubesched.cli.trials import open_cluster
 from kubesched.explain.decision_records import DecisionRecord, QueuePart, QueueState
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.pod_names import pod_named
-from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.inputs.sources import ClusterSource
 
 _INDENT: Final = 2
 _CAUSES_MAX: Final = 5
@@ -32,7 +32,7 @@ _PART_WORDS: Final = {
 
 
 def ask_why(
-    options: SchedulerOptions,
+    cluster: Cluster,
     pod_name: str,
     source: ClusterSource,
     namespace: str = "",
@@ -41,18 +41,16 @@ def ask_why(
     """Answer why a pod is pending, or who evicted it.
 
     Args:
-        options: Which scheduler.
+        cluster: The cluster.
         pod_name: As `find_pod` takes it.
-        source: The cluster.
+        source: Where the cluster was read from.
         namespace: The namespace of names without one; "" for that of the live context, or any.
         running: The scheduler of a live cluster to ask too.
 
     Raises:
         UserError: The pod does not exist.
-        DecodeError, ConfigError, SetupError: A file cannot be used.
         PluginError: A plugin raised.
     """
-    cluster = open_cluster(source, options)
     try:
         report = cluster.why(pod_name, namespace)
     except UserError:

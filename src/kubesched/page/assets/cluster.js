@@ -8,14 +8,13 @@ import { PendingGroups } from "./pending.js";
 import { Bar, DataTable } from "./tables.js";
 
 export function ClusterPage({ report: view }) {
-  return html`<p class="lead">${sentence(view)}</p>
-    <${MapSection} view=${view} />
+  return html`<${MapSection} view=${view} />
     ${view.pendingPods > 0 && html`<${PendingGroups} groups=${view.pending} total=${view.pendingPods} />`}
     <${Tables} view=${view} />`;
 }
 
 /** The answer in one sentence: how full, what is free, what waits. */
-function sentence(view) {
+export function clusterSentence(view) {
   const shares = view.resources.slice(0, 2).map((name, at) => {
     const share = sum(view.nodes.requested[at]) / sum(view.nodes.allocatable[at]);
     return Number.isFinite(share) ? `${percent(share)} of ${name}` : "";

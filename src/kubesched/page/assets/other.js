@@ -10,8 +10,7 @@ export function OtherPage({ report }) {
   const fields = Object.entries(report).filter(([name, value]) => !APART.includes(name) && isThere(value));
   const single = fields.filter(([, value]) => !isRecords(value));
   const lists = fields.filter(([, value]) => isRecords(value));
-  return html`${report.sentence && html`<p class="lead">${report.sentence}</p>`}
-    <${Notes} report=${report} />
+  return html`<${Notes} report=${report} />
     ${lists.map(([name, value]) => html`<${Records} name=${name} records=${value} />`)}
     ${single.length > 0 &&
     html`<section><h2>Totals</h2><dl class="facts">${single.map(

@@ -6,8 +6,7 @@ import { Notes } from "./tables.js";
 
 export function WhyPage({ report }) {
   const { lastAttempt, nearMisses, records, queue } = report;
-  return html`<p class="lead">${report.sentence}</p>
-    <${Notes} report=${report} />
+  return html`<${Notes} report=${report} />
     <${Changes} report=${report} />
     ${nearMisses.length > 0 && html`<section><h2>Nearly right</h2><ul>${nearMisses.map((text) => html`<li>${text}</li>`)}</ul></section>`}
     ${report.causes.length > 0 && html`<section><h2>Why not, the nearest misses first</h2><${Causes} causes=${report.causes} /></section>`}

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched import Cluster
+from kubesched.answers.cluster_view import ClusterView, PendingGroup, WorkloadOnNodes
+
+
+def _node(name: str, zone: str, **more: Any) -> dict[str, Any]:
+    labels = {"topology.kubernetes.io/zone": zone, "karpenter.sh/nodepool": f"pool-{zone}"}
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": more.get("spec", {}),
+        "status": {"allocatable": amounts, "conditions": more.get("conditions", [])},
+    }
+
+
+def _pod(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "a", "image": "a", "resources": {"requests": {"cpu": cpu}}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "uid": name},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+def _view(*objects: dict[str, Any]) -> ClusterView:
+    return Cluster.from_objects(objects).view()
+
+
+def _causes(view: ClusterView) -> list[tuple[int, bool, tuple[str, ...]]]:
+    return [(group.count, group.fits, group.reasons) for group in view.pending]
+
+
+def test_nodes_are_in_order_of_zone_and_name() -> None:
+    """So that neighbours on the map belong together."""
+    view = _view(_node("n3", "b"), _node("n2", "a"), _node("n1", "b"))
+    assert ("n2", "n1", "n3") == view.nodes.names
+    assert ("a", "b") == view.zones
+    assert (0, 1, 1) == view.nodes.zones
+    assert ("pool-a", "pool-b") == view.pools
+    assert "karpenter.sh/nodepool" == view.pool_label
+
+
+def test_amounts_are_per_resource_and_node() -> None:
+    """Requests of pods on nodes; pods count as a resource."""
+    view = _view(_node("n1", "a"), _node("n2", "a"), _pod("p", "1500m", nodeName="n2"))
+    assert ("cpu", "memory", "pods") == view.resources
+    assert ((4000, 4000), (8 << 30, 8 << 30), (10, 10)) == view.nodes.allocatable
+    assert ((0, 1500), (0, 0), (0, 1)) == view.nodes.requested
+
+
+def test_cordoned_and_failed_nodes_are_marked() -> None:
+    """A node without the condition Ready counts as ready."""
+    failed = [{"type": "Ready", "status": "Unknown"}]
+    view = _view(
+        _node("n1", "a", spec={"unschedulable": True}), _node("n2", "a", conditions=failed)
+    )
+    assert (True, False) == view.nodes.cordoned
+    assert (True, False) == view.nodes.ready
+
+
+def test_pods_are_counted_by_workload() -> None:
+    """Pods of one controller with equal requests stand once."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u"}
+    pods = [_pod(f"db-{number}", "1", nodeName="n1", priority=5) for number in range(2)]
+    for pod in pods:
+        pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    view = _view(_node("n1", "a"), *pods, _pod("lone", "500m", nodeName="n1"))
+    assert (
+        WorkloadOnNodes("StatefulSet", "shop", "db", 5, "", {"cpu": 1000}),
+        WorkloadOnNodes("Pod", "shop", "lone", 0, "", {"cpu": 500}),
+    ) == view.workloads
+    assert ((0, 2, 1, 1),) == view.nodes.pods
+
+
+def test_pending_pods_are_grouped_by_cause() -> None:
+    """The largest group first; pods that fit have no reasons."""
+    view = _view(
+        _node("n1", "a"),
+        _pod("big-1", "9"),
+        _pod("big-2", "8"),
+        _pod("fits", "1"),
+        _pod("gated", "1", schedulingGates=[{"name": "later"}]),
+        _pod("other", "1", schedulerName="another"),
+    )
+    assert 5 == view.pending_pods
+    assert [
+        (2, False, ("Insufficient cpu",)),
+        (1, True, ()),
+        (1, False, ("waiting for scheduling gates: [later]",)),
+        (1, False, ("for the scheduler another",)),
+    ] == _causes(view)
+
+
+def test_a_group_has_the_answer_for_its_first_pod() -> None:
+    """With the changes that would help."""
+    (group,) = _view(_node("n1", "a"), _pod("big-1", "9"), _pod("big-2", "9")).pending
+    assert group.why is not None
+    assert "Pod shop/big-1 does not fit the only node, which has too little cpu." == group.why.sentence
+    assert "lower the cpu request of container a from 9 to 4" == group.why.changes[0].sentence
+    assert ("shop/big-1", "shop/big-2") == group.pods
+    assert ("Pod shop/big-1", "Pod shop/big-2") == group.workloads
+
+
+def test_small_groups_have_no_answer() -> None:
+    """Finding changes takes long, so only the largest groups get it."""
+    pods = [_pod(f"p-{n}", "1", nodeSelector={"no": str(n)}, priority=n) for n in range(3)]
+    gates = [_pod(f"g-{n}", "1", schedulingGates=[{"name": f"g{n}"}]) for n in range(12)]
+    view = _view(_node("n1", "a"), *pods, *gates)
+    answered = [group.why is not None for group in view.pending]
+    assert [True] * 10 + [False] * 3 == answered
+    assert isinstance(view.pending[0], PendingGroup)
+    assert 3 == view.pending[0].count

@@ -1,0 +1,63 @@
+"""A headless Chromium, and pages in it that may not do what a page must not do."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+_FLAGS: Final = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+
+def chromium() -> str:
+    """Return the path of a Chromium; "" if there is none."""
+    found = (shutil.which(name) for name in ("chromium", "google-chrome", "chromium-browser"))
+    return next(filter(None, found), "")
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Start a Chromium."""
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium(), args=[*_FLAGS])
+        yield launched
+        launched.close()
+
+
+@contextmanager
+def opened(
+    chromium: Browser, file: Path, *, scheme: str = "light", width: int = 1280, height: int = 900
+) -> Iterator[tuple[Page, list[str]]]:
+    """Open a file, and return its page and a list of what goes wrong in it.
+
+    Wrong are errors, messages on the console, and any request but that of the file.
+    """
+    context = chromium.new_context(
+        color_scheme="dark" if scheme == "dark" else "light",
+        viewport={"width": width, "height": height},
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    wrong: list[str] = []
+    address = file.resolve().as_uri()
+    page.on("console", lambda message: wrong.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+    page.on(
+        "request",
+        lambda request: None if request.url == address else wrong.append(f"request: {request.url}"),
+    )
+    page.goto(address)
+    page.wait_for_selector("main article")
+    yield page, wrong
+    context.close()

@@ -1,0 +1,70 @@
+"""The map in a browser: what it shows, by mouse, keyboard and as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+from tests.page.browsing import opened
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_answer_comes_first(window: Browser, map_file: Path) -> None:
+    """How full, what is free, what waits; without a request or an error."""
+    with opened(window, map_file) as (page, wrong):
+        lead = page.locator("h1").inner_text()
+    assert "on 120 nodes in 3 zones" in lead
+    assert "18 pods are pending for 3 reasons." in lead
+    assert [] == wrong
+
+
+def test_a_node_is_opened_by_mouse_and_closed(window: Browser, map_file: Path) -> None:
+    """Its pods and requests appear beside the map."""
+    with opened(window, map_file) as (page, _):
+        page.locator("canvas").click(position={"x": 8, "y": 50})
+        assert "edge-0114" == page.locator("aside h3").inner_text()
+        assert 1 <= page.locator("aside tbody tr").count()
+        page.get_by_label("Close").click()
+        assert 0 == page.locator("aside").count()
+
+
+def test_nodes_are_reached_by_keyboard(window: Browser, map_file: Path) -> None:
+    """Arrows announce a node, Enter opens it."""
+    with opened(window, map_file) as (page, _):
+        page.locator("canvas").focus()
+        for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
+            page.keyboard.press(key)
+        spoken = page.locator(".map [aria-live]").inner_text()
+        page.keyboard.press("Enter")
+        assert spoken.startswith(page.locator("aside h3").inner_text())
+
+
+def test_a_workload_is_found(window: Browser, map_file: Path) -> None:
+    """The number of nodes with it is announced."""
+    with opened(window, map_file) as (page, _):
+        page.get_by_label("Find").fill("ml/train")
+        found = page.get_by_role("status").inner_text()
+    assert found.endswith(" nodes")
+    assert 0 < int(found.split()[0]) < 30
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_rules_of_accessibility_hold(
+    window: Browser, map_file: Path, scheme: str, width: int
+) -> None:
+    """As axe checks them, with everything opened."""
+    with opened(window, map_file, scheme=scheme, width=width) as (page, wrong):
+        page.locator("canvas").click(position={"x": 8, "y": 50})
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        found = Axe().run(page)
+        is_wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert "" == "\n".join(
+        f"{one['id']}: {one['nodes'][0]['html']}" for one in found.response["violations"]
+    )
+    assert not is_wide
+    assert [] == wrong

@@ -101,7 +101,8 @@ def test_a_group_has_the_answer_for_its_first_pod() -> None:
     """With the changes that would help."""
     (group,) = _view(_node("n1", "a"), _pod("big-1", "9"), _pod("big-2", "9")).pending
     assert group.why is not None
-    assert "Pod shop/big-1 does not fit the only node, which has too little cpu." == group.why.sentence
+    sentence = "Pod shop/big-1 does not fit the only node, which has too little cpu."
+    assert sentence == group.why.sentence
     assert "lower the cpu request of container a from 9 to 4" == group.why.changes[0].sentence
     assert ("shop/big-1", "shop/big-2") == group.pods
     assert ("Pod shop/big-1", "Pod shop/big-2") == group.workloads

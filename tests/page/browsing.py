@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from axe_playwright_python.sync_playwright import (  # type: ignore[import-untyped]  # without types
+    Axe,
+)
 from playwright.sync_api import Browser, Page, sync_playwright
 
 _FLAGS: Final = (
@@ -61,3 +64,9 @@ def opened(
     page.wait_for_selector("main article")
     yield page, wrong
     context.close()
+
+
+def violations(page: Page) -> list[str]:
+    """Return the rules of accessibility that a page breaks, as axe checks them."""
+    found = Axe().run(page).response["violations"]
+    return [f"{one['id']}: {one['nodes'][0]['html']}" for one in found]

@@ -111,6 +111,9 @@ SUBCOMMANDS: Final = {
         "kubesched.cli.compare:compare",
         "Compare clusters, configurations, or scenarios over time.",
     ),
+    "sweep": Subcommand(
+        "kubesched.cli.sweep:sweep", "Run many simulations, and report means with intervals."
+    ),
     "schema": Subcommand(
         "kubesched.cli.schema:schema", "Print the JSON Schemas of what -o json prints."
     ),

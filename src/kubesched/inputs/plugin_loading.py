@@ -38,7 +38,7 @@ def load_plugin(text: str | type[Plugin]) -> type[Plugin]:
     place, colon, name = text.rpartition(":")
     if not colon or not place or not name:
         raise UserError(f"{option}: write module:Class or path/to/file.py:Class")
-    return _plugin_class(_module(place, option), name, option)
+    return _plugin_class(import_place(place, option), name, option)
 
 
 def load_entry_points(registry: Registry, configuration: Configuration) -> None:
@@ -73,7 +73,12 @@ def _entry_point_class(entry: EntryPoint) -> type[Plugin]:
     return _checked(found, option)
 
 
-def _module(place: str, option: str) -> ModuleType:
+def import_place(place: str, option: str) -> ModuleType:
+    """Import a module or `path/to/file.py`.
+
+    Raises:
+        UserError: It does not exist or raises; the message begins with the option.
+    """
     try:
         if place.endswith(".py"):
             return _module_of_file(Path(place), option)

@@ -31,10 +31,9 @@ from kubesched.simulator.scenario import (
     NodeGroup,
     Scenario,
     ScenarioWorkload,
-    SchedulerSpec,
     TraceSpec,
 )
-from kubesched.simulator.scenario_loading import load_scenario
+from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario
 from kubesched.simulator.timestamps import SECONDS_MAX
 from kubesched.simulator.trace_pods import trace_pods
 
@@ -112,15 +111,19 @@ def _holds_objects(file: Path, head: bytes) -> bool:
     return _OF_OBJECTS.search(head if is_large else head + file.read_bytes()) is not None
 
 
-def read_scenario(file: Path) -> Play:
+def read_scenario(file: Path, changes: Mapping[str, object] = NO_CHANGES) -> Play:
     """Read a scenario.
+
+    Args:
+        file: The file.
+        changes: Values that replace those of the file, by the paths of their fields.
 
     Raises:
         UserError: With one line per field error, or with what the file is instead.
     """
     _refuse_dump(file)
     try:
-        return Play(load_scenario(file), in_tree_registry(), file)
+        return Play(load_scenario(file, changes), in_tree_registry(), file)
     except ConfigError as error:
         raise in_file(error, file) from error
 
@@ -204,8 +207,12 @@ def named_files(scenario: Scenario) -> dict[str, Path]:
     return {field: Path(name) for field, name in named.items() if name}
 
 
-def _check_named(play: Play, *, has_config: bool) -> None:
-    """Check the files that are read; not the configuration, if an option replaces it."""
+def check_named(play: Play, *, has_config: bool) -> None:
+    """Check the files that are read; not the configuration, if an option replaces it.
+
+    Raises:
+        UserError: With one line for each that cannot be read.
+    """
     errors = [
         FieldError(field, f"{file}: {field_error}")
         for field, file in named_files(play.scenario).items()
@@ -235,7 +242,7 @@ def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
         UserError: A file or plugin is invalid.
         ConfigError: A feature gate is invalid.
     """
-    _check_named(play, has_config=options.config is not None)
+    check_named(play, has_config=options.config is not None)
     spec = play.scenario.scheduler
     own = ",".join(f"{name}={str(on).lower()}" for name, on in spec.feature_gates.items())
     file = options.config or (Path(spec.configuration_file) if spec.configuration_file else None)
@@ -246,8 +253,10 @@ def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
         feature_gates=",".join(filter(None, (own, options.feature_gates))),
     )
     scheduler = load_scheduler(merged, spec.configuration or None)
-    changed = SchedulerSpec(
+    changed = replace(
+        spec,
         configuration=encode_configuration(scheduler.configuration),
+        configuration_file="",
         feature_gates=dict(scheduler.feature_gates.settings),
     )
     return Play(

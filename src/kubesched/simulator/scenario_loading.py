@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +27,7 @@ from kubesched.config.field_errors import (
     not_supported,
     required,
 )
+from kubesched.config.field_paths import with_fields
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.simulator.scenario import (
     VERSION,
@@ -53,21 +55,25 @@ _ACTIONS: Final = (
 _WORKLOADS: Final = ("pods", "deployment", "daemonSet", "trace")
 _EVICTION_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
 _PERCENT: Final = re.compile(r"[0-9]+%")
+NO_CHANGES: Final[Mapping[str, object]] = MappingProxyType({})
 _TOO_LONG: Final = "a hundred years is as long as it gets"
 
 
-def load_scenario(source: Path | str | bytes | Mapping[str, Any]) -> Scenario:
+def load_scenario(
+    source: Path | str | bytes | Mapping[str, Any], changes: Mapping[str, object] = NO_CHANGES
+) -> Scenario:
     """Load and validate a scenario.
 
     Args:
         source: A Path to a file, with file names relative to it; text as str or bytes; or the
             decoded mapping.
+        changes: Values that replace those of the source, by the paths of their fields.
 
     Raises:
         ConfigError: with every field error.
     """
     errors: list[FieldError] = []
-    raw = _read(source, errors)
+    raw = with_fields(_read(source, errors), changes)
     if not isinstance(raw, Mapping):
         raise ConfigError(
             [*errors, FieldError("", "must be a scenario: a mapping with `version: 1`")]
@@ -88,7 +94,7 @@ def load_scenario(source: Path | str | bytes | Mapping[str, Any]) -> Scenario:
     )
     if errors:
         raise ConfigError(errors)
-    return _with_places(scenario, source.parent) if isinstance(source, Path) else scenario
+    return with_places(scenario, source.parent) if isinstance(source, Path) else scenario
 
 
 def _read(source: Path | str | bytes | Mapping[str, Any], errors: list[FieldError]) -> Any:
@@ -124,7 +130,7 @@ def _is_noise(field_error: FieldError, unread: Sequence[str]) -> bool:
     return any(_is_below(place, choices) for place in unread)
 
 
-def _with_places(scenario: Scenario, directory: Path) -> Scenario:
+def with_places(scenario: Scenario, directory: Path) -> Scenario:
     """Return the scenario with file names resolved against its directory."""
 
     def found(name: str) -> str:

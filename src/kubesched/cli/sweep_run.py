@@ -1,0 +1,260 @@
+"""A sweep on a terminal or in a pipe: progress, results, and the table of means."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kubesched.cli.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_PLUGIN,
+    naming,
+    one_line,
+    printable,
+    write_errors,
+    write_warnings,
+)
+from kubesched.cli.files import replacing
+from kubesched.cli.output import Writer, page_width, simple_table, table_width, writer
+from kubesched.explain.sentences import count
+from kubesched.explain.tables import TextTable
+from kubesched.sweep.execution import (
+    carry_out_all,
+    dask_workers,
+    local_workers,
+)
+from kubesched.sweep.intervals import SweepMean
+from kubesched.sweep.journal import SweepJournal
+from kubesched.sweep.plan import SweepPlan, SweepRun
+from kubesched.sweep.results import (
+    CellSummary,
+    Outcomes,
+    encoded,
+    run_columns,
+    summaries,
+    summary_columns,
+)
+from kubesched.sweep.running import SweepOutcome
+from kubesched.sweep.spec import AXES, ERROR, SEED
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+_NONE: Final = "-"
+
+
+def write_runs(plan: SweepPlan) -> None:
+    """Write the runs of a sweep to stdout."""
+    labels = list(plan.cells[0].labels)
+    rows = [tuple(map(str, run.key)) for run in plan.runs()]
+    writer().table(simple_table((*labels, SEED), rows, SEED))
+
+
+def run_sweep(
+    plan: SweepPlan, output: Path, summary: Path | None, jobs: int | None, address: str | None
+) -> int:
+    """Carry out the runs that are missing, and write all results.
+
+    Args:
+        plan: The runs.
+        output: The file for the results; finished runs are kept in a file beside it.
+        summary: The file for the means; None for none.
+        jobs: The number of processes; None for one per core.
+        address: The address of a Dask scheduler; None for this machine.
+
+    Returns:
+        The exit code: 1 if a run has failed, 130 after Ctrl-C.
+
+    Raises:
+        UserError: An input changed meanwhile, or there is no Dask cluster.
+        OSError: A file cannot be written.
+    """
+    kept = output.with_name(f"{output.name}.runs")
+    journal = SweepJournal(kept)
+    runs = plan.runs()
+    outcomes = {run.key: each for run in runs if (each := journal.outcome(run)) is not None}
+    missing = [run for run in plan.by_seed() if run.key not in outcomes]
+    write_warnings(
+        f"{name} has changed: {count(number, 'finished run')} will be done again"
+        for name, number in journal.changed(runs).items()
+    )
+    click.echo(f"{count(len(runs), 'run')}, {len(outcomes)} of them done before", err=True)
+
+    def finished(run: SweepRun, outcome: SweepOutcome, is_final: bool) -> None:
+        outcomes[run.key] = outcome
+        if is_final:
+            journal.add(run, outcome)
+        progress.advance(run, outcome)
+
+    try:
+        if missing:
+            cores = min(jobs or _cores(), len(missing))
+            with (
+                local_workers(cores) if address is None else dask_workers(address) as workers,
+                _progress(len(missing)) as progress,
+            ):
+                carry_out_all(missing, workers, finished)
+    except KeyboardInterrupt:
+        words = f"{len(outcomes)} of {count(len(runs), 'run')} are in {printable(str(kept))}"
+        click.echo(f"kubesched: interrupted; {words}, and the same command goes on", err=True)
+        return EXIT_INTERRUPTED
+    found = [(run, outcomes[run.key]) for run in runs]
+    cells = summaries(found, plan.show)
+    _write(output, encoded(run_columns(found), output))
+    if summary is not None:
+        _write(summary, encoded(summary_columns(cells), summary))
+    _write_means(cells, len(plan.seeds))
+    _write_times(found)
+    return _report_failures(found)
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def _write(file: Path, data: bytes) -> None:
+    with replacing(file, keeps_part=False) as write:
+        write(data)
+
+
+# Progress.
+
+
+class _Lines:
+    """A line on stderr per finished run."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+
+    def advance(self, run: SweepRun, outcome: SweepOutcome) -> None:
+        """Count a run."""
+        self._done += 1
+        click.echo(
+            one_line(f"[{self._done}/{self._total}] {_title(run)}: {_end(outcome)}"), err=True
+        )
+
+
+class _Bar:
+    """A bar on the terminal, with the time that is left."""
+
+    def __init__(self, bar: Progress, total: int) -> None:
+        self._bar = bar
+        self._task = bar.add_task("runs", total=total)
+
+    def advance(self, run: SweepRun, outcome: SweepOutcome) -> None:
+        """Count a run; tell if it failed."""
+        self._bar.advance(self._task)
+        if outcome.error:
+            text = one_line(f"{_title(run)}: {_end(outcome)}")
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[_Lines | _Bar]:
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield _Lines(total)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), "runs,", TimeRemainingColumn(), "left")
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield _Bar(bar, total)
+
+
+def _title(run: SweepRun) -> str:
+    axes = " ".join(str(run.cell.labels[name]) for name in AXES)
+    rest = (f"{name}={run.cell.labels[name]}" for name in run.cell.labels if name not in AXES)
+    return " ".join((axes, *rest, f"seed {run.seed}"))
+
+
+def _end(outcome: SweepOutcome) -> str:
+    return f"failed: {outcome.error}" if outcome.error else f"{outcome.cpu_seconds:.1f} s"
+
+
+# What came of it.
+
+
+def _write_times(found: Outcomes) -> None:
+    with naming("stdout"):
+        # Both may go to the same terminal, and the table comes first.
+        sys.stdout.flush()
+    total = sum(outcome.cpu_seconds for _, outcome in found)
+    run, slowest = max(found, key=lambda pair: pair[1].cpu_seconds)
+    click.echo(
+        f"{total:.0f} s of CPU time; the longest run took {slowest.cpu_seconds:.1f} s: "
+        f"{printable(_title(run))}",
+        err=True,
+    )
+
+
+def _report_failures(found: Outcomes) -> int:
+    """Tell how many runs have failed; return the exit code."""
+    failed = [(run, outcome) for run, outcome in found if outcome.error]
+    if not failed:
+        return 0
+    run, outcome = failed[0]
+    words = f"{len(failed)} of {count(len(found), 'run')} failed, see column {ERROR}; the first is"
+    write_errors([f"{words} {_title(run)}: {outcome.error}"])
+    return EXIT_PLUGIN
+
+
+def _write_means(cells: Sequence[CellSummary], seeds: int) -> None:
+    """Write a row per cell, or per figure if these are more."""
+    names = list(cells[0].labels)
+    different = [name for name in names if len({str(cell.labels[name]) for cell in cells}) > 1]
+    shown = different or names[:1]
+    figures = list(dict.fromkeys(name for cell in cells for name in cell.means))
+    to = writer()
+    what = f"Means over {seeds} seeds ± 95 % confidence" if seeds > 1 else "One seed"
+    to.headline(f"{what}, by {', '.join(shown)}")
+    heads = [tuple(str(cell.labels[name]) for name in shown) for cell in cells]
+    means = [tuple(_mean(cell.means.get(name)) for name in figures) for cell in cells]
+    if len(cells) < len(figures):
+        titles = [" ".join(head) for head in heads]
+        rows = list(zip(figures, *means, strict=True))
+        _write_in_parts(to, simple_table(("figure", *titles), rows, *titles), 1)
+    else:
+        rows = [(*head, *mean) for head, mean in zip(heads, means, strict=True)]
+        _write_in_parts(to, simple_table((*shown, *figures), rows, *figures), len(shown))
+
+
+def _write_in_parts(to: Writer, table: TextTable, heads: int) -> None:
+    """Write a table, one part of its columns below the other if the page is too narrow."""
+    first, count_of = heads, len(table.columns)
+    while first < count_of:
+        ends = range(count_of, first, -1)
+        parts = (_part(table, [*range(heads), *range(first, end)]) for end in ends)
+        part = next((each for each in parts if table_width(each) <= page_width()), None)
+        part = part or _part(table, [*range(heads), first])
+        to.table(part)
+        first += len(part.columns) - heads
+        if first < count_of:
+            to.line()
+
+
+def _part(table: TextTable, columns: Sequence[int]) -> TextTable:
+    return TextTable(
+        tuple(table.columns[at] for at in columns),
+        tuple(tuple(row[at] for at in columns) for row in table.rows),
+    )
+
+
+def _mean(found: SweepMean | None) -> str:
+    if found is None or found.mean is None:
+        return _NONE
+    if found.half_width is None or math.isclose(found.mean + found.half_width, found.mean):
+        return f"{found.mean:.6g}"
+    # Two digits of the interval are enough.
+    digits = max(1 - math.floor(math.log10(found.half_width)), 0)
+    return f"{found.mean:.{digits}f} ± {found.half_width:.{digits}f}"

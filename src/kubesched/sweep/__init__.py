@@ -1,0 +1,1 @@
+"""Many simulations: inputs x configurations x plugins x parameters x seeds."""

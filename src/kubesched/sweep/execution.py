@@ -1,0 +1,201 @@
+"""Carries out runs on all cores of this machine, or on a Dask cluster.
+
+Invariants: every run has one outcome, whatever dies on the way; no process outlives this one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kubesched.app.environment import tune_collector
+from kubesched.inputs.errors import UserError
+from kubesched.sweep.plan import SweepRun
+from kubesched.sweep.running import InputChangedError, SweepOutcome, carry_out
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_ONE_THREAD: Final = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+)
+_AHEAD: Final = 2
+"""Runs that are handed out per core, so that none waits for the next."""
+_WORKER_DIED: Final = "the process of the run was killed, perhaps because memory was short"
+_CONNECT_SECONDS: Final = 10
+
+Finished = Callable[[SweepRun, SweepOutcome, bool], None]
+"""(run, outcome, whether it would be the same again), called as runs end."""
+
+
+class SweepWorkers(Protocol):
+    """Processes that carry out runs."""
+
+    @property
+    def cores(self) -> int:
+        """How many runs can be carried out at a time."""
+        ...
+
+    def submit(self, run: SweepRun) -> Future[SweepOutcome]:
+        """Begin a run, now or when a core is free."""
+        ...
+
+    def renew(self) -> None:
+        """Start again after a process has died and taken all runs with it."""
+        ...
+
+
+def carry_out_all(runs: Iterable[SweepRun], workers: SweepWorkers, finished: Finished) -> None:
+    """Carry out all runs.
+
+    Raises:
+        UserError: A file has changed in the meantime.
+    """
+    waiting = deque(runs)
+    # When a process dies, all runs that were handed out are suspects, and tried one at a time.
+    suspects: deque[SweepRun] = deque()
+    running: dict[Future[SweepOutcome], SweepRun] = {}
+    while waiting or suspects or running:
+        while suspects and not running:
+            run = suspects.popleft()
+            running[workers.submit(run)] = run
+            break
+        while waiting and not suspects and len(running) < _AHEAD * workers.cores:
+            run = waiting.popleft()
+            running[workers.submit(run)] = run
+        broken = []
+        is_alone = len(running) == 1
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            run = running.pop(future)
+            try:
+                finished(run, future.result(), True)
+            except BrokenProcessPool:
+                broken.append(run)
+            except InputChangedError as error:
+                words = "it has changed since the sweep began; the same command goes on"
+                raise UserError(f"{error}: {words}") from error
+            except Exception as error:  # noqa: BLE001 - Dask's, of a worker that died repeatedly
+                finished(run, _failed(f"{type(error).__name__}: {error}"), False)
+        if broken:
+            workers.renew()
+            broken += running.values()
+            running.clear()
+            if is_alone:
+                finished(broken[0], _failed(_WORKER_DIED), False)
+            else:
+                suspects.extend(broken)
+
+
+def _failed(words: str) -> SweepOutcome:
+    return SweepOutcome({}, words, 0.0)
+
+
+# This machine.
+
+
+class _LocalWorkers:
+    """One process per core."""
+
+    def __init__(self, cores: int) -> None:
+        self.cores = cores
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self.cores, mp_context=context, initializer=_set_up_process)
+
+    def submit(self, run: SweepRun) -> Future[SweepOutcome]:
+        return self._pool.submit(carry_out, run)
+
+    def renew(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        self._pool = self._new_pool()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def local_workers(cores: int) -> Iterator[SweepWorkers]:
+    """Yield processes on this machine, which end with the context, even in the middle of a run."""
+    others = multiprocessing.active_children()
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(_ONE_THREAD)
+    workers = _LocalWorkers(cores)
+    try:
+        yield workers
+    finally:
+        workers.close()
+        for child in multiprocessing.active_children():
+            if child not in others:
+                child.terminate()
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _set_up_process() -> None:
+    # Ctrl-C is for the process that collects the results.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    tune_collector()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that collects the results is killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "it was started for the runs"
+    parent.join()
+    os._exit(1)
+
+
+# A Dask cluster.
+
+
+class _DaskWorkers:
+    """The workers of a Dask cluster, of which there may be more or fewer later."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._executor: Executor = client.get_executor(pure=False)
+
+    @property
+    def cores(self) -> int:
+        return int(sum(self._client.nthreads().values())) or 1
+
+    def submit(self, run: SweepRun) -> Future[SweepOutcome]:
+        return self._executor.submit(carry_out, run)
+
+    def renew(self) -> None:
+        """Do nothing: Dask itself hands the runs of a worker that died to another one."""
+
+
+@contextmanager
+def dask_workers(address: str) -> Iterator[SweepWorkers]:
+    """Yield the workers of a Dask cluster.
+
+    Raises:
+        UserError: Dask is not installed, or there is no scheduler at the address.
+    """
+    try:
+        from distributed import Client  # noqa: PLC0415 - optional, and takes long
+    except ImportError as error:
+        words = "Dask is not installed; run: pip install 'kubesched[sweep]'"
+        raise UserError(f"--scheduler-address: {words}") from error
+    try:
+        client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        words = f"no Dask scheduler answers there: {error or type(error).__name__}"
+        raise UserError(f"--scheduler-address {address}: {words}") from error
+    with client:
+        yield _DaskWorkers(client)

@@ -1,0 +1,184 @@
+"""The results of a sweep as tables: a row per run, and a summary with a row per cell and figure.
+
+Invariants: rows and columns are in the order of the plan, and times of this machine are left out,
+            so the same inputs and seeds give the same bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import groupby
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.inputs.errors import UserError
+from kubesched.sweep.figures import Figures
+from kubesched.sweep.intervals import SweepMean, mean_of
+from kubesched.sweep.plan import SweepRun
+from kubesched.sweep.running import SweepOutcome
+from kubesched.sweep.spec import ERROR, SEED, Scalar
+
+Columns = dict[str, list[Any]]
+"""Values by column; those of a column are of one type, or None."""
+
+
+class CellSummary(msgspec.Struct, frozen=True):
+    """The runs of a cell.
+
+    Attributes:
+        labels: The values of the axes and parameters by column.
+        failed: How many runs failed.
+        means: By figure; texts and figures that no run has are left out.
+    """
+
+    labels: dict[str, Scalar]
+    failed: int
+    means: dict[str, SweepMean]
+
+
+Outcomes = Sequence[tuple[SweepRun, SweepOutcome]]
+
+
+def run_columns(outcomes: Outcomes) -> Columns:
+    """Return a row per run: labels, seed, error, figures."""
+    labels = dict.fromkeys(name for run, _ in outcomes for name in run.cell.labels)
+    columns: Columns = {name: [run.cell.labels[name] for run, _ in outcomes] for name in labels}
+    columns[SEED] = [run.seed for run, _ in outcomes]
+    columns[ERROR] = [outcome.error or None for _, outcome in outcomes]
+    for name in _figure_names(outcomes):
+        # A function may call a figure like a column that is there already.
+        own = f"figure {name}" if name in columns else name
+        columns[own] = [outcome.figures.get(name) for _, outcome in outcomes]
+    return {name: _of_one_type(values) for name, values in columns.items()}
+
+
+def _figure_names(outcomes: Outcomes) -> list[str]:
+    """Return the figures that at least one run has a value of."""
+    figures = [figure for _, outcome in outcomes for figure in outcome.figures.items()]
+    there = {name for name, value in figures if value is not None}
+    return [name for name in dict.fromkeys(name for name, _ in figures) if name in there]
+
+
+def _of_one_type(values: list[Any]) -> list[Any]:
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) < 2:
+        return values
+    convert: Callable[[Any], object] = float if kinds == {int, float} else str
+    return [None if value is None else convert(value) for value in values]
+
+
+def summaries(outcomes: Outcomes, show: Sequence[str]) -> list[CellSummary]:
+    """Return a summary per cell, with the figures that match one of `show`; empty for all."""
+    names = [
+        name
+        for name in _figure_names(outcomes)
+        if not show or any(fnmatchcase(name, pattern) for pattern in show)
+    ]
+    found = []
+    for _, group in groupby(outcomes, key=_cell_of):
+        same = list(group)
+        figures = [outcome.figures for _, outcome in same]
+        means = {name: mean_of(_numbers(figures, name)) for name in names}
+        found.append(
+            CellSummary(
+                same[0][0].cell.labels,
+                sum(bool(outcome.error) for _, outcome in same),
+                {name: mean for name, mean in means.items() if mean.n},
+            )
+        )
+    return found
+
+
+def _cell_of(pair: tuple[SweepRun, SweepOutcome]) -> tuple[Scalar, ...]:
+    return pair[0].key[:-1]
+
+
+def _numbers(figures: Sequence[Figures], name: str) -> list[float]:
+    values = [each.get(name) for each in figures]
+    return [float(value) for value in values if isinstance(value, int | float)]
+
+
+def summary_columns(cells: Sequence[CellSummary]) -> Columns:
+    """Return a row per cell and figure: labels, figure, n, mean, deviation, interval, failed."""
+    rows = [(cell, name, mean) for cell in cells for name, mean in cell.means.items()]
+    labels = dict.fromkeys(name for cell in cells for name in cell.labels)
+    columns: Columns = {name: [cell.labels[name] for cell, _, _ in rows] for name in labels}
+    columns["figure"] = [name for _, name, _ in rows]
+    columns["n"] = [mean.n for _, _, mean in rows]
+    columns["mean"] = [mean.mean for _, _, mean in rows]
+    columns["stdev"] = [mean.stdev for _, _, mean in rows]
+    columns["low"] = [_bound(mean, -1) for _, _, mean in rows]
+    columns["high"] = [_bound(mean, 1) for _, _, mean in rows]
+    columns["failed"] = [cell.failed for cell, _, _ in rows]
+    return {name: _of_one_type(values) for name, values in columns.items()}
+
+
+def _bound(mean: SweepMean, sign: int) -> float | None:
+    if mean.mean is None or mean.half_width is None:
+        return None
+    return mean.mean + sign * mean.half_width
+
+
+# Files.
+
+
+def _csv(columns: Columns) -> bytes:
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_text(value) for value in row] for row in zip(*columns.values(), strict=True))
+    return stream.getvalue().encode()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+def _parquet(columns: Columns) -> bytes:
+    import polars as pl  # noqa: PLC0415 - optional, and only for these files
+
+    stream = io.BytesIO()
+    types = {
+        name: pl.Float64 for name, values in columns.items() if not any(map(_is_there, values))
+    }
+    pl.DataFrame(columns, schema_overrides=types).write_parquet(stream, statistics=False)
+    return stream.getvalue()
+
+
+def _is_there(value: object) -> bool:
+    return value is not None
+
+
+FORMATS: Final[Mapping[str, Callable[[Columns], bytes]]] = MappingProxyType(
+    {".csv": _csv, ".parquet": _parquet}
+)
+"""What a file contains, by its ending."""
+
+
+def check_format(file: Path) -> None:
+    """Check that the format which a file's ending names can be written.
+
+    Raises:
+        UserError: It cannot; says which can, or what to install.
+    """
+    if file.suffix not in FORMATS:
+        raise UserError(f"{file}: results are written as {' or '.join(FORMATS)}; name such a file")
+    if FORMATS[file.suffix] is _parquet:
+        try:
+            import polars  # noqa: F401, ICN001, PLC0415 - the same
+        except ImportError as error:
+            words = "Parquet needs polars; run: pip install 'kubesched[sweep]', or write .csv"
+            raise UserError(f"{file}: {words}") from error
+
+
+def encoded(columns: Columns, file: Path) -> bytes:
+    """Return the contents of a file, in the format of its ending."""
+    return FORMATS[file.suffix](columns)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections.abc import Iterable
 
 import pytest
@@ -180,3 +182,43 @@ def test_what_a_callback_raises_ends_the_run() -> None:
 
     with pytest.raises(ZeroDivisionError):
         run(main())
+
+
+def test_inside_another_loop() -> None:
+    """As in a notebook, whose cells run in a loop."""
+
+    async def main() -> float:
+        await asyncio.sleep(YEAR)
+        return asyncio.get_running_loop().time()
+
+    async def outer() -> float:
+        return run(main())
+
+    assert pytest.approx(YEAR) == asyncio.run(outer())
+
+
+def test_an_interrupt_inside_another_loop_ends_the_run() -> None:
+    """Otherwise it would go on in its thread."""
+
+    def again() -> None:
+        asyncio.get_running_loop().call_later(1, again)
+
+    def interrupt() -> None:
+        if not interrupted:
+            interrupted.append(True)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    async def endless() -> None:
+        again()
+        await asyncio.Event().wait()
+
+    async def outer() -> None:
+        run(endless(), on_idle=interrupt)
+
+    interrupted: list[bool] = []
+    loop = asyncio.new_event_loop()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(outer())
+    finally:
+        loop.close()

@@ -43,6 +43,7 @@ from kubesched.explain.unknown import (
     rejecting_plugins,
     with_unknown,
 )
+from kubesched.framework.plugin import Plugin
 from kubesched.inputs.cluster_input import ClusterInput, owned, read_cluster
 from kubesched.inputs.completed_input import ALL_KINDS, completed
 from kubesched.inputs.errors import UserError
@@ -79,14 +80,14 @@ class SchedulerArguments(TypedDict, total=False):
         config: A KubeSchedulerConfiguration file.
         profile: Scheduler name to use for all pods.
         feature_gates: As `A=true,B=false`.
-        plugins: Out-of-tree plugins, `module:Class` or `file.py:Class`.
+        plugins: Out-of-tree plugins: classes, or as `module:Class` or `file.py:Class`.
         seed: Of the random source that breaks ties.
     """
 
     config: str | os.PathLike[str] | None
     profile: str | None
     feature_gates: str
-    plugins: Iterable[str]
+    plugins: Iterable[str | type[Plugin]]
     seed: int
 
 

@@ -16,6 +16,7 @@ import asyncio
 import math
 import selectors
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from typing import Any, Final, TypeVar, TypeVarTuple
 
@@ -106,7 +107,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Record an unhandled exception; the loop raises it in its next step."""
         raised = context.get("exception")
         if isinstance(raised, BaseException):
-            self._jumping_selector.raised.append(raised)
+            self.end_with(raised)
+
+    def end_with(self, error: BaseException) -> None:
+        """Raise an exception in the loop's next step; any thread may call this."""
+        self._jumping_selector.raised.append(error)
 
     def time(self) -> float:
         """Return the virtual seconds since the start."""
@@ -133,6 +138,8 @@ def run(
 ) -> T:
     """Run a coroutine to its end on virtual time; return what it returns.
 
+    If the thread has a running event loop, such as a notebook's, that one waits meanwhile.
+
     Args:
         main: The coroutine; tasks it leaves running are cancelled.
         start: The initial time, in seconds.
@@ -143,9 +150,24 @@ def run(
         DeadlockError: if `main` waits and no timer is set.
         Exception: any exception of `main`, a callback or a task that nothing awaits.
     """
-    clock = VirtualClock(start)
-    with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock, on_idle)) as runner:
-        return runner.run(main)
+    loop = VirtualLoop(VirtualClock(start), on_idle)
+
+    def play() -> T:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            return runner.run(main)
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return play()
+    # A thread runs one loop only.
+    with ThreadPoolExecutor(1) as pool:
+        playing = pool.submit(play)
+        try:
+            return playing.result()
+        except KeyboardInterrupt as interrupt:
+            loop.end_with(interrupt)
+            raise
 
 
 def _deadlock_message() -> str:

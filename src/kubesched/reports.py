@@ -11,6 +11,7 @@ from kubesched.answers.cluster_comparison import (
     PodDifference,
     WorkloadDifference,
 )
+from kubesched.answers.cluster_view import ClusterView, PendingGroup, ViewedNodes, WorkloadOnNodes
 from kubesched.answers.documents import DOCUMENTS, schema_of
 from kubesched.answers.drain import DrainedPod, DrainReport, PodFate
 from kubesched.answers.fit import FitReport, MorePods, PodsOnNode, WorkloadFit
@@ -94,6 +95,7 @@ __all__ = [
     "ClusterComparison",
     "ClusterDifference",
     "ClusterUse",
+    "ClusterView",
     "CompactReport",
     "ComparedCluster",
     "Decides",
@@ -123,6 +125,7 @@ __all__ = [
     "NodesAtOnce",
     "NodesOfShape",
     "NotHelped",
+    "PendingGroup",
     "PendingRequests",
     "Playback",
     "PlaybackNodes",
@@ -170,11 +173,13 @@ __all__ = [
     "Unplaced",
     "UpgradeReport",
     "Victim",
+    "ViewedNodes",
     "WaitReport",
     "WhatIfReport",
     "WhyReport",
     "WorkloadDifference",
     "WorkloadFit",
+    "WorkloadOnNodes",
     "ZoneUse",
     "schema_of",
 ]

@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ import msgspec
 import pytest
 from benchmarks.__main__ import ON_REQUEST, SUITES
 
+from kubesched import reports
+from kubesched.answers.documents import DOCUMENTS, schema_of
 from kubesched.cli.main import kubesched
 from kubesched.framework.plugin import Scope
 from kubesched.simulator import scenario
@@ -32,6 +35,10 @@ ROOMS = sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").
 PAGES = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "benchmarks/README.md")]
 PAGES += sorted((ROOT / "docs" / "decisions").glob("*.md"))
 """Pages that name modules."""
+PUBLIC_PACKAGES = ["kubesched"] + [
+    f"kubesched.{name}" for name in ("reports", "framework", "testing", "rl")
+]
+"""The packages whose `__all__` is the Python API."""
 
 
 def _text(name: str) -> str:
@@ -300,3 +307,17 @@ def test_the_profile_is_the_one_place_that_calls_plugins() -> None:
         if _CALL_OF_A_PLUGIN.search(path.read_text(encoding="utf-8"))
     }
     assert set() == callers
+
+
+@pytest.mark.parametrize("package", PUBLIC_PACKAGES)
+def test_the_reference_lists_the_public_names(package: str) -> None:
+    """Every name of `__all__` has an entry, and nothing else has one."""
+    page = _text(f"docs/api/{package.rpartition('.')[2]}.rst")
+    entries = re.findall(r"^\.\. (?:auto\w+|data):: (\w+)", page, re.MULTILINE)
+    assert sorted(set(import_module(package).__all__) - {"__version__"}) == sorted(entries)
+
+
+def test_every_part_of_a_document_is_public() -> None:
+    """What answers are made of can be named in annotations."""
+    parts = {part for kind in DOCUMENTS for part in (kind, *schema_of(kind).get("$defs", {}))}
+    assert set() == parts - set(reports.__all__)

@@ -7,11 +7,8 @@ Ctrl-C. Without --traces, the small synthetic trace in ../openb-like runs.
 import argparse
 import csv
 import hashlib
-import multiprocessing
 import os
-import signal
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import product
@@ -23,7 +20,7 @@ from openb_trace import ARRIVING_PERCENT, TraceError
 from report import html_page, text_table
 from runs import POLICIES, Run, run
 
-from kubesched.app.environment import tune_collector
+from kubesched.sweep.execution import set_up_worker
 
 _LOOK_ALIKE: Final = Path(__file__).resolve().parent.parent / "openb-like"
 _COLUMNS: Final = ("trace", "policy", "seed", "input", "pods", "failed", "cpu_seconds")
@@ -143,7 +140,7 @@ def sweep(tasks: Sequence[Task], results: Results, jobs: int) -> None:
     missing = [task for task in tasks if task not in results]
     _say(f"{len(tasks)} runs, {len(tasks) - len(missing)} of them done before")
     began = monotonic()
-    executor = ProcessPoolExecutor(jobs, initializer=_set_up_process)
+    executor = ProcessPoolExecutor(jobs, initializer=set_up_worker)
     try:
         running: dict[Future[Run], Task] = {}
         waiting = iter(missing)
@@ -167,21 +164,6 @@ def sweep(tasks: Sequence[Task], results: Results, jobs: int) -> None:
                 _say_done(task, found, done, len(missing), monotonic() - began)
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
-
-
-def _set_up_process() -> None:
-    # Ctrl-C is for the process that collects the results.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    tune_collector()
-
-
-def _end_with_parent() -> None:
-    """End this process when the one that collects the results is killed."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None, "it was started for the runs"
-    parent.join()
-    os._exit(1)
 
 
 def _say_done(task: Task, found: Run, done: int, count: int, seconds: float) -> None:

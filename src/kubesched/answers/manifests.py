@@ -65,11 +65,14 @@ def read_manifests(
 
 
 def decoded(
-    objects: Iterable[Mapping[str, Any]], skipped: Counter[str], namespace: str = "default"
+    objects: Iterable[Mapping[str, Any]],
+    skipped: Counter[str],
+    namespace: str = "default",
+    name: str = "objects",
 ) -> Iterator[Loaded]:
-    """Yield objects given as Kubernetes' JSON; the arguments are those of `load`."""
+    """Yield objects given as Kubernetes' JSON, as `load` does; errors call them `name[NUMBER]`."""
     for number, item in enumerate(objects):
-        place = Source(f"objects[{number}]", 0)
+        place = Source(f"{name}[{number}]", 0)
         yield from objects_in(dict(item), place, skipped, namespace=namespace)
 
 

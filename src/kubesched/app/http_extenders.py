@@ -133,14 +133,7 @@ def _context_of(configuration: ExtenderConfiguration) -> ssl.SSLContext | None:
         return None
     settings = _settings_of(configuration.tls_config or ExtenderTLSConfig())
     if configuration.enable_https and not settings.has_authority:
-        settings = TlsSettings(
-            server_name=settings.server_name,
-            is_insecure=True,
-            certificate_file=settings.certificate_file,
-            certificate_pem=settings.certificate_pem,
-            key_file=settings.key_file,
-            key_pem=settings.key_pem,
-        )
+        settings = settings.without_authority()
     try:
         return tls_context(settings)
     except TlsError as error:

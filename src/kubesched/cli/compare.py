@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,8 +18,9 @@ from kubesched.cli.options import (
     html_option,
     output_option,
     plugin_option,
+    top_option,
 )
-from kubesched.cli.output import simple_table, write_document, writer
+from kubesched.cli.output import simple_table, write_answer, write_document, writer
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
@@ -59,14 +61,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
     metavar="N",
     help="Seed of all random sources, the same for all [default: the first scenario's, or 0].",
 )
-@click.option(
-    "--top",
-    type=IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="The number of pods to show in each list of differences of clusters.",
-)
+@top_option(10, "pods to show in each list of differences of clusters")
 @duration_option
 @html_option
 @output_option
@@ -136,10 +131,7 @@ def compare(
     comparison = compare_clusters(sources, options)
     if comparison is None:
         return EXIT_INTERRUPTED
-    if output is not OutputFormat.TABLE:
-        write_document(comparison, output)
-    else:
-        write_comparison(writer(), comparison, top)
+    write_answer(comparison, output, partial(write_comparison, top=top))
     return 0
 
 

@@ -9,7 +9,7 @@ import click
 from kubesched.cli.cluster_options import cluster_flags
 from kubesched.cli.errors import EXIT_DIFFERENT
 from kubesched.cli.options import OutputFormat, html_option, output_option, scheduler_options
-from kubesched.cli.output import write_document, write_page, writer
+from kubesched.cli.output import write_answer, write_page
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
@@ -51,8 +51,5 @@ def drain(
     nodes, source = nodes_and_source(words, source)
     report = open_cluster(source, options, html=html).drain(*nodes)
     write_page(html, report)
-    if output is not OutputFormat.TABLE:
-        write_document(report, output)
-    else:
-        write_drain(writer(), report)
+    write_answer(report, output, write_drain)
     return 0 if report.succeeds else EXIT_DIFFERENT

@@ -8,11 +8,11 @@ import click
 
 from kubesched.cli.cluster_options import cluster_options, namespace_option
 from kubesched.cli.options import (
-    IntRange,
     OutputFormat,
     html_option,
     output_option,
     scheduler_options,
+    top_option,
 )
 from kubesched.cli.output import write_document, write_page, writer
 from kubesched.cli.pod_completion import complete_pod
@@ -35,14 +35,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
     multiple=True,
     help="Show the answers and scores of this node only. Repeatable.",
 )
-@click.option(
-    "--top",
-    type=IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="The number of nodes in the tables of scores and preemption.",
-)
+@top_option(10, "nodes in the tables of scores and preemption")
 @html_option
 @output_option
 @scheduler_options

@@ -15,7 +15,7 @@ from kubesched.cli.options import (
     output_option,
     scheduler_options,
 )
-from kubesched.cli.output import write_document, write_page, writer
+from kubesched.cli.output import write_answer, write_page
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
@@ -90,8 +90,5 @@ def fit(
         *manifests, namespace=namespace, replicas=replicas, more=more, node_templates=templates
     )
     write_page(html, report)
-    if output is not OutputFormat.TABLE:
-        write_document(report, output)
-    else:
-        write_fit(writer(), report)
+    write_answer(report, output, write_fit)
     return 0 if report.fits else EXIT_DIFFERENT

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
@@ -16,6 +16,7 @@ from kubesched.inputs.sources import SchedulerOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class IntRange(click.IntRange):
@@ -47,6 +48,25 @@ class TimelineOptions:
     decision_log: Path | None = None
     duration_seconds: float | None = None
     times: bool = False
+
+
+def top_option(default: int, text: str, name: str = "top") -> Callable[[F], F]:
+    """Return `--top N`: how much of a list text shows.
+
+    Args:
+        default: The number without the option.
+        text: What the number counts.
+        name: The name of the command's argument.
+    """
+    return click.option(
+        "--top",
+        name,
+        type=IntRange(min=1),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=f"The number of {text}.",
+    )
 
 
 def scheduler_options(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import click
 import msgspec
@@ -20,6 +20,8 @@ from kubesched.cli.files import write_text
 from kubesched.cli.options import OutputFormat
 from kubesched.explain.document import Document
 from kubesched.explain.tables import Column, TextTable
+
+D = TypeVar("D", bound=Document)
 
 _GAP: Final = "  "
 _TERMINAL_GAP: Final = 3
@@ -33,6 +35,14 @@ def write_document(document: Document, output: OutputFormat) -> None:
         _write(_yaml(whole))
     else:
         write_line(msgspec.json.format(msgspec.json.encode(whole).decode(), indent=2))
+
+
+def write_answer(document: D, output: OutputFormat, write: Callable[[Writer, D], object]) -> None:
+    """Write a result in the chosen format; `write` writes it as text."""
+    if output is OutputFormat.TABLE:
+        write(writer(), document)
+    else:
+        write_document(document, output)
 
 
 def write_page(file: Path | None, *documents: Document) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from kubesched.api.errors import ApiError
 from kubesched.client.connect import connect
-from kubesched.client.connection_settings import ConnectionSettings, TlsSettings, server_url
+from kubesched.client.connection_settings import ConnectionSettings, server_url
 from kubesched.client.event_loop import new_event_loop
 from kubesched.client.requests import Request
 from kubesched.explain.decision_records import DecisionRecords
@@ -71,13 +71,7 @@ def ask_running(
 def _settings(running: RunningScheduler, settings: ConnectionSettings) -> ConnectionSettings:
     tls = msgspec.structs.replace(settings.tls, server_name="")
     if running.is_insecure:
-        tls = TlsSettings(
-            is_insecure=True,
-            certificate_file=tls.certificate_file,
-            certificate_pem=tls.certificate_pem,
-            key_file=tls.key_file,
-            key_pem=tls.key_pem,
-        )
+        tls = tls.without_authority()
     try:
         url = server_url(running.url, tls=tls)
     except ValueError as error:

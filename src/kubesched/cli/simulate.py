@@ -11,12 +11,12 @@ from kubesched.cli.cluster_options import cluster_options
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.options import (
     FILE_PATH,
-    IntRange,
     OutputFormat,
     TimelineOptions,
     output_option,
     scheduler_options,
     timeline_options,
+    top_option,
 )
 from kubesched.cli.output import write_document, writer
 from kubesched.inputs.errors import UserError
@@ -59,14 +59,7 @@ _OF_TIMELINES = {
     help="Section of the table output to show in full [default: a summary]. Repeatable.",
 )
 @click.option("--all", "everything", is_flag=True, help="Show everything in the table output.")
-@click.option(
-    "--top",
-    type=IntRange(min=1),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="The number of reasons and nodes in the summary.",
-)
+@top_option(5, "reasons and nodes in the summary")
 @output_option
 @scheduler_options
 @timeline_options

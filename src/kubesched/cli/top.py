@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,13 +11,13 @@ import click
 from kubesched.cli.cluster_options import cluster_options
 from kubesched.cli.options import (
     FILE_PATH,
-    IntRange,
     OutputFormat,
     html_option,
     output_option,
     scheduler_options,
+    top_option,
 )
-from kubesched.cli.output import write_document, write_page, writer
+from kubesched.cli.output import write_answer, write_page
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
@@ -38,15 +39,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
     help="Sort by the requested share of a resource (cpu, memory, pods, nvidia.com/gpu), the "
     "largest first; or by name, or by room.",
 )
-@click.option(
-    "--top",
-    "limit",
-    type=IntRange(min=1),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="The number of rows to show in the table.",
-)
+@top_option(20, "rows to show in the table", "limit")
 @click.option(
     "--room",
     "shape",
@@ -118,10 +111,7 @@ def top(
     )
     if html is not None:
         write_page(html, cluster.view(pool_label=pool_label), report)
-    if output is not OutputFormat.TABLE:
-        write_document(report, output)
-    else:
-        write_top(writer(), report, limit)
+    write_answer(report, output, partial(write_top, limit=limit))
 
 
 def _is_group(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -15,7 +16,7 @@ from kubesched.cli.options import (
     output_option,
     scheduler_options,
 )
-from kubesched.cli.output import write_document, write_page, writer
+from kubesched.cli.output import write_answer, write_page
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 _force = click.option(
@@ -77,10 +78,7 @@ def upgrade(
     cluster = open_cluster(source, options, html=html)
     report = cluster.upgrade(selector, at_once=at_once, force=force)
     write_page(html, report)
-    if output is not OutputFormat.TABLE:
-        write_document(report, output)
-    else:
-        write_upgrade(writer(), report, selector)
+    write_answer(report, output, partial(write_upgrade, selector=selector))
     return 0 if report.works else EXIT_DIFFERENT
 
 
@@ -126,8 +124,5 @@ def compact(
 
     report = open_cluster(source, options, html=html).compact(selector, force=force)
     write_page(html, report)
-    if output is not OutputFormat.TABLE:
-        write_document(report, output)
-    else:
-        write_compact(writer(), report)
+    write_answer(report, output, write_compact)
     return 0 if report.removable else EXIT_DIFFERENT

@@ -15,7 +15,7 @@ from kubesched.cli.options import (
     output_option,
     scheduler_options,
 )
-from kubesched.cli.output import write_document, write_page, writer
+from kubesched.cli.output import write_answer, write_page
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
@@ -67,8 +67,5 @@ def whatif(
 
     report = open_cluster(source, options, plan, html=html).whatif(plan)
     write_page(html, report)
-    if output is not OutputFormat.TABLE:
-        write_document(report, output)
-    else:
-        write_what_if(writer(), report)
+    write_answer(report, output, write_what_if)
     return 0 if report.works else EXIT_DIFFERENT

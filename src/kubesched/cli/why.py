@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,13 @@ import click
 
 from kubesched.cli.cluster_options import cluster_options, namespace_option
 from kubesched.cli.options import (
-    IntRange,
     OutputFormat,
     html_option,
     output_option,
     scheduler_options,
+    top_option,
 )
-from kubesched.cli.output import write_document, write_page, writer
+from kubesched.cli.output import write_answer, write_page
 from kubesched.cli.pod_completion import complete_pod
 
 if TYPE_CHECKING:
@@ -27,14 +28,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 @click.argument("pod", metavar="POD", shell_complete=complete_pod)
 @namespace_option
 @cluster_options
-@click.option(
-    "--top",
-    type=IntRange(min=1),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="The number of changes to show.",
-)
+@top_option(5, "changes to show")
 @click.option(
     "--scheduler",
     default="",
@@ -93,10 +87,7 @@ def why(
     if html is not None:
         decided = [cluster.explain(report.pod, all_filters=True)] if report.is_decided else []
         write_page(html, report, *decided)
-    if output is not OutputFormat.TABLE:
-        write_document(report, output)
-    else:
-        write_why(writer(), report, top)
+    write_answer(report, output, partial(write_why, top=top))
 
 
 def _running(source: ClusterSource, url: str, *, is_insecure: bool) -> RunningScheduler | None:

@@ -41,6 +41,10 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Whether certificate authorities are set."""
         return bool(self.ca_file or self.ca_pem)
 
+    def without_authority(self) -> TlsSettings:
+        """Return the same for a server whose certificate is not checked."""
+        return msgspec.structs.replace(self, is_insecure=True, ca_file="", ca_pem=b"")
+
     @property
     def has_certificate(self) -> bool:
         """Whether the client has a certificate of its own."""

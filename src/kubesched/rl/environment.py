@@ -23,11 +23,16 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Space
 from numpy.typing import NDArray
 
-from kubesched.api.codec import Source, objects_in
+from kubesched.answers.manifests import decoded
 from kubesched.api.core import Node, Pod
 from kubesched.inputs.completed_input import ALL_KINDS, completed
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import load_scheduler, new_cluster, pending_again
+from kubesched.inputs.loading import (
+    distinct_objects,
+    load_scheduler,
+    new_cluster,
+    pending_again,
+)
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.rl.rewards import UNPLACED, Reward, packing
 from kubesched.scheduler.decision import Placed
@@ -198,11 +203,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
 
 def _decoded(objects: Iterable[Json], name: str) -> list[KubernetesObject]:
     skipped: Counter[str] = Counter()
-    found: list[KubernetesObject] = []
-    for number, item in enumerate(objects):
-        source = Source(f"{name}[{number}]", 0)
-        found += [loaded.object for loaded in objects_in(dict(item), source, skipped)]
-    return completed(found, skipped).objects
+    return completed(distinct_objects(decoded(objects, skipped, name=name)), skipped).objects
 
 
 def _pods(objects: Iterable[Json]) -> Iterator[Pod]:

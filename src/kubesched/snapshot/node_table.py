@@ -143,11 +143,16 @@ class NodeTable(ABC):
 
 
 class SelectedRows(NodeTable):
-    """Some rows of a table with usage of their own, for what-if questions."""
+    """Some rows of a table with usage of their own, for what-if questions.
+
+    Attributes:
+        origin: The table and the rows; None when pods have been added or removed since.
+    """
 
     def __init__(self, table: NodeTable, rows: NDArray[np.intp] | slice) -> None:
         self._table = table
         self._rows = rows
+        self.origin: tuple[NodeTable, NDArray[np.intp] | slice] | None = (table, rows)
         self.is_plain = table.is_plain
         self.resources = table.resources
         self.images = table.images
@@ -174,8 +179,7 @@ class SelectedRows(NodeTable):
         return taken
 
     def _take_numbers(self) -> None:
-        numbers = self._table.numbers
-        rows = self._rows
+        numbers, rows = self._table.numbers, self._rows
         taken = numbers[:, rows] if isinstance(rows, slice) else numbers.take(rows, axis=1)
         self.numbers = taken
         for name, part in zip(_NUMBERS, _parts_of(taken, len(self.resources)), strict=True):
@@ -227,7 +231,7 @@ class SelectedRows(NodeTable):
         self._account_all(rows_of, -1)
 
     def _account_all(self, rows_of: dict[PodTemplate, list[int]], sign: int) -> None:
-        self.is_plain = False
+        self.is_plain, self.origin = False, None
         # Pods of one template change the same columns by the same amounts.
         for template, rows in rows_of.items():
             at = np.array(rows, np.intp)
@@ -244,6 +248,7 @@ class SelectedRows(NodeTable):
 
     def _account(self, info: PodInfo, row: int, sign: int) -> None:
         template = info.template
+        self.origin = None
         self.pod_counts[row] += sign
         for name, amount in template.held.items():
             at = self.resources.get(name)
@@ -504,13 +509,9 @@ class NodeColumns(NodeTable):
         for old, new in zip(_parts_of(self._numbers), _parts_of(numbers), strict=True):
             new[tuple(slice(0, size) for size in old.shape)] = old
         self._unschedulable, self._numbers = unschedulable, numbers
-        (
-            self._allowed_pods,
-            self._pod_counts,
-            self._non_zero_requested,
-            self._requested,
-            self._allocatable,
-        ) = _parts_of(numbers)
+        parts = _parts_of(numbers)
+        self._allowed_pods, self._pod_counts, self._non_zero_requested = parts[:3]
+        self._requested, self._allocatable = parts[3:]
         self._renew_views()
 
     def _renew_views(self) -> None:

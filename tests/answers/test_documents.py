@@ -31,7 +31,7 @@ from tests.cli.cluster import manifest, node, pod, run, shop, write
 SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
 
 
-def _printed(tmp_path: Path) -> dict[str, list[str]]:
+def printed(tmp_path: Path) -> dict[str, list[str]]:
     """Return the commands that print each kind of document."""
     objects = [*shop(), pod("big", "7500m", priority=100), pod("busy", "3", node_name="beta")]
     cluster = str(write(tmp_path, objects))
@@ -77,7 +77,7 @@ def _document(kind: str, tmp_path: Path) -> Any:
         )
         simulate(scenario, in_tree_registry(), recorder=recorder)
         return recorder.playback(scenario.name, 60).to_dict()
-    result = run(*_printed(tmp_path)[kind], "-o", "json")
+    result = run(*printed(tmp_path)[kind], "-o", "json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
 

@@ -17,9 +17,12 @@ from tests.page.clusters import cluster
 _MISSING = "there is no chromium; Debian's package of that name has it"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def window() -> Iterator[Browser]:
-    """A headless Chromium; tests that need one are skipped without it, but not in CI."""
+    """A headless Chromium; tests that need one are skipped without it, but not in CI.
+
+    While it runs, this thread can run no event loop: simulate before, or in another thread.
+    """
     if not chromium():
         if os.environ.get("CI"):
             pytest.fail(_MISSING)

@@ -446,17 +446,19 @@ class Cluster:
             like = with_scheduler_name(like, self._options.profile)
         return ask_top(self._state(None, None, remembers=True), question, like)
 
-    def view(self, *, pool_label: str = "") -> ClusterView:
+    def view(self, *, pool_label: str = "", causes: bool = True) -> ClusterView:
         """Return all nodes with what they hold, and the pending pods by cause.
 
         Args:
             pool_label: The label that names pools; "" for a well-known one.
+            causes: Whether to find out why pods are pending.
 
         Raises:
             PluginError: A plugin raised.
         """
         cluster = self._state(None, None)
-        found = cluster_view(cluster, pool_label, lambda info: self._why(cluster, info))
+        ask = (lambda info: self._why(cluster, info)) if causes else None
+        found = cluster_view(cluster, pool_label, ask)
         cluster.check_plugins()
         return found
 

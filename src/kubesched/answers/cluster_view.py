@@ -114,7 +114,7 @@ class ClusterView(Document, frozen=True, kw_only=True):
         nodes: The nodes.
         workloads: What the pods on nodes belong to.
         pending_pods: Number of pods without a node.
-        pending: These pods by cause, the largest group first.
+        pending: These pods by cause, the largest group first; empty if that was not asked.
     """
 
     zones: tuple[str, ...]
@@ -127,13 +127,13 @@ class ClusterView(Document, frozen=True, kw_only=True):
     pending: tuple[PendingGroup, ...]
 
 
-def cluster_view(cluster: ClusterState, pool_label: str, ask: _Ask) -> ClusterView:
+def cluster_view(cluster: ClusterState, pool_label: str, ask: _Ask | None) -> ClusterView:
     """Return the view of a cluster.
 
     Args:
         cluster: The cluster; nothing in it is changed.
         pool_label: The label that names pools; "" for a well-known one.
-        ask: Answers why a pod is pending.
+        ask: Answers why a pod is pending; None to leave out the causes.
     """
     nodes = cluster.cache.nodes
     label = pool_label or pool_label_of(nodes)
@@ -168,7 +168,7 @@ def cluster_view(cluster: ClusterState, pool_label: str, ask: _Ask) -> ClusterVi
         ),
         workloads=workloads.found,
         pending_pods=len(waiting),
-        pending=tuple(_pending(cluster, waiting, owners, ask)),
+        pending=tuple(_pending(cluster, waiting, owners, ask)) if ask is not None else (),
     )
 
 

@@ -81,7 +81,8 @@ def explain(
     cluster = open_cluster(source, options, html=html)
     check_nodes(nodes, [node.metadata.name for node in cluster.nodes], "--node ")
     report = cluster.explain(pod, namespace, all_filters=all_filters)
-    write_page(html, report)
+    if html is not None:
+        write_page(html, report, cluster.view(causes=False))
     if output is not OutputFormat.TABLE:
         shown = report.narrowed(frozenset(nodes)) if nodes else report
         write_document(shown, output)

@@ -18,7 +18,7 @@ from kubesched.cli.options import (
     timeline_options,
     top_option,
 )
-from kubesched.cli.output import write_document, writer
+from kubesched.cli.output import write_document, write_page, writer
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
@@ -34,7 +34,6 @@ _OF_DUMPS = {
     "context": "--context",
 }
 _OF_TIMELINES = {
-    "html": "--html",
     "decision_log": "--decision-log",
     "duration_seconds": "--duration",
 }
@@ -123,7 +122,8 @@ def simulate(
         _refuse(_OF_DUMPS, "is not for simulations over time")
         return _play(timeline, options, source.files, pod_files, output)
     _refuse(_OF_TIMELINES, "is for simulations over time: of a scenario, or with --times")
-    return _place(options, source, pod_files, SECTIONS if everything else sections, top, output)
+    shown = SECTIONS if everything else sections
+    return _place(options, source, pod_files, shown, top, timeline.html, output)
 
 
 def _refuse(flags: dict[str, str], why: str) -> None:
@@ -183,19 +183,23 @@ def _place(
     pod_files: tuple[Path, ...],
     shown: tuple[str, ...],
     top: int,
+    html: Path | None,
     output: OutputFormat,
 ) -> int:
+    from kubesched.cli.files import check_outputs
     from kubesched.cli.simulate_run import run_simulation, write_timing
     from kubesched.cli.simulate_text import write_report
     from kubesched.inputs.cluster_input import read_cluster
     from kubesched.inputs.loading import check_plugins, load_scheduler
 
+    check_outputs({"--html": html}, [*source.files, *pod_files, options.config])
     scheduler = load_scheduler(options)
     check_plugins(scheduler, options.config)
     found = read_cluster(source, pod_files, options.profile)
     write_warnings(found.warnings)
     end, seconds = run_simulation(scheduler, found.objects, found.complete, options.seed)
     report = end.report
+    write_page(html, report)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -21,6 +21,7 @@ from kubesched.cli.pod_completion import complete_pod
 
 if TYPE_CHECKING:
     from kubesched.cli.running_scheduler import RunningScheduler
+from kubesched.explain.document import Document
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
@@ -85,8 +86,10 @@ def why(
     cluster = open_cluster(source, options, html=html)
     report = ask_why(cluster, pod, source, namespace, running)
     if html is not None:
-        decided = [cluster.explain(report.pod, all_filters=True)] if report.is_decided else []
-        write_page(html, report, *decided)
+        more: list[Document] = []
+        if report.is_decided:
+            more = [cluster.explain(report.pod, all_filters=True), cluster.view(causes=False)]
+        write_page(html, report, *more)
     write_answer(report, output, partial(write_why, top=top))
 
 

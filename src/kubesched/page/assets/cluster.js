@@ -9,7 +9,7 @@ import { Bar, DataTable } from "./tables.js";
 
 export function ClusterPage({ report: view }) {
   return html`<${MapSection} view=${view} />
-    ${view.pendingPods > 0 && html`<${PendingGroups} groups=${view.pending} total=${view.pendingPods} />`}
+    ${view.pendingPods > 0 && html`<${PendingGroups} groups=${view.pending} />`}
     <${Tables} view=${view} />`;
 }
 
@@ -37,9 +37,9 @@ function sum(values) {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** The map with its controls and the selected node. */
-export function MapSection({ view }) {
-  const measures = useMemo(() => measuresOf(view), [view]);
+/** The map with its controls and the selected node; `own` are measures before the usual ones. */
+export function MapSection({ view, own = [] }) {
+  const measures = useMemo(() => [...own, ...measuresOf(view)], [view, own]);
   const [chosen, setChosen] = useState(measures[0].id);
   const [wanted, setWanted] = useState("");
   const [selected, setSelected] = useState("");
@@ -62,7 +62,7 @@ export function MapSection({ view }) {
         onInput=${(event) => setWanted(event.target.value)} /></label>
       <span role="status">${faded ? plural(left, "node") : ""}</span>
     </div>
-    <${Legend} measure=${measure} />
+    <${Legend} view=${view} measure=${measure} />
     <div class=${row >= 0 ? "beside" : ""}>
       <${ClusterMap}
         view=${view}
@@ -72,7 +72,7 @@ export function MapSection({ view }) {
         onSelect=${(at) => setSelected(at < 0 ? "" : view.nodes.names[at])}
         tip=${(at) => `${view.nodes.names[at]}: ${measure.text(at)}${state(view, at)}`}
       />
-      ${row >= 0 && html`<${NodeDetails} view=${view} row=${row} onClose=${() => setSelected("")} />`}
+      ${row >= 0 && html`<${NodeDetails} view=${view} row=${row} text=${measure.text(row)} onClose=${() => setSelected("")} />`}
     </div>
   </section>`;
 }
@@ -101,7 +101,7 @@ function nameOf(workload) {
   return `${workload.kind} ${workload.namespace}/${workload.name}`;
 }
 
-function NodeDetails({ view, row, onClose }) {
+function NodeDetails({ view, row, text, onClose }) {
   const { names, zones, pools, allocatable, requested } = view.nodes;
   const place = [view.zones[zones[row]], view.pools[pools[row]]].filter(Boolean).join(", ");
   const pods = podsOf(view.nodes.pods[row]).map(([at, count]) => ({ ...view.workloads[at], count }));
@@ -110,6 +110,7 @@ function NodeDetails({ view, row, onClose }) {
     <h3>${names[row]}</h3>
     <button type="button" class="close" aria-label="Close" onClick=${onClose}>×</button>
     <p class="dim">${place}${state(view, row)}</p>
+    <p>${text}</p>
     <dl>${view.resources.map((name, at) =>
       allocatable[at][row] || requested[at][row]
         ? html`<dt>${name}</dt><dd><${Bar}

@@ -2,15 +2,16 @@
 // thousands of nodes as one picture that is read by keyboard too, so this one is our own.
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./dom.js";
-import { number } from "./format.js";
+import { number, plural } from "./format.js";
 import { colour, useDark } from "./theme.js";
 
-const TILES_MAX = 60;
+const TILES_MAX = { wide: 60, narrow: 16 };
 const CELL_MAX = 30;
 const CELL_MIN = 5;
 const ZONE_LINE = 24;
 const POOL_LINE = 18;
 const SPACE = 14;
+const LABEL_MIN = 56;
 const STOPS = {
   light: ["#e6eef5", "#a9cfe6", "#5fa2cf", "#2b6cac", "#173f7a", "#0a1f4d"],
   dark: ["#1f2a37", "#26486c", "#2f6ea6", "#4f9bd6", "#8fc7f0", "#dff1ff"],
@@ -45,43 +46,57 @@ function blocksOf(view) {
 /** Place every node: x and y per row, the size of a square, the labels, and the total height. */
 function layout(view, width) {
   const count = view.nodes.names.length;
-  const isTiled = count <= TILES_MAX;
-  const tile = (width - SPACE) / Math.max(2, Math.floor(width / 150)) - 6;
+  const isTiled = count <= (width < 600 ? TILES_MAX.narrow : TILES_MAX.wide);
+  const perLine = Math.max(2, Math.floor(width / 150));
   const tall = width < 600 ? 620 : 460;
   const side = Math.floor(Math.sqrt((width * tall) / Math.max(1, count)) * 0.92);
   const cell = Math.min(CELL_MAX, Math.max(CELL_MIN, side));
-  const [w, hgt, gap] = isTiled ? [tile, 46, 6] : [cell, cell, cell > 9 ? 2 : 1];
-  const x = new Float64Array(count);
-  const y = new Float64Array(count);
-  const labels = [];
-  const perLine = Math.max(1, Math.floor((width + gap) / (w + gap)));
-  let top = 0;
+  const [w, h, gap] = isTiled ? [width / perLine - SPACE, 46, 6] : [cell, cell, cell > 9 ? 2 : 1];
+  const plan = { x: new Float64Array(count), y: new Float64Array(count), w, h, isTiled, labels: [], height: 0 };
   for (const { zone, blocks } of blocksOf(view)) {
-    const nodes = blocks.reduce((sum, block) => sum + block.rows.length, 0);
     const name = view.zones[zone] || (view.zones.length > 1 ? "no zone" : "");
-    if (name) labels.push({ text: `${name} · ${number(nodes)} nodes`, x: 0, y: top + 15, width, isZone: true });
-    if (name) top += ZONE_LINE;
-    let [left, deepest] = [0, 0];
-    for (const { pool, rows } of blocks) {
-      const square = Math.max(4, Math.ceil(Math.sqrt(rows.length * 2.5)));
-      const columns = Math.min(perLine, blocks.length > 1 && !isTiled ? square : perLine, rows.length);
-      const wide = Math.max(columns * (w + gap) - gap, blocks.length > 1 ? 74 : 0);
-      if (left && left + wide > width) [top, left, deepest] = [top + deepest, 0, 0];
-      const hasName = Boolean(view.pools[pool]);
-      const label = view.pools[pool];
-      if (hasName) labels.push({ text: label, x: left, y: top + 12, width: Math.max(wide, 40) });
-      const first = top + (hasName ? POOL_LINE : 0);
-      rows.forEach((row, i) => {
-        x[row] = left + (i % columns) * (w + gap);
-        y[row] = first + Math.floor(i / columns) * (hgt + gap);
-      });
-      const lines = Math.ceil(rows.length / columns);
-      deepest = Math.max(deepest, first - top + lines * (hgt + gap) + SPACE / 2);
-      left += wide + SPACE;
+    if (name) {
+      const nodes = blocks.reduce((sum, block) => sum + block.rows.length, 0);
+      plan.labels.push({ text: `${name} · ${plural(nodes, "node")}`, x: 0, y: plan.height + 15, width, isZone: true });
+      plan.height += ZONE_LINE;
     }
-    top += deepest + SPACE / 2;
+    for (const shelf of shelves(blocks, width, w)) placeShelf(plan, view.pools, shelf, width, gap);
+    plan.height += SPACE / 2;
   }
-  return { x, y, w, h: hgt, isTiled, labels, height: Math.ceil(top) };
+  return plan;
+}
+
+/** Pools that stand side by side. */
+function shelves(blocks, width, w) {
+  const least = Math.max(w, LABEL_MIN) + SPACE;
+  const perShelf = Math.max(1, Math.floor((width + SPACE) / least));
+  const count = Math.ceil(blocks.length / perShelf);
+  const each = Math.ceil(blocks.length / count);
+  return Array.from({ length: count }, (_, at) => blocks.slice(at * each, (at + 1) * each));
+}
+
+/** Place pools side by side, with the fewest lines that fit the width. */
+function placeShelf(plan, pools, blocks, width, gap) {
+  const [wide, high] = [plan.w + gap, plan.h + gap];
+  const widthOf = (block, lines) => Math.max(Math.ceil(block.rows.length / lines) * wide - gap, blocks.length > 1 ? LABEL_MIN : 0);
+  const total = (lines) => blocks.reduce((sum, block) => sum + widthOf(block, lines), (blocks.length - 1) * SPACE);
+  const most = Math.max(...blocks.map((block) => block.rows.length));
+  let lines = 1;
+  while (lines < most && total(lines) > width) lines += 1;
+  const hasNames = blocks.some((block) => pools[block.pool]);
+  const top = plan.height + (hasNames ? POOL_LINE : 0);
+  let left = 0;
+  for (const block of blocks) {
+    const columns = Math.ceil(block.rows.length / lines);
+    const label = pools[block.pool] || (hasNames ? "no pool" : "");
+    if (label) plan.labels.push({ text: label, x: left, y: plan.height + 12, width: widthOf(block, lines) });
+    block.rows.forEach((row, at) => {
+      plan.x[row] = left + (at % columns) * wide;
+      plan.y[row] = top + Math.floor(at / columns) * high;
+    });
+    left += widthOf(block, lines) + SPACE;
+  }
+  plan.height = top + lines * high + SPACE / 2;
 }
 
 function draw(canvas, width, view, measure, plan, isDark, faded, selected, focused) {
@@ -104,10 +119,11 @@ function draw(canvas, width, view, measure, plan, isDark, faded, selected, focus
     const share = measure.share(row);
     pen.globalAlpha = faded && faded[row] ? 0.15 : 1;
     pen.fillStyle = share === null ? rule : shade(share, isDark);
-    if (share === null) pen.fillRect(x + plan.w / 4, y + plan.h / 2 - 1, plan.w / 2, 2);
+    if (share === null && plan.isTiled) outline(pen, x, y, plan.w, plan.h, rule, 1);
+    else if (share === null) pen.fillRect(x + plan.w / 4, y + plan.h / 2 - 1, plan.w / 2, 2);
     else pen.fillRect(x, y, plan.w, plan.h);
     if (cordoned[row]) stripe(pen, x, y, plan.w, plan.h, colour(share > 0.5 ? "--back" : "--text"));
-    if (!ready[row]) outline(pen, x, y, plan.w, plan.h, bad, Math.max(2, plan.w / 9));
+    if (!ready[row]) outline(pen, x, y, plan.w, plan.h, bad, Math.min(4, Math.max(2, plan.w / 9)));
     if (plan.isTiled) {
       const isLight = share !== null && share > 0.45 !== isDark;
       pen.fillStyle = share === null ? text : isLight ? "#fff" : isDark && share > 0.45 ? "#06121f" : text;
@@ -232,16 +248,24 @@ export function ClusterMap({ view, measure, faded, selected, onSelect, tip }) {
   </div>`;
 }
 
-/** What the colours mean, as a bar from the lowest to the highest value. */
-export function Legend({ measure }) {
+/** What the colours mean, as a bar from the lowest to the highest value; other marks as they occur. */
+export function Legend({ view, measure }) {
   const isDark = useDark();
   const stops = [0, 0.2, 0.4, 0.6, 0.8, 1].map((at) => shade(at, isDark));
+  const { cordoned, ready } = view.nodes;
+  const marks = [
+    ["striped", "cordoned", cordoned.filter(Boolean).length],
+    ["failed", "not ready", ready.filter((one) => !one).length],
+    ["lacking", measure.none ?? "has none", cordoned.filter((_, row) => measure.share(row) === null).length],
+  ];
   return html`<div class="legend">
     <span>${measure.low}</span>
     <span class="scale" aria-hidden="true" style=${{ background: `linear-gradient(to right, ${stops})` }}></span>
     <span>${measure.high}</span>
-    <span class="key"><span class="swatch striped" aria-hidden="true"></span>cordoned</span>
-    <span class="key"><span class="swatch failed" aria-hidden="true"></span>not ready</span>
-    <span class="key"><span class="swatch lacking" aria-hidden="true"></span>has none</span>
+    ${marks.map(
+      ([name, text, count]) =>
+        count > 0 &&
+        html`<span class="key"><span class=${`swatch ${name}`} aria-hidden="true"></span>${text}: ${number(count)}</span>`,
+    )}
   </div>`;
 }

@@ -6,7 +6,8 @@ const COMMON = ["cpu", "memory", "pods", "ephemeral-storage"];
 
 /**
  * The measures of a view. Each has an id, a group and a label; `share`, a function of a row with a
- * number between 0 and 1, or null; `text`, the same in words; and words for the lowest and highest.
+ * number between 0 and 1, or null; `text`, the same in words; words for the lowest and highest; and
+ * perhaps `none`, what null means.
  */
 export function measuresOf(view) {
   return [...view.resources.map((name, at) => use(view, name, at)), ...devices(view), ...priorities(view)];

@@ -19,22 +19,27 @@ export function OtherPage({ report }) {
 }
 
 /** A list of records as a section with a table; a column per field. */
-export function Records({ name, records, heading = words(name) }) {
+export function Records({ name, records, heading = name }) {
   if (!records.length) return null;
   const names = [...new Set(records.flatMap((record) => Object.keys(record)))];
   const there = names.filter((field) => records.some((record) => isThere(record[field])));
   return html`<section>
-    <h2>${heading[0].toUpperCase() + heading.slice(1)}</h2>
+    <h2>${titled(heading)}</h2>
     <${DataTable}
-      caption=${heading}
+      caption=${titled(heading)}
       rows=${records}
       columns=${there.map((field) => ({
-        heading: words(field),
+        heading: titled(field),
         text: (record) => (typeof record[field] === "number" ? record[field] : plain(record[field])),
         isNumber: records.every((record) => typeof (record[field] ?? 0) === "number"),
       }))}
     />
   </section>`;
+}
+
+function titled(name) {
+  const text = words(name);
+  return text[0].toUpperCase() + text.slice(1);
 }
 
 function isRecords(value) {

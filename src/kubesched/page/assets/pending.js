@@ -4,20 +4,19 @@ import { html } from "./dom.js";
 import { plural } from "./format.js";
 import { Causes, Changes } from "./why.js";
 
-export function PendingGroups({ groups, total }) {
+export function PendingGroups({ groups }) {
   return html`<section aria-labelledby="pending-heading">
     <h2 id="pending-heading">Pending pods by cause</h2>
-    <ol class="cards">${groups.map((group) => html`<${Group} group=${group} total=${total} />`)}</ol>
+    <ol class="cards">${groups.map((group) => html`<${Group} group=${group} />`)}</ol>
   </section>`;
 }
 
-function Group({ group, total }) {
+function Group({ group }) {
   const { why } = group;
   const title = group.fits ? "fit now, and wait for the scheduler" : group.reasons.join("; ");
   const first = why?.changes[0];
   return html`<li class="card">
     <h3><span class="count">${plural(group.count, "pod")}</span> ${title}</h3>
-    <span class="share" aria-hidden="true"><span style=${{ width: `${(100 * group.count) / total}%` }}></span></span>
     ${why && html`<p>${why.sentence}</p>`}
     ${first && html`<p class="change"><strong>Would help:</strong> ${first.sentence}${first.node && html`<span class="dim">; then it goes to ${first.node}</span>`}</p>`}
     ${why && !first && why.together.length > 0 && html`<${Changes} report=${why} />`}

@@ -3,7 +3,8 @@
 import { html, useMemo, useState } from "./dom.js";
 import { amount, number, percent, plural } from "./format.js";
 
-const PART = 50;
+const PART = 20;
+const LONG = 44;
 
 /** A share as a bar with its number, and the amounts that it is made of if they are given. */
 export function Bar({ share, text = "" }) {
@@ -64,8 +65,8 @@ export function DataTable({ caption, columns, rows, part = PART, filter = rows.l
         <tbody>${found.slice(0, shown).map(
           (row) => html`<tr>${columns.map((column, at) => {
             const content = column.cell ? column.cell(row) : shownText(column.text(row));
-            const name = column.isNumber ? "number" : "";
-            return at ? html`<td class=${name}>${content}</td>` : html`<th scope="row">${content}</th>`;
+            const name = column.isNumber ? "number" : String(content).length > LONG && !column.cell ? "long" : "";
+            return at ? html`<td class=${name}>${content}</td>` : html`<th scope="row" class=${name}>${content}</th>`;
           })}</tr>`,
         )}</tbody>
       </table>

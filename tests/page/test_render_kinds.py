@@ -1,0 +1,83 @@
+"""The page of each kind of document in a browser, as the commands write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.answers.test_documents import printed
+from tests.cli.cluster import run
+from tests.page.browsing import opened, violations
+
+pytestmark = pytest.mark.slow
+
+LEADS: Final = {
+    "WhyReport": "Pod shop/big fits no node as it is, and would evict 1 pod on beta",
+    "FitReport": "Everything fits on 4 nodes. 1 more pod fits.",
+    "DrainReport": "Node delta can be drained without trouble: ",
+    "WhatIfReport": "The plan works: ",
+    "UpgradeReport": "All of 4 nodes can be upgraded, in 4 steps",
+    "CompactReport": "of 4 nodes can be removed so that every pod keeps a place.",
+    "PodExplanation": "Pod shop/big fits none of 4 nodes.",
+    "TopReport": "Pods request ",
+    "SimulationReport": "pending pods get a node, on ",
+}
+"""What the first sentence of each kind has in it."""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The page of each kind; made before a browser runs, because the thread can simulate then."""
+    folder = tmp_path_factory.mktemp("pages")
+    found = {kind: folder / f"{kind}.html" for kind in LEADS}
+    commands = printed(folder)
+    for kind, file in found.items():
+        result = run(*commands[kind], "--html", str(file))
+        assert result.exit_code in {0, 1}, result.stderr
+    return found
+
+
+@pytest.mark.parametrize("kind", LEADS)
+def test_a_page_is_whole(kind: str, pages: dict[str, Path], window: Browser) -> None:
+    """Its answer is the heading; nothing fails, is requested or breaks a rule, on a phone too."""
+    with opened(window, pages[kind], width=390) as (page, wrong):
+        lead = page.locator("h1").inner_text()
+        is_wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        found = violations(page)
+    assert LEADS[kind] in lead
+    assert not is_wide
+    assert [] == found
+    assert [] == wrong
+
+
+def test_a_decision_is_drilled_down(pages: dict[str, Path], window: Browser) -> None:
+    """The map shows the outcome per node, and a node's filters are a click away."""
+    with opened(window, pages["PodExplanation"]) as (page, _):
+        assert "outcome" == page.get_by_label("Colour by").input_value()
+        page.locator("canvas").focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("Enter")
+        name = page.locator("aside h3").inner_text()
+        details = page.locator("aside").inner_text()
+        row = page.locator(".PodExplanation tbody tr", has=page.get_by_text(name, exact=True))
+        verdict = row.last.inner_text().split("\t")[-1]
+    assert verdict in details
+    assert "NodeResourcesFit: cpu: requested 7.5" in verdict
+
+
+def test_a_table_is_sorted_and_filtered(pages: dict[str, Path], window: Browser) -> None:
+    """By its headings, and by the words in its filter."""
+    with opened(window, pages["TopReport"]) as (page, _):
+        table = page.locator(".ClusterView table").last
+        page.locator("summary", has_text="All nodes").click()
+        heading = table.locator("th", has_text="Node").first
+        assert "none" == heading.get_attribute("aria-sort")
+        heading.get_by_role("button").click()
+        assert "ascending" == heading.get_attribute("aria-sort")
+        first = table.locator("tbody tr").first.inner_text()
+        heading.get_by_role("button").click()
+        assert first == table.locator("tbody tr").last.inner_text()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.answers.changes import ChangeKind, SuggestedChange
-from kubesched.answers.cluster import explain_pod
+from kubesched.answers.pod_answers import explain_pod
 from kubesched.answers.trial import ChangeTrial
 from kubesched.answers.why import PodState, WhyReport, state_of, why, why_undecided
 from kubesched.api.core import Node, Pod

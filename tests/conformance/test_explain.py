@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.answers.cluster import explain_pod
+from kubesched.answers.pod_answers import explain_pod
 from kubesched.api.scheme import KINDS
 from kubesched.cli.evaluate_files import family_of, read_lines
 from kubesched.config.feature_gates import FeatureGates

@@ -13,44 +13,41 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from kubesched.answers.cluster_comparison import ClusterEnd
 from kubesched.answers.cluster_view import ClusterView, cluster_view
 from kubesched.answers.drain import DrainReport, drain
 from kubesched.answers.fit import FitReport, fit, parse_question
 from kubesched.answers.manifests import decoded, read_manifests
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
+from kubesched.answers.pod_answers import (
+    check_scheduler,
+    explain_pod,
+    notes_on,
+    sampling_notes,
+    why_pod,
+)
 from kubesched.answers.top import TopGroup, TopReport
 from kubesched.answers.top_question import TopQuestion, ask_top
-from kubesched.answers.trial import ChangeTrial
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of
 from kubesched.answers.upgrade import CompactReport, UpgradeReport, compact, upgrade
 from kubesched.answers.whatif import WhatIfReport, what_if
-from kubesched.answers.why import WhyReport, state_of, why, why_undecided
+from kubesched.answers.why import WhyReport
 from kubesched.api.core import Node, Pod
-from kubesched.config.field_errors import ConfigError
-from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
-from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import PodExplanation
-from kubesched.explain.unknown import (
-    always_needed,
-    needed_kinds,
-    rejecting_plugins,
-    with_unknown,
-)
 from kubesched.framework.plugin import Plugin
 from kubesched.inputs.cluster_input import ClusterInput, owned, read_cluster
 from kubesched.inputs.completed_input import ALL_KINDS, completed
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
     SchedulerSetup,
+    check_plugins,
     distinct_objects,
-    in_file,
     load_scheduler,
     new_cluster,
     pending_again,
@@ -58,19 +55,15 @@ from kubesched.inputs.loading import (
 )
 from kubesched.inputs.pod_names import check_nodes, find_pod
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
-from kubesched.scheduler.sampling import feasible_nodes_to_find
-from kubesched.scheduler.trace import Trace
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
-from kubesched.simulator.simulation import simulate_cluster
+from kubesched.simulator.simulation import SimulationEnd, Watch, simulate_cluster
 from kubesched.snapshot.pod_info import PodInfo
 
 T = TypeVar("T")
-
-_FINISHED: Final = ("Succeeded", "Failed")
 
 
 class SchedulerArguments(TypedDict, total=False):
@@ -95,6 +88,7 @@ class Cluster:
     """A cluster, and the scheduler that decides on it.
 
     Attributes:
+        objects: All objects, with the API server's defaults.
         warnings: What is odd about the input, manifests included, one line each.
     """
 
@@ -107,6 +101,7 @@ class Cluster:
     ) -> None:
         """Take what was read; the `from_` methods read it."""
         self._given = given
+        self.objects = [owned(item, options.profile) for item in given.objects]
         self._scheduler = scheduler
         self._options = options
         self.warnings: list[str] = []
@@ -119,6 +114,7 @@ class Cluster:
         source: ClusterSource,
         options: SchedulerOptions,
         warn: Callable[[Iterable[str]], object] | None = None,
+        pod_files: Sequence[Path] = (),
     ) -> Self:
         """Read a cluster as commands do.
 
@@ -126,13 +122,14 @@ class Cluster:
             source: The cluster.
             options: Its scheduler.
             warn: Receives warnings; None adds them to `warnings`.
+            pod_files: As `read_cluster` takes them.
 
         Raises:
             UserError: A file, plugin or profile is invalid, or a live cluster cannot be read.
             DecodeError, ConfigError, SetupError: A file cannot be used.
         """
-        scheduler = load_scheduler(options)
-        return cls(read_cluster(source, (), options.profile), scheduler, options, warn)
+        scheduler = _scheduler_of(options)
+        return cls(read_cluster(source, pod_files), scheduler, options, warn)
 
     @classmethod
     def from_files(
@@ -205,24 +202,43 @@ class Cluster:
             DecodeError: An object cannot be decoded.
         """
         options = scheduler_options(scheduler)
-        setup = load_scheduler(options)
+        setup = _scheduler_of(options)
         given = distinct_objects(decoded(objects, Counter()))
         found, warnings, listed = completed(given, Counter())
         kinds = ALL_KINDS if complete else listed
-        found = [owned(item, options.profile) for item in found]
         return cls(ClusterInput(found, warnings, kinds, "objects"), setup, options)
+
+    def with_scheduler(self, **scheduler: Unpack[SchedulerArguments]) -> Self:
+        """Return the same cluster with another scheduler.
+
+        Args:
+            **scheduler: See `SchedulerArguments`; what is left out is kube-scheduler's.
+
+        Raises:
+            UserError: A file, plugin or profile is invalid.
+        """
+        return self.under(scheduler_options(scheduler))
+
+    def under(self, options: SchedulerOptions) -> Self:
+        """Return the same cluster with another scheduler, as commands name it."""
+        return type(self)(self._given, _scheduler_of(options), options)
 
     # Questions.
 
     @property
     def pods(self) -> list[Pod]:
         """All pods."""
-        return [item for item in self._given.objects if isinstance(item, Pod)]
+        return [item for item in self.objects if isinstance(item, Pod)]
 
     @property
     def nodes(self) -> list[Node]:
         """All nodes."""
-        return [item for item in self._given.objects if isinstance(item, Node)]
+        return [item for item in self.objects if isinstance(item, Node)]
+
+    @property
+    def source(self) -> str:
+        """The short name of the input: `cluster.json`, `context kind-dev`, `objects`."""
+        return self._given.source
 
     @property
     def namespace(self) -> str:
@@ -242,15 +258,9 @@ class Cluster:
         """
         found, notes = self._find(pod, namespace)
         asked = with_scheduler_name(found, self._options.profile)
-        profiles = self._scheduler.configuration.profiles
-        schedulers = [profile.scheduler_name for profile in profiles]
-        state = state_of(asked, schedulers)
-        if state is not None:
-            report = why_undecided(asked, state, schedulers)
-        else:
-            cluster = self._state(found, asked)
-            report = self._why(cluster, cluster.pending[PodInfo(asked).uid])
-            cluster.check_plugins()
+        cluster = self._state(found, asked)
+        report = why_pod(cluster, PodInfo(asked))
+        cluster.check_plugins()
         return msgspec.structs.replace(report, notes=(*notes, *report.notes))
 
     def explain(
@@ -275,8 +285,8 @@ class Cluster:
             bound_to=found.spec.node_name,
             notes=(
                 *notes,
-                *_notes_on(found),
-                *_sampling_notes(report, self._scheduler.configuration),
+                *notes_on(found),
+                *sampling_notes(report, self._scheduler.configuration),
             ),
         )
 
@@ -306,20 +316,25 @@ class Cluster:
             UserError: A pod is invalid.
             PluginError: A plugin raised.
         """
-        objects = [*self._given.objects, *self._added(pods)]
-        return simulate_cluster(
-            *self._scheduler, objects, seed=self._options.seed, complete=self._given.complete
-        ).report
+        return self.simulated(self._added(pods)).report
 
-    def simulated(self, name: str) -> ClusterEnd:
-        """Return the cluster with its pending pods placed, under a name, for a comparison.
+    def simulated(self, pods: Iterable[Pod] = (), watch: Watch | None = None) -> SimulationEnd:
+        """Return the report of `simulate`, and the nodes at the end.
+
+        Args:
+            pods: Further pods to place.
+            watch: Called after every attempt. If it returns False, the report is partial.
 
         Raises:
             PluginError: A plugin raised.
         """
-        given, seed = self._given, self._options.seed
-        end = simulate_cluster(*self._scheduler, given.objects, seed=seed, complete=given.complete)
-        return ClusterEnd(name, given.objects, end)
+        return simulate_cluster(
+            *self._scheduler,
+            [*self.objects, *pods],
+            seed=self._options.seed,
+            complete=self._given.complete,
+            watch=watch,
+        )
 
     def fit(
         self,
@@ -457,19 +472,11 @@ class Cluster:
             PluginError: A plugin raised.
         """
         cluster = self._state(None, None)
-        ask = (lambda info: self._why(cluster, info)) if causes else None
-        found = cluster_view(cluster, pool_label, ask)
+        found = cluster_view(cluster, pool_label, partial(why_pod, cluster) if causes else None)
         cluster.check_plugins()
         return found
 
     # What they have in common.
-
-    def _why(self, cluster: ClusterState, info: PodInfo) -> WhyReport:
-        schedulers = list(cluster.profiles)
-        state = state_of(info.pod, schedulers)
-        if state is not None:
-            return why_undecided(info.pod, state, schedulers)
-        return why(ChangeTrial(cluster, info.pod), explain_pod(cluster, info, all_filters=True))
 
     def _asked(self, question: Callable[[TrialCluster], Awaitable[T]], place: str = "") -> T:
         """Return the answer to a question, which is asked of the cluster before it has settled.
@@ -481,15 +488,13 @@ class Cluster:
 
         async def main() -> T:
             rehearsal = Rehearsal(*self._scheduler, seed=self._options.seed)
-            rehearsal.load(self._given.objects)
+            rehearsal.load(self.objects)
             for kind in self._given.complete:
                 rehearsal.scheduler.cache.declare_complete(kind)
             return await question(TrialCluster(rehearsal, self._options.profile))
 
         try:
             return virtual_loop.run(main())
-        except ConfigError as error:
-            raise in_file(error, self._options.config) from error
         except QuestionError as error:
             raise UserError(f"{place}{error}") from error
 
@@ -498,8 +503,8 @@ class Cluster:
         return find_pod(pod, self.pods, preferred, only=bool(namespace))
 
     def _explained(self, found: Pod | None, asked: Pod, *, all_filters: bool) -> PodExplanation:
-        self._check_scheduler(asked)
         cluster = self._state(found, asked)
+        check_scheduler(asked, cluster)
         info = cluster.pending[PodInfo(asked).uid]
         report = explain_pod(cluster, info, all_filters=all_filters)
         cluster.check_plugins()
@@ -513,7 +518,7 @@ class Cluster:
         scheduler = self._scheduler._replace(configuration=configuration)
         cluster = new_cluster(scheduler, self._options, remembers=remembers)
         cluster.load(
-            asked if asked is not None and item is found else item for item in self._given.objects
+            asked if asked is not None and item is found else item for item in self.objects
         )
         cluster.declare_complete(self._given.complete)
         if found is None and asked is not None:
@@ -521,7 +526,7 @@ class Cluster:
         return cluster
 
     def _added(self, pods: Iterable[Mapping[str, Any]]) -> list[Pod]:
-        classes = [item for item in self._given.objects if not isinstance(item, Pod)]
+        classes = [item for item in self.objects if not isinstance(item, Pod)]
         items = distinct_objects(decoded(pods, Counter()))
         strange = next((item for item in items if not isinstance(item, Pod)), None)
         if strange is not None:
@@ -530,14 +535,12 @@ class Cluster:
         new = [item for item in found.objects if isinstance(item, Pod)]
         return [with_scheduler_name(pending_again(pod), self._options.profile) for pod in new]
 
-    def _check_scheduler(self, pod: Pod) -> None:
-        name = pod.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
-        names = [profile.scheduler_name for profile in self._scheduler.configuration.profiles]
-        if name not in names:
-            raise UserError(
-                f"pod {PodInfo(pod).key}: spec.schedulerName is {name}, for which the "
-                f"configuration has no profile; --profile {names[0]} asks that one instead"
-            )
+
+def _scheduler_of(options: SchedulerOptions) -> SchedulerSetup:
+    setup = load_scheduler(options)
+    # Its errors come before those of the input.
+    check_plugins(setup, options.config)
+    return setup
 
 
 def scheduler_options(scheduler: SchedulerArguments) -> SchedulerOptions:
@@ -550,49 +553,3 @@ def scheduler_options(scheduler: SchedulerArguments) -> SchedulerOptions:
         plugins=tuple(scheduler.get("plugins", ())),
         seed=scheduler.get("seed", 0),
     )
-
-
-# Explaining.
-
-
-def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
-    """Explain what is decided for a pending pod of a cluster."""
-    profile = cluster.profile_of(info)
-    assert profile is not None, "checked before"
-    snapshot = cluster.snapshot()
-    needed = needed_kinds(profile, info, snapshot)
-    held = cluster.pre_enqueue(info)
-    if not held.is_success:
-        report = explain_gate(profile, info, held, len(snapshot.nodes))
-        return with_unknown(report, {held.plugin}, needed, always_needed(info, snapshot))
-    trace = Trace(all_filters=all_filters)
-    decision = cluster.schedule_one(info, trace)
-    report = explain_decision(profile, snapshot, trace, decision)
-    return with_unknown(report, rejecting_plugins(decision), needed, always_needed(info, snapshot))
-
-
-def _notes_on(pod: Pod) -> Iterable[str]:
-    """Yield what is special about explaining a pod as it is."""
-    on = pod.spec.node_name
-    if pod.status.phase in _FINISHED:
-        yield f"The pod has finished ({pod.status.phase}); this is what would happen to it now."
-    elif on:
-        yield f"The pod is on {on}; this is how it would be placed again, without it there."
-    if pod.metadata.deletion_timestamp is not None:
-        yield "The pod is being deleted; a live scheduler would leave it alone."
-
-
-def _sampling_notes(report: PodExplanation, configuration: Configuration) -> Iterable[str]:
-    """Yield a note if the configuration would end the search for nodes early."""
-    own = next(
-        profile.percentage_of_nodes_to_score
-        for profile in configuration.profiles
-        if profile.scheduler_name == report.scheduler_name
-    )
-    percentage = configuration.percentage_of_nodes_to_score if own is None else own
-    limit = feasible_nodes_to_find(report.node_count, percentage)
-    if report.feasible_count > limit:
-        yield (
-            f"With percentageOfNodesToScore {percentage} the search ends after {limit} nodes that "
-            "fit, and takes the best of those; here all nodes were looked at."
-        )

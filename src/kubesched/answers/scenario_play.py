@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self, Unpack, overload
 
 from kubesched.answers.cluster import Cluster, SchedulerArguments, scheduler_options
-from kubesched.answers.cluster_comparison import ClusterComparison, compared_clusters
+from kubesched.answers.cluster_comparison import ClusterComparison, ClusterEnd, compared_clusters
 from kubesched.config.field_errors import ConfigError
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file
@@ -89,7 +89,7 @@ def compare(
     plays = {name: one for name, one in subjects.items() if isinstance(one, ScenarioPlay)}
     if clusters and plays:
         raise UserError("compare: clusters are compared with clusters, scenarios with scenarios")
-    ends = [one.simulated(name) for name, one in clusters.items()]
+    ends = [ClusterEnd(name, one.objects, one.simulated()) for name, one in clusters.items()]
     reports = [one.simulate() for one in plays.values()]
     seeds = {end.end.report.seed for end in ends} | {report.seed for report in reports}
     if len(seeds) > 1 or len({report.duration_seconds for report in reports}) > 1:

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from kubesched.answers.cluster import Cluster
 from kubesched.answers.cluster_comparison import (
     ClusterComparison,
     ClusterDifference,
@@ -26,8 +27,6 @@ from kubesched.cli.simulate_run import run_simulation
 from kubesched.cli.trials import write_wrapped
 from kubesched.explain.sentences import count, names
 from kubesched.explain.tables import TextTable
-from kubesched.inputs.cluster_input import ClusterInput, read_cluster
-from kubesched.inputs.loading import check_plugins, load_scheduler
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.simulator.report import ResourceUse, Summary, ZoneUse
 
@@ -53,28 +52,25 @@ def compare_clusters(
         DecodeError, ConfigError, SetupError: A file cannot be used.
         PluginError: A plugin raised.
     """
-    schedulers = [load_scheduler(each) for each in options]
-    for scheduler, each in zip(schedulers, options, strict=True):
-        check_plugins(scheduler, each.config)
-    given = [read_cluster(source) for source in sources]
-    for found in given:
+    read = [Cluster.read(source, options[0]) for source in sources]
+    clusters = [*read, *(read[0].under(each) for each in options[1:])]
+    for found in read:
         write_warnings(f"{found.source}: {warning}" for warning in found.warnings)
     if len(options) > 1:
         called = short_names([each.config or Path("default") for each in options])
     else:
-        called = short_names([Path(_name(*pair)) for pair in zip(sources, given, strict=True)])
-    runs = [(found, scheduler) for found in given for scheduler in schedulers]
+        called = short_names([Path(_name(*pair)) for pair in zip(sources, read, strict=True)])
     ends = []
-    for name, (found, scheduler) in zip(called, runs, strict=True):
-        end, _ = run_simulation(scheduler, found.objects, found.complete, options[0].seed)
+    for name, cluster in zip(called, clusters, strict=True):
+        end, _ = run_simulation(cluster)
         if end.report.partial:
             click.echo(f"kubesched: no comparison: {name} was interrupted", err=True)
             return None
-        ends.append(ClusterEnd(name, found.objects, end))
+        ends.append(ClusterEnd(name, cluster.objects, end))
     return compared_clusters(ends, options[0].seed)
 
 
-def _name(source: ClusterSource, found: ClusterInput) -> str:
+def _name(source: ClusterSource, found: Cluster) -> str:
     """Return the path of a file, or the name of a context."""
     if source.files and str(source.files[0]) != STANDARD_INPUT:
         return str(source.files[0])

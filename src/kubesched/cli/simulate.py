@@ -186,18 +186,13 @@ def _place(
     html: Path | None,
     output: OutputFormat,
 ) -> int:
+    from kubesched.answers.cluster import Cluster
     from kubesched.cli.files import check_outputs
     from kubesched.cli.simulate_run import run_simulation, write_timing
     from kubesched.cli.simulate_text import write_report
-    from kubesched.inputs.cluster_input import read_cluster
-    from kubesched.inputs.loading import check_plugins, load_scheduler
 
     check_outputs({"--html": html}, [*source.files, *pod_files, options.config])
-    scheduler = load_scheduler(options)
-    check_plugins(scheduler, options.config)
-    found = read_cluster(source, pod_files, options.profile)
-    write_warnings(found.warnings)
-    end, seconds = run_simulation(scheduler, found.objects, found.complete, options.seed)
+    end, seconds = run_simulation(Cluster.read(source, options, write_warnings, pod_files))
     report = end.report
     write_page(html, report)
     if output is not OutputFormat.TABLE:

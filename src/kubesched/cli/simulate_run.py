@@ -6,19 +6,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Final, Self
 
 import click
 
+from kubesched.answers.cluster import Cluster
 from kubesched.cli.errors import naming
 from kubesched.cli.output import Progress, progress
-from kubesched.inputs.loading import SchedulerSetup
 from kubesched.simulator.report import SimulationReport
-from kubesched.simulator.simulation import SimulationEnd, simulate_cluster
-from kubesched.snapshot.objects import KubernetesObject
+from kubesched.simulator.simulation import SimulationEnd
 
 
 class Interruption:
@@ -52,13 +51,8 @@ def catching_interrupt() -> Iterator[Interruption]:
 _PATIENCE_SECONDS: Final = 1.0
 
 
-def run_simulation(
-    scheduler: SchedulerSetup,
-    objects: Sequence[KubernetesObject],
-    complete: Iterable[type],
-    seed: int,
-) -> tuple[SimulationEnd, float]:
-    """Run a simulation to its end or Ctrl-C; return its end and the seconds it took."""
+def run_simulation(cluster: Cluster) -> tuple[SimulationEnd, float]:
+    """Place the pending pods, or some until Ctrl-C; return the end and the seconds it took."""
     began = time.perf_counter()
     with catching_interrupt() as interruption, _LateProgress() as bar:
 
@@ -66,7 +60,7 @@ def run_simulation(
             bar.update(tried, total)
             return not interruption.requested
 
-        end = simulate_cluster(*scheduler, objects, seed=seed, complete=complete, watch=watch)
+        end = cluster.simulated(watch=watch)
     return end, time.perf_counter() - began
 
 

@@ -49,14 +49,12 @@ class ClusterInput(NamedTuple):
 def read_cluster(
     source: ClusterSource,
     pod_files: Sequence[Path] = (),
-    scheduler_name: str | None = None,
 ) -> ClusterInput:
     """Read a cluster, and further pods that are placed regardless of their nodeName.
 
     Args:
         source: The cluster.
         pod_files: Further pods, and other objects that they need.
-        scheduler_name: For all pods to place; None for each pod's own.
 
     Raises:
         DecodeError: A file or an object cannot be decoded.
@@ -99,7 +97,7 @@ def read_cluster(
     warnings += check_workloads(given, of_cluster, to_place, pods)
     warnings += [f"--pods {file}: it holds no Pods" for file, found in placed if not found]
     return ClusterInput(
-        [owned(item, scheduler_name) for item in objects],
+        objects,
         [*unknown_fields(files), *warnings],
         complete,
         _name(source.files) if live is None else live.name,

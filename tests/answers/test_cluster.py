@@ -155,3 +155,14 @@ def test_a_profile_is_for_files_too(tmp_path: Path) -> None:
     file = write(tmp_path, [node("a", "2"), other])
     cluster = Cluster.from_files(file, profile="default-scheduler")
     assert [one.pod for one in cluster.simulate().placements] == ["shop/other"]
+
+
+def test_another_scheduler_for_the_same_cluster() -> None:
+    """Profiles of the first one leave no trace."""
+    other = pod("other", "1")
+    other["spec"]["schedulerName"] = "another"
+    first = Cluster.from_objects([node("a", "2"), other], profile="default-scheduler")
+    assert [] == [one.pod for one in first.with_scheduler().simulate().placements]
+    assert first.simulate() == first.with_scheduler(profile="default-scheduler").simulate()
+    with pytest.raises(UserError, match="no such profile"):
+        first.with_scheduler(profile="other")

@@ -237,7 +237,7 @@ class Cluster:
 
     @property
     def source(self) -> str:
-        """The short name of the input: `cluster.json`, `context kind-dev`, `objects`."""
+        """The short name of the input, such as `cluster.json` or `context kind-dev`."""
         return self._given.source
 
     @property

@@ -102,13 +102,14 @@ def fields(struct: type[msgspec.Struct], defaults: dict[str, Any]) -> str:
     _, texts = described(struct.__doc__ or "")
     rows = []
     for field in msgspec.structs.fields(struct):
-        default = defaults.get(field.encode_name, _own_default(field))
+        default = defaults.get(field.encode_name, default_of(field))
         text = texts[field.name]
-        rows.append((f"`{field.encode_name}`", _shown(default), text))
+        rows.append((f"`{field.encode_name}`", shown(default), text))
     return table(("field", "default", "meaning"), rows)
 
 
-def _own_default(field: msgspec.structs.FieldInfo) -> object:
+def default_of(field: msgspec.structs.FieldInfo) -> object:
+    """Return a field's default as plain values; None if it is required."""
     if field.required:
         return None
     if field.default is msgspec.NODEFAULT:
@@ -116,7 +117,8 @@ def _own_default(field: msgspec.structs.FieldInfo) -> object:
     return msgspec.to_builtins(field.default)
 
 
-def _shown(default: object) -> str:
+def shown(default: object) -> str:
+    """Return a default as a cell of a table; nothing for what is empty."""
     if default in (None, "", [], (), {}):
         return ""
     is_struct = isinstance(default, dict) or (
@@ -200,17 +202,17 @@ def page() -> str:
     return "".join((_HEAD, *parts(), plugins(), *arguments(), feature_gates()))
 
 
-def main() -> int:
-    """Write the page, or compare it with `--check`."""
-    text = page()
+def write_or_check(page: Path, text: str) -> int:
+    """Write a page, or compare it with `--check`; return the exit code."""
     if "--check" in sys.argv[1:]:
-        if PAGE.read_text(encoding="utf-8") == text:
+        if page.read_text(encoding="utf-8") == text:
             return 0
-        sys.stderr.write(f"{PAGE.relative_to(ROOT)} is stale: run tools/configuration.py\n")
+        tool = Path(sys.argv[0]).name
+        sys.stderr.write(f"{page.relative_to(ROOT)} is stale: run tools/{tool}\n")
         return 1
-    PAGE.write_text(text, encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(PAGE, page()))

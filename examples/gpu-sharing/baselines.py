@@ -4,12 +4,13 @@ Upstream: as in the simulator of the paper, see `fgd`; scores are cut to integer
 Differs:  BestFit does not stretch its scores to 0..100, which would not change their order.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from random import Random
 from typing import ClassVar, Final
 
 import numpy as np
-from gpu_sharing import WHOLE, GpuSharing, Milli, Request, request_of
+from gpu_sharing import WHOLE, Gpus, GpuSharing, Milli, Request, request_of
 from numpy.typing import NDArray
 
 from kubesched.framework import (
@@ -86,35 +87,42 @@ class DotProduct(GpuSharing):
         return _cut(100 * (1 - product / 2))
 
 
-class GpuClustering(GpuSharing):
+class _GpusAlone(GpuSharing):
+    """Scores nodes by their GPUs alone, and all equally for a pod without GPU."""
+
+    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
+        """Score the GPUs, if the pod asks for any."""
+        request = request_of(pod)
+        if not request.count:
+            return np.zeros(len(nodes), np.int64)
+        return self.score_gpus(request, self.gpus(nodes))
+
+    @abstractmethod
+    def score_gpus(self, request: Request, gpus: Gpus) -> Milli:
+        """Return 0 to 100 per row."""
+
+
+class GpuClustering(_GpusAlone):
     """Pods that ask for as many GPUs go together, then the node with the least free."""
 
     name: ClassVar = "GpuClustering"
 
-    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
+    def score_gpus(self, request: Request, gpus: Gpus) -> Milli:
         """Score the kinds of the pods that are there."""
-        request = request_of(pod)
-        if not request.count:
-            return np.zeros(len(nodes), np.int64)
-        gpus = self.gpus(nodes)
         alike, empty = gpus.kinds & request.kind != 0, gpus.kinds == 0
         only_alike = gpus.kinds == request.kind
         bonus = np.select([only_alike, alike, empty], [75, 50, 25], 0)
         return np.clip(bonus + 25 * (GPU_MAX - gpus.left) // GPU_MAX, 0, 100)
 
 
-class GpuPacking(GpuSharing):
+class GpuPacking(_GpusAlone):
     """Devices in use first, then free devices of nodes in use, then free nodes."""
 
     name: ClassVar = "GpuPacking"
 
-    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
+    def score_gpus(self, request: Request, gpus: Gpus) -> Milli:
         """Score the devices that the pod would take."""
-        request = request_of(pod)
-        if not request.count:
-            return np.zeros(len(nodes), np.int64)
-        gpus = self.gpus(nodes)
-        scores = np.full(len(nodes), max(33, 50 - request.count), np.int64)
+        scores = np.full(len(gpus.count), max(33, 50 - request.count), np.int64)
         if request.is_shared:
             fullest = np.where(gpus.free >= request.milli, gpus.free, WHOLE).min(axis=1)
             in_use = np.maximum(50, 100 - fullest * 100 // WHOLE // 10)

@@ -23,6 +23,8 @@ from kubesched.framework import Handle, NodeTable, PluginArgs, PodInfo, child, d
 
 _ROWS_FEW: Final = 16
 """Up to so many rows, it is cheaper to rate all than to look for equal ones."""
+_STATE_BITS: Final = 32
+"""More than the numbers of `Target.alike` have."""
 
 
 class TargetKind(PluginArgs, frozen=True, kw_only=True):
@@ -83,7 +85,9 @@ class FragmentationGradientDescent(GpuSharing):
         if len(rows) <= _ROWS_FEW:
             scores[rows] = found(cpu, free, models, request).max(axis=1)
             return scores
-        first, numbers = _equals(np.column_stack([cpu, models, free]))
+        # Many nodes are still empty or have the same pods, so few are different.
+        states = (gpus.code[rows] << _STATE_BITS) + self._target.alike(cpu, models, request)
+        _, first, numbers = np.unique(states, return_index=True, return_inverse=True)
         distinct = found(cpu[first], free[first], models[first], request).max(axis=1)
         scores[rows] = distinct[numbers]
         return scores
@@ -93,20 +97,3 @@ class FragmentationGradientDescent(GpuSharing):
         models = np.array([self._target.code_of(model)])
         scores = self._target.scores(np.array([milli_cpu]), np.array([free]), models, request)
         return int(scores[0].argmax())
-
-
-def _equals(states: Milli) -> tuple[list[int], list[int]]:
-    """Return a row of each state, and for each row which of them it equals.
-
-    Many nodes are still empty or have the same pods, so there are few states.
-    """
-    row = np.dtype((np.void, states.itemsize * states.shape[1]))
-    number_of: dict[bytes, int] = {}
-    first: list[int] = []
-    numbers = []
-    for at, key in enumerate(states.view(row).ravel().tolist()):
-        number = number_of.setdefault(key, len(first))
-        if number == len(first):
-            first.append(at)
-        numbers.append(number)
-    return first, numbers

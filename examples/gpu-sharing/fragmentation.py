@@ -68,6 +68,14 @@ class Target:
         """Return the codes of the models of some rows."""
         return models.map(self.code_of, np.int64)[rows]
 
+    def alike(self, cpu: Milli, models: NDArray[np.int64], request: Request) -> Milli:
+        """Return a number per row, which is equal where cpu and model suit the same pods.
+
+        They do so now and after a pod with this request; see `scores` for the arguments.
+        """
+        after = self._places_of(models, cpu - request.cpu)
+        return self._places_of(models, cpu) * len(self._suited) + after
+
     def fragmented(self, cpu: Milli, free: Milli, models: NDArray[np.int64]) -> Milli:
         """Return the fragmented GPU per row.
 
@@ -106,8 +114,11 @@ class Target:
 
     def _suited_by(self, models: NDArray[np.int64], cpu: Milli) -> Milli:
         """Return, per row and group, the number of pods that a node with this cpu suits."""
-        steps = self._cpus.searchsorted(cpu, side="right")
-        return self._suited.take(self._first_of_model.take(models) + steps, axis=0)
+        return self._suited.take(self._places_of(models, cpu), axis=0)
+
+    def _places_of(self, models: NDArray[np.int64], cpu: Milli) -> NDArray[np.intp]:
+        """Return the row of `_suited` for each model with this cpu."""
+        return self._first_of_model.take(models) + self._cpus.searchsorted(cpu, side="right")
 
     def _usable(self, suited: Milli, room: Milli) -> Milli:
         """Return the usable GPU, given what is left on devices that suffice, for each group."""

@@ -48,7 +48,7 @@ GPU_MILLI: Final = "alibabacloud.com/gpu-milli"
 MODEL_LABEL: Final = "alibabacloud.com/gpu-card-model"
 WHOLE: Final = 1000
 
-_COLUMNS: Final = 5
+_COLUMNS: Final = 6
 """The number of columns of `Gpus.numbers` before those of devices."""
 
 Milli = NDArray[np.int64]
@@ -102,23 +102,30 @@ class Gpus:
         largest: What is left of the device with the most.
         whole: The number of completely free devices.
         kinds: The kinds of requests that the pods have, a bit each.
+        code: A number for what is left of each device: equal if and only if that is.
         free: Rows x devices, what is left of each; 0 where a node has fewer devices.
     """
 
-    def __init__(self, numbers: Milli) -> None:
-        self.numbers = numbers
-        self.count, self.left, self.largest, self.whole, self.kinds = numbers[:, :_COLUMNS].T
+    def __init__(self, numbers: Milli, codes: dict[tuple[int, ...], int]) -> None:
+        self._numbers = numbers
+        self._codes = codes
+        columns = numbers[:, :_COLUMNS].T
+        self.count, self.left, self.largest, self.whole, self.kinds, self.code = columns
         self.free = numbers[:, _COLUMNS:]
 
     @classmethod
     def none(cls, rows: int, devices: int) -> "Gpus":
         """Return rows without devices, with place for some."""
-        return cls(np.zeros((rows, _COLUMNS + devices), np.int64))
+        return cls(np.zeros((rows, _COLUMNS + devices), np.int64), {})
+
+    def take(self, rows: NDArray[np.intp]) -> "Gpus":
+        """Return a copy of some rows."""
+        return Gpus(self._numbers.take(rows, axis=0), self._codes)
 
     def write(self, row: int, count: int, kinds: int, free: Sequence[int]) -> None:
         """Replace a row."""
-        numbers = [count, sum(free), max(free), free.count(WHOLE), kinds, *free]
-        self.numbers[row] = numbers
+        code = self._codes.setdefault(tuple(free), len(self._codes))
+        self._numbers[row] = [count, sum(free), max(free), free.count(WHOLE), kinds, code, *free]
 
     def can_take(self, request: Request) -> NDArray[np.bool_]:
         """Return bool per row: whether enough devices have enough left."""
@@ -226,7 +233,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         unsettled = taken != nodes.requested_of(GPU_MILLI)
         if np.count_nonzero(unsettled):
             # Pods have left, or `nodes` asks what would be without some, or with others.
-            gpus = Gpus(gpus.numbers.copy())
+            gpus = gpus.take(np.arange(len(nodes)))
             for row in np.flatnonzero(unsettled).tolist():
                 count = gpus.count.item(row)
                 free, kinds, _ = self._share_out(nodes.names[row], nodes.pods[row], count)
@@ -238,8 +245,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         if self._asked is not None and self._asked[0] is nodes:
             return self._asked[1]
         row_of = table.row_of
-        rows = np.array([row_of[name] for name in nodes.names], np.intp)
-        gpus = Gpus(self._gpus.numbers.take(rows, axis=0))
+        gpus = self._gpus.take(np.array([row_of[name] for name in nodes.names], np.intp))
         self._asked = nodes, gpus
         return gpus
 

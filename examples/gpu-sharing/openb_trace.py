@@ -3,12 +3,9 @@
 Every row of a pod list is one pod; times are not used. A seed shuffles the pods, adds copies of
 drawn pods (or removes drawn ones) until they ask for 130 % of the GPUs, and orders the nodes.
 
-Rejects:  files without the columns, amounts that are not whole numbers.
+Rejects:  what `kubesched.simulator.openb` rejects, and lists without GPUs.
 """
 
-import csv
-import gzip
-import io
 from collections import Counter
 from collections.abc import Sequence
 from itertools import count
@@ -19,19 +16,9 @@ from fgd import TargetKind
 from go_random import GoRandom
 from gpu_sharing import GPU_MILLI, MODEL_LABEL, WHOLE
 
-from kubesched.api.core import (
-    Affinity,
-    Container,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    NodeStatus,
-    PodSpec,
-    ResourceRequirements,
-)
+from kubesched.api.core import Container, Node, NodeStatus, Pod, PodSpec, ResourceRequirements
 from kubesched.api.meta import ObjectMeta
-from kubesched.framework import Node, Pod
+from kubesched.simulator.openb import OpenbRecord, affinity_to_models, read_records
 
 NAMESPACE: Final = "openb"
 ARRIVING_PERCENT: Final = 130
@@ -44,7 +31,7 @@ _LOST_DRAWS: Final = 10
 
 
 class TraceError(ValueError):
-    """A file is no openb list."""
+    """A list cannot be used for the experiment."""
 
 
 class NodeRow(NamedTuple):
@@ -80,44 +67,35 @@ class PodRow(NamedTuple):
 
 def read_nodes(path: Path) -> list[NodeRow]:
     """Return the nodes of a list, by name."""
-    columns = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
     return sorted(
-        NodeRow(name, *map(int, amounts), model)
-        for name, *amounts, model in _rows(path, columns, texts=("sn", "model"))
+        NodeRow(
+            record.name("sn"),
+            record.amount("cpu_milli"),
+            record.amount("memory_mib"),
+            record.amount("gpu"),
+            record.text("model"),
+        )
+        for record in _records(path, Node)
     )
 
 
 def read_pods(path: Path) -> list[PodRow]:
     """Return the pods of a list, by name; `gpu_milli` and `gpu_spec` may be missing columns."""
-    columns = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")
     pods = []
-    for name, *amounts, models in _rows(path, columns, texts=("name", "gpu_spec")):
-        cpu, memory, gpus, milli = map(int, amounts)
+    for record in _records(path, Pod):
+        cpu, memory, gpus = map(record.amount, ("cpu_milli", "memory_mib", "num_gpu"))
+        milli = record.amount("gpu_milli") if record.text("gpu_milli") else 0
         milli = min(milli or WHOLE, WHOLE) if gpus else 0
-        pods.append(PodRow(name, cpu, memory, gpus, milli, models if gpus else ""))
+        models = record.text("gpu_spec") if gpus else ""
+        pods.append(PodRow(record.name("name"), cpu, memory, gpus, milli, models))
     return sorted(pods)
 
 
-def _rows(path: Path, columns: Sequence[str], texts: Sequence[str]) -> list[list[str]]:
-    try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise TraceError(f"{path}: cannot be read: {error}") from error
-    reader = csv.DictReader(io.StringIO(text))
-    optional = ("model", "gpu_milli", "gpu_spec")
-    missing = [name for name in columns if name not in (*optional, *(reader.fieldnames or ()))]
-    if missing:
-        raise TraceError(f"{path}: column {', '.join(missing)} is missing; give an openb list")
-    found = []
-    for row in reader:
-        values = [row.get(name) or ("" if name in texts else "0") for name in columns]
-        for name, value in zip(columns, values, strict=True):
-            if name not in texts and not value.isdecimal():
-                place = f"{path}: line {reader.line_num}: column {name}"
-                raise TraceError(f"{place}: a whole number is required, not {value!r}")
-        found.append(values)
-    return found
+def _records(path: Path, kind: type[Node | Pod]) -> list[OpenbRecord]:
+    found, records = read_records(path.read_bytes(), str(path))
+    if found is not kind:
+        raise TraceError(f"{path}: this is no list of {kind.__name__.lower()}s; pods come first")
+    return records
 
 
 def target_of(pods: Sequence[PodRow]) -> list[TargetKind]:
@@ -221,14 +199,8 @@ def _spec_of(row: PodRow) -> PodSpec:
     if row.gpus:
         amounts[GPU_MILLI] = str(row.gpu_total)
     resources = ResourceRequirements(requests=amounts, limits=amounts)
-    affinity = None
-    if row.models:
-        models = NodeSelectorRequirement(
-            key=MODEL_LABEL, operator="In", values=tuple(row.models.split("|"))
-        )
-        terms = (NodeSelectorTerm(match_expressions=(models,)),)
-        selector = NodeSelector(node_selector_terms=terms)
-        affinity = Affinity(
-            node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=selector)
-        )
-    return PodSpec(containers=(Container(name="main", resources=resources),), affinity=affinity)
+    models = tuple(row.models.split("|")) if row.models else ()
+    return PodSpec(
+        containers=(Container(name="main", resources=resources),),
+        affinity=affinity_to_models(models) if models else None,
+    )

@@ -1,14 +1,18 @@
-"""Shows the runs of the experiment: a table, and a page with a plot per trace, light and dark."""
+"""Shows the results of the experiment: a table, and a page with a plot per trace, light and dark.
 
+    kubesched sweep openb.yaml -o results.csv && python report.py results.csv --html report.html
+
+Rejects:  files that are no results of openb.yaml.
+"""
+
+import argparse
 import csv
+import sys
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from statistics import fmean, median, quantiles, stdev
 from typing import Final, NamedTuple
-
-from openb_trace import ARRIVING_PERCENT
-from runs import POLICIES, Run
 
 NAMES: Final = {
     "random": "Random",
@@ -18,12 +22,50 @@ NAMES: Final = {
     "best-fit": "Best fit",
     "fgd": "FGD",
 }
+_ARRIVING_PERCENT: Final = 130
 _SHOWN_AT: Final = (100, 130)
 _FROM_PERCENT: Final = 80
 _WIDTH, _HEIGHT = 760, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 104, 12, 46
 _LABEL_GAP: Final = 17
 _TIP_EVERY: Final = 2
+
+
+class Run(NamedTuple):
+    """A row of the results; `allocated` has percents at 0, 1, ... 130 % arrived."""
+
+    trace: str
+    policy: str
+    seed: int
+    allocated: tuple[float | None, ...]
+
+
+class ResultsError(ValueError):
+    """A file has no results of the experiment."""
+
+
+def read_runs(path: Path) -> list[Run]:
+    """Return the finished runs of a CSV file."""
+    columns = ["input", "plugins", "seed", "error"]
+    columns += [f"at_{percent}" for percent in range(_ARRIVING_PERCENT + 1)]
+    with path.open(newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream)
+        # A column that is empty in every run is left out.
+        if not {*columns[:4], "at_100"} <= {*(reader.fieldnames or ())}:
+            raise ResultsError(f"{path}: this has no results of openb.yaml; name its CSV file")
+        found = [
+            Run(
+                row["input"].removeprefix("openb_pod_list_"),
+                row["plugins"],
+                int(row["seed"]),
+                tuple(float(row[name]) if row.get(name) else None for name in columns[4:]),
+            )
+            for row in reader
+            if not row["error"]
+        ]
+    if not found:
+        raise ResultsError(f"{path}: every run has failed; column error has why")
+    return found
 
 
 def published() -> dict[tuple[str, str], dict[int, float]]:
@@ -42,7 +84,7 @@ def published() -> dict[tuple[str, str], dict[int, float]]:
 def _by_trace(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
     found: dict[str, dict[str, list[Run]]] = {}
     for trace in sorted({run.trace for run in runs}):
-        for policy in POLICIES:
+        for policy in NAMES:
             same = [run for run in runs if (run.trace, run.policy) == (trace, policy)]
             if same:
                 found.setdefault(trace, {})[policy] = same
@@ -73,8 +115,8 @@ def table(runs: Sequence[Run]) -> Table:
                 cells += _spread_of(values)
                 if compares:
                     cells += _compared(values, known.get((trace, policy), {}).get(at))
-            rows.append((*cells, f"{fmean(run.cpu_seconds for run in same):.1f}"))
-    return Table((*columns, "CPU s"), rows)
+            rows.append(tuple(cells))
+    return Table(tuple(columns), rows)
 
 
 def _spread_of(values: Sequence[float]) -> list[str]:
@@ -181,7 +223,7 @@ class Curve(NamedTuple):
 def curve_of(policy: str, runs: Sequence[Run]) -> Curve:
     """Return the curve over the seeds, from the percent on from which it is drawn."""
     found = Curve(policy, [], [], [], [])
-    for at in range(_FROM_PERCENT, ARRIVING_PERCENT + 1):
+    for at in range(_FROM_PERCENT, _ARRIVING_PERCENT + 1):
         values = [value for run in runs if (value := run.allocated[at]) is not None]
         if values:
             low, _, high = quantiles(values, method="inclusive") if len(values) > 1 else values * 3
@@ -197,7 +239,7 @@ class _Scale:
         self.lowest = int(lowest // 5 * 5)
 
     def x(self, percent: float) -> float:
-        share = (percent - _FROM_PERCENT) / (ARRIVING_PERCENT - _FROM_PERCENT)
+        share = (percent - _FROM_PERCENT) / (_ARRIVING_PERCENT - _FROM_PERCENT)
         return round(_LEFT + share * (_WIDTH - _LEFT - _RIGHT), 1)
 
     def y(self, percent: float) -> float:
@@ -235,7 +277,7 @@ def _axes(scale: _Scale) -> str:
     )
     columns = "".join(
         f'<text x="{scale.x(value)}" y="{bottom + 18}" text-anchor="middle">{value}</text>'
-        for value in range(_FROM_PERCENT, ARRIVING_PERCENT + 1, 10)
+        for value in range(_FROM_PERCENT, _ARRIVING_PERCENT + 1, 10)
     )
     middle = (_TOP + bottom) / 2
     first = max(_FROM_PERCENT, scale.lowest)
@@ -298,3 +340,24 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
             ]
         at = close[0]
         blocks[at : at + 2] = [blocks[at] + blocks[at + 1]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(description="Show the results of the openb experiment.")
+    parser.add_argument("results", type=Path, help="the CSV file of kubesched sweep")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with the plots")
+    options = parser.parse_args(arguments)
+    try:
+        runs = read_runs(options.results)
+        sys.stdout.write(text_table(runs))
+        if options.html:
+            options.html.write_text(html_page(runs), encoding="utf-8")
+    except (ResultsError, OSError) as error:
+        sys.stderr.write(f"report: error: {error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,7 @@
 """One run of the experiment: a trace, a policy and a seed, through the scheduler in a rehearsal.
 
 The scheduler places pod after pod. A pod that fits nowhere is not tried again, because nothing ever
-leaves. Of the default plugins only NodeResourcesFit and NodeAffinity filter, and none scores.
+leaves. `kubesched sweep openb.yaml` does all runs.
 """
 
 from collections.abc import Collection, Sequence
@@ -10,13 +10,13 @@ from itertools import chain
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from time import process_time
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from baselines import BestFit, DotProduct, GpuClustering, GpuPacking, RandomNode
-from fgd import FragmentationGradientDescent, TargetKind
-from gpu_sharing import GPU_MILLI, WHOLE, GpuSharing
+from baselines import RandomNode
+from fgd import FragmentationGradientDescent
+from gpu_sharing import WHOLE
+from msgspec.structs import replace
 from openb_trace import (
     ARRIVING_PERCENT,
     Arrivals,
@@ -31,44 +31,13 @@ from openb_trace import (
     target_of,
 )
 
-from kubesched.config.load import load_configuration
-from kubesched.framework import FeatureGates
-from kubesched.framework.registry import PluginFactory
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.config.types import PluginConfig
+from kubesched.inputs.loading import SchedulerSetup
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal
+from kubesched.sweep.functions import SweepCase
 
 _PODS_PER_SLICE: Final = 64
-
-POLICIES: Final[dict[str, type[GpuSharing]]] = {
-    "random": RandomNode,
-    "dot-product": DotProduct,
-    "clustering": GpuClustering,
-    "packing": GpuPacking,
-    "best-fit": BestFit,
-    "fgd": FragmentationGradientDescent,
-}
-
-
-class Run(msgspec.Struct, frozen=True):
-    """A run's outcome.
-
-    Attributes:
-        trace, policy, seed: What ran.
-        pods: The pods that arrived.
-        failed: Those that fitted nowhere.
-        cpu_seconds: The CPU time that it took.
-        allocated: Allocated GPUs in percent of all, at 0, 1, ... 130 % arrived; None where no pod
-            arrived nearby.
-    """
-
-    trace: str
-    policy: str
-    seed: int
-    pods: int
-    failed: int
-    cpu_seconds: float
-    allocated: tuple[float | None, ...]
 
 
 class FirstLoaded(Random):
@@ -79,23 +48,24 @@ class FirstLoaded(Random):
         return 0.0
 
 
-def run(nodes_file: Path, trace: str, pods_file: Path, policy: str, seed: int) -> Run:
-    """Run one policy on one trace with one seed."""
-    began = process_time()
+def run(case: SweepCase) -> dict[str, float | None]:
+    """Return what came of a run: pods, failed pods, and `at_0` to `at_130`.
+
+    `at_N` is the share of allocated GPUs, in percent, when pods have asked for N percent.
+    """
+    if len(case.files) != 2 or len(case.plugins) != 1:
+        raise TraceError("a run needs a list of pods, a list of nodes, and one policy")
+    pods_file, nodes_file = case.files
     nodes, pods = _inputs(nodes_file, pods_file)
-    arriving = arrivals(nodes, pods, seed)
-    rehearsal = rehearse(arriving, policy, target_of(pods), seed)
-    placed = rehearsal.outcomes.placements
+    arriving = arrivals(nodes, pods, case.seed)
+    placed = rehearse(arriving, _with_arguments(case, pods)).outcomes.placements
     capacity = sum(node.gpus for node in nodes) * WHOLE
-    return Run(
-        trace,
-        policy,
-        seed,
-        len(arriving.pods),
-        len(arriving.pods) - len(placed),
-        round(process_time() - began, 2),
-        allocated_at(arriving.pods, placed, capacity),
-    )
+    allocated = allocated_at(arriving.pods, placed, capacity)
+    return {
+        "pods": len(arriving.pods),
+        "failed": len(arriving.pods) - len(placed),
+        **{f"at_{percent}": value for percent, value in enumerate(allocated)},
+    }
 
 
 @lru_cache(maxsize=8)
@@ -106,14 +76,27 @@ def _inputs(nodes_file: Path, pods_file: Path) -> tuple[list[NodeRow], list[PodR
     return nodes, read_pods(pods_file)
 
 
-def rehearse(arriving: Arrivals, policy: str, target: Sequence[TargetKind], seed: int) -> Rehearsal:
+def _with_arguments(case: SweepCase, pods: Sequence[PodRow]) -> SchedulerSetup:
+    """Return the scheduler; FGD gets the trace's workload as its target, Random the seed."""
+    (policy,) = case.plugins
+    args: dict[str, object] = {}
+    if policy is FragmentationGradientDescent:
+        args = {"target": msgspec.to_builtins(target_of(pods))}
+    elif policy is RandomNode:
+        args = {"seed": case.seed}
+    (profile,) = case.scheduler.configuration.profiles
+    config = (*profile.plugin_config, PluginConfig(policy.name, args))
+    profiles = (replace(profile, plugin_config=config),)
+    return case.scheduler._replace(
+        configuration=replace(case.scheduler.configuration, profiles=profiles)
+    )
+
+
+def rehearse(arriving: Arrivals, scheduler: SchedulerSetup) -> Rehearsal:
     """Let the scheduler place all pods, and return the cluster."""
-    gates, registry = FeatureGates(), in_tree_registry()
-    registry.merge({plugin.name: PluginFactory(plugin) for plugin in POLICIES.values()})
-    configuration = load_configuration(configuration_of(policy, target, seed), gates)
 
     async def main() -> Rehearsal:
-        rehearsal = Rehearsal(configuration, registry, gates, random=FirstLoaded(0))
+        rehearsal = Rehearsal(*scheduler, random=FirstLoaded(0))
         # No pod is evicted for another, so none waits for the binding of the one before.
         rehearsal.scheduler.pods_per_slice = _PODS_PER_SLICE
         rehearsal.load([*map(node_of, arriving.nodes), *pods_of(arriving.pods)])
@@ -121,31 +104,6 @@ def rehearse(arriving: Arrivals, policy: str, target: Sequence[TargetKind], seed
         return rehearsal
 
     return virtual_loop.run(main())
-
-
-def configuration_of(policy: str, target: Sequence[TargetKind], seed: int) -> dict[str, Any]:
-    """Return the scheduler configuration with one policy."""
-    plugin = POLICIES[policy].name
-    args = {"fgd": {"target": msgspec.to_builtins(target)}, "random": {"seed": seed}}.get(policy)
-    filters = {"enabled": [{"name": "NodeResourcesFit"}, {"name": "NodeAffinity"}]}
-    # A policy's own filter looks at GPUs.
-    fit = {"name": "NodeResourcesFit", "args": {"ignoredResources": [GPU_MILLI]}}
-    always = [{"name": "PrioritySort"}, {"name": "DefaultBinder"}, {"name": plugin}]
-    profile = {
-        "schedulerName": "default-scheduler",
-        "percentageOfNodesToScore": 100,
-        "plugins": {
-            "multiPoint": {"disabled": [{"name": "*"}], "enabled": always},
-            "preFilter": filters,
-            "filter": filters,
-        },
-        "pluginConfig": [*([{"name": plugin, "args": args}] if args else []), fit],
-    }
-    return {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [profile],
-    }
 
 
 def allocated_at(

@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
 import pytest
 from benchmarks.__main__ import ON_REQUEST, SUITES
 
@@ -24,9 +22,6 @@ from kubesched import reports
 from kubesched.answers.documents import DOCUMENTS, schema_of
 from kubesched.cli.main import kubesched
 from kubesched.framework.plugin import Scope
-from kubesched.simulator import scenario
-from kubesched.simulator.faults import FaultPlan
-from kubesched.simulator.latencies import Latencies
 from tests.simulation.scenarios import PLANS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,10 +51,6 @@ def _rows(page: str, heading: str) -> dict[str, list[str]]:
 
 def _names(rows: dict[str, list[str]]) -> set[str]:
     return {name for first in rows for name in re.findall(r"`([^`]*)`", first)}
-
-
-def _fields(kind: type[msgspec.Struct]) -> set[str]:
-    return {field.encode_name for field in msgspec.structs.fields(kind)}
 
 
 def _name(page: Path) -> str:
@@ -182,38 +173,6 @@ def test_all_scopes_are_explained() -> None:
 
 
 OVER_TIME = "docs/howto/simulate-over-time.md"
-
-
-@pytest.mark.parametrize(
-    ("heading", "kind"),
-    [
-        ("## The format", scenario.Scenario),
-        ("### Nodes", scenario.NodeGroup),
-        ("### Faults", FaultPlan),
-        ("### Extenders", scenario.ExtenderSpec),
-        ("### Latencies", Latencies),
-    ],
-)
-def test_all_fields_of_a_scenario_are_explained(heading: str, kind: type[msgspec.Struct]) -> None:
-    """The tables of the format have a row for each field."""
-    assert _fields(kind) == _names(_rows(OVER_TIME, heading))
-
-
-def test_all_events_of_a_scenario_are_explained() -> None:
-    """Each action has a row; `at` and `every` are in the text."""
-    actions = _fields(scenario.ScenarioEvent) - {"at", "every"}
-    assert actions == _names(_rows(OVER_TIME, "### Events"))
-
-
-def test_default_latencies_are_the_code_s() -> None:
-    """The column of defaults is right."""
-    rows = _rows(OVER_TIME, "### Latencies")
-    shown = {first.strip("`"): others[-1].strip("`") for first, others in rows.items()}
-    plain: dict[str, Any] = msgspec.to_builtins(Latencies())
-    units = {"ms": 1000, "s": 1}
-    for name, text in shown.items():
-        number, unit = re.fullmatch(r"(\d+)(m?s)", text).groups()  # type: ignore[union-attr]
-        assert plain[name] == int(number) / units[unit]
 
 
 def test_the_fault_plans_are_counted() -> None:

@@ -102,6 +102,12 @@ def test_the_configuration_reference_is_that_of_the_code() -> None:
     assert ("", 0) == (found.stderr, found.returncode)
 
 
+def test_the_reference_of_scenarios_is_that_of_the_code() -> None:
+    """The page of the fields of scenarios and sweeps is generated."""
+    found = _check("scenarios.py")
+    assert ("", 0) == (found.stderr, found.returncode)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_links_lead_to_files(page: Path) -> None:
     """A link to a file of this repository leads to one."""

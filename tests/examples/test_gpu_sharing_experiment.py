@@ -1,29 +1,35 @@
-"""The openb experiment: its random source, orders and samples, runs on the look-alike, command."""
+"""The openb experiment: its random source, orders and samples, runs on the look-alike, report."""
 
 from __future__ import annotations
 
-import csv
 import re
-import signal
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import msgspec
 import pytest
 
+from kubesched.api.decode import DecodeError
 from kubesched.framework.plugin import UNSIGNED
+from kubesched.sweep.functions import SweepCase
+from kubesched.sweep.plan import SweepRun, plan_of
+from kubesched.sweep.running import case_of
+from kubesched.sweep.spec import load_sweep
 
 from .running import EXAMPLES, gpu_sharing
 
 go_random, openb_trace, runs = map(gpu_sharing, ("go_random", "openb_trace", "runs"))
-experiment, report, sharing = map(gpu_sharing, ("experiment", "report", "gpu_sharing"))
+report, sharing = map(gpu_sharing, ("report", "gpu_sharing"))
 
 LIKE = EXAMPLES / "openb-like"
 NODES, PODS = LIKE / "nodes.csv", LIKE / "pods.csv"
+SWEEP = EXAMPLES / "gpu-sharing" / "openb.yaml"
+CELLS = {str(cell.labels["plugins"]): cell for cell in plan_of(load_sweep(SWEEP), SWEEP).cells}
+
+
+def _case(policy: str, seed: int) -> SweepCase:
+    return case_of(SweepRun(CELLS[policy], seed))
 
 
 # The random source.
@@ -96,20 +102,21 @@ def test_pods_arrive_until_they_ask_for_130_percent(gpus: int, seed: int) -> Non
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("name,cpu_milli\nx,1\n", "column memory_mib, num_gpu is missing; give an openb list"),
+        ("name,cpu_milli\nx,1\n", "line 1: column memory_mib, num_gpu is missing; "),
         (
             "name,cpu_milli,memory_mib,num_gpu\nx,1,1,1\ny,1,-2,1\n",
-            "line 3: column memory_mib: a whole number is required, not '-2'",
+            "line 3: column 3 (memory_mib): a whole number is required, not '-2'",
         ),
+        ("sn,cpu_milli,memory_mib,gpu\nx,1,1,1\n", "this is no list of pods; pods come first"),
     ],
 )
 def test_errors_name_file_line_and_column(text: str, problem: str, tmp_path: Path) -> None:
     """One line."""
     file = tmp_path / "pods.csv"
     file.write_text(text)
-    with pytest.raises(openb_trace.TraceError) as refused:
+    with pytest.raises((openb_trace.TraceError, DecodeError)) as refused:
         openb_trace.read_pods(file)
-    assert f"{file}: {problem}" == str(refused.value)
+    assert str(refused.value).startswith(f"{file}: {problem}")
 
 
 # Runs.
@@ -123,14 +130,15 @@ def test_samples_are_means_of_all_pods_that_round_to_a_percent() -> None:
     assert {None} == set(found[4:])
 
 
-@pytest.mark.parametrize("policy", runs.POLICIES)
+@pytest.mark.parametrize("policy", CELLS)
 def test_a_run_on_the_look_alike_places_pods_soundly(policy: str) -> None:
     """No device is given away twice, and only pods that could not be placed are missing."""
     nodes, pods = openb_trace.read_nodes(NODES), openb_trace.read_pods(PODS)
     arriving = openb_trace.arrivals(nodes, pods, 42)
-    rehearsal = runs.rehearse(arriving, policy, openb_trace.target_of(pods), 42)
+    case = _case(policy, 42)
+    rehearsal = runs.rehearse(arriving, runs._with_arguments(case, pods))
     plugins = rehearsal.scheduler.profiles["default-scheduler"].plugins
-    plugin: Any = plugins[runs.POLICIES[policy].name]
+    plugin: Any = plugins[case.plugins[0].name]
     table = rehearsal.scheduler.cache.nodes
     table.check()
     for row, name in enumerate(table.names):
@@ -152,106 +160,75 @@ def test_a_run_on_the_look_alike_places_pods_soundly(policy: str) -> None:
 @pytest.mark.slow
 def test_remembered_answers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every policy but the random one, with all plugins asked for every pod."""
-    policies = [policy for policy in runs.POLICIES if policy != "random"]
-    expected = [runs.run(NODES, "like", PODS, policy, 43) for policy in policies]
+    cases = [_case(policy, 43) for policy in CELLS if policy != "random"]
+    expected = [runs.run(case) for case in cases]
     monkeypatch.setattr(sharing.GpuSharing, "sign", lambda _self, _pod: UNSIGNED)
-    found = [runs.run(NODES, "like", PODS, policy, 43) for policy in policies]
-    assert [run.allocated for run in expected] == [run.allocated for run in found]
+    assert expected == [runs.run(case) for case in cases]
 
 
 @pytest.mark.slow
 def test_runs_repeat_and_fgd_allocates_more_than_random() -> None:
     """The same seed gives the same curve."""
-    one, other = (runs.run(NODES, "like", PODS, "random", 44) for _ in range(2))
-    assert one.allocated == other.allocated
-    assert runs.run(NODES, "like", PODS, "fgd", 44).allocated[100] > one.allocated[100] + 1
+    one, other = (runs.run(_case("random", 44)) for _ in range(2))
+    assert one == other
+    assert runs.run(_case("fgd", 44))["at_100"] > one["at_100"] + 1
 
 
-# The command.
+# The report.
+
+HEADER = ["input", "configuration", "plugins", "seed", "error", "pods", "at_90", "at_100", "at_130"]
 
 
-def _experiment(*arguments: object) -> int:
-    code: int = experiment.main([*map(str, arguments), "--jobs", "1"])
-    return code
+def _results(tmp_path: Path, *rows: str) -> Path:
+    file = tmp_path / "results.csv"
+    file.write_text("\n".join((",".join(HEADER), *rows, "")))
+    return file
 
 
-@pytest.mark.slow
-def test_finished_runs_are_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A row that was cut off while it was written is; the table has a line per policy."""
-    results, page = tmp_path / "results.csv", tmp_path / "page.html"
-    common = ("--policies", "best-fit,fgd", "-o", results, "--html", page)
-    assert 0 == _experiment("--seeds", "1-2", *common)
-    first = results.read_text()
-    results.write_text(first[:-40])
-    assert 0 == _experiment("--seeds", "1-3", *common)
-    said = capsys.readouterr()
-    assert "6 runs, 3 of them done before" in said.err
-    assert 2 == said.err.count("runs, ")
-    lines = said.out.splitlines()[-2:]
-    assert [["pods", "Best", "fit", "3"], ["pods", "FGD", "3"]] == [
-        line.split()[: 4 - at] for at, line in enumerate(lines)
-    ]
-    rows = list(csv.reader(results.read_text().splitlines()))
-    assert [len(rows[0])] * 7 == [*map(len, rows)]
-    assert first.splitlines()[:4] == results.read_text().splitlines()[:4]
+def test_the_report_has_a_row_and_a_line_per_policy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that failed is left out, and the page needs no other file."""
+    file = _results(
+        tmp_path,
+        "openb_pod_list_default,g,fgd,1,,9,90.0,95.0,95.5",
+        "openb_pod_list_default,g,fgd,2,,9,90.0,96.0,",
+        "openb_pod_list_default,g,fgd,3,raised,,,,",
+        "openb_pod_list_default,g,best-fit,1,,9,90.0,92.0,93.0",
+    )
+    page = tmp_path / "page.html"
+    assert 0 == report.main([str(file), "--html", str(page)])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [
+        ["default", "Best", "fit", "1", "92.00", "-", "92.86", "-0.86", "93.00", "-"],
+        ["default", "FGD", "2", "95.50", "0.71", "95.23", "+0.27", "95.50", "-", "95.39"],
+    ] == [line[:10] for line in lines[1:]]
     text = page.read_text()
     assert {"Best fit", "FGD"} == set(re.findall(r'class="name"[^>]*>([^<]*)<', text))
     assert "http" not in text
     assert "<script" not in text
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
-def test_a_sweep_that_was_stopped_goes_on(sent: signal.Signals, code: int, tmp_path: Path) -> None:
-    """It keeps the finished runs, and no process stays behind."""
-    results = tmp_path / "results.csv"
-    script = str(EXAMPLES / "gpu-sharing" / "experiment.py")
-    command = [sys.executable, script, "--seeds", "1-99", "--jobs", "2", "-o", str(results)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:  # noqa: S603 - our own command
-        assert process.stderr is not None
-        lines = iter(process.stderr.readline, b"")
-        assert b"594 runs, 0 of them done before\n" == next(lines)
-        assert next(lines).startswith(b"[1/594] pods random seed 1: ")
-        process.send_signal(sent)
-        # The pipe ends when the last process that has it is gone.
-        rest = b"".join(lines)
-        assert code == process.wait(10)
-    assert (b"the same command goes on" in rest) == (sent is signal.SIGINT)
-    kept = len(results.read_text().splitlines()) - 1
-    assert 1 <= kept <= 20
-    found = experiment.Results(results)
-    (trace,) = experiment.find_traces(LIKE, [])
-    assert experiment.Task(trace, "random", 1) in found
-    assert experiment.Task(trace, "fgd", 99) not in found
-
-
 @pytest.mark.parametrize(
-    ("arguments", "problem"),
+    ("rows", "problem"),
     [
-        (["--policies", "fgd,lru"], "--policies lru: the policies are random, dot-product, "),
-        (["--seeds", "1-x"], "--seeds 1-x: write numbers or ranges, such as 42-51"),
-        (["--seeds", "5-4"], "--seeds 5-4: the range is empty"),
-        (["--trace", "default"], f"--trace default: {LIKE} has pods"),
-        (["--traces", "/nowhere"], "--traces: /nowhere/openb_node_list_gpu_node.csv: no such file"),
-        (["-o", str(NODES)], f"-o {NODES}: it has no results; name another file"),
+        (None, "{}: this has no results of openb.yaml; name its CSV file"),
+        (["a,g,fgd,1,raised,,,,"], "{}: every run has failed; column error has why"),
     ],
 )
-def test_wrong_options_end_with_one_line(
-    arguments: list[str], problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_other_files_are_refused(
+    rows: list[str] | None, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 2, and nothing is overwritten."""
-    before = NODES.read_bytes()
-    assert 2 == _experiment("-o", tmp_path / "results.csv", *arguments)
-    said = capsys.readouterr().err
-    assert said.startswith(f"experiment: error: {problem}")
-    assert 1 == said.count("\n")
-    assert before == NODES.read_bytes()
+    """In one line, with exit code 2."""
+    file = NODES if rows is None else _results(tmp_path, *rows)
+    assert 2 == report.main([str(file)])
+    assert f"report: error: {problem.format(file)}\n" == capsys.readouterr().err
 
 
 def test_published_means_are_compared() -> None:
     """The difference is that of the means; a trace without published ones has none."""
-    run = runs.Run("default", "fgd", 1, 10, 1, 0.5, tuple([95.0] * 131))
-    other = msgspec.structs.replace(run, trace="other")
+    run = report.Run("default", "fgd", 1, tuple([95.0] * 131))
+    other = run._replace(trace="other")
     columns, rows = report.table([run, other])
     at = columns.index("Published")
     assert [("95.23", "-0.23"), ("-", "-")] == [row[at : at + 2] for row in rows]

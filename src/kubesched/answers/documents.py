@@ -22,6 +22,8 @@ from kubesched.answers.top import TopReport
 from kubesched.answers.upgrade import CompactReport, UpgradeReport
 from kubesched.answers.whatif import WhatIfReport
 from kubesched.answers.why import WhyReport
+from kubesched.api.go_text import go_duration
+from kubesched.config.durations import DURATION_FORMAT
 from kubesched.explain.decision_records import DecisionRecords
 from kubesched.explain.document import API_VERSION, Document
 from kubesched.explain.report import PodExplanation
@@ -68,9 +70,7 @@ def schema_of(kind: str) -> dict[str, Any]:
     Raises:
         KeyError: There is no such kind.
     """
-    (_, parts) = msgspec.json.schema_components([DOCUMENTS[kind]], ref_template="#/$defs/{name}")
-    for part in parts.values():
-        _describe(part)
+    parts = _parts_of(DOCUMENTS[kind])
     whole = parts.pop(kind)
     identity = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
     schema = {
@@ -80,9 +80,44 @@ def schema_of(kind: str) -> dict[str, Any]:
         "properties": {**identity, **whole["properties"]},
         "required": [*identity, *whole.get("required", ())],
     }
-    if parts:
-        schema["$defs"] = parts
-    # Defaults may be tuples, which JSON has not.
+    return _plain({**schema, "$defs": parts} if parts else schema)
+
+
+def schema_of_input(struct: type[msgspec.Struct], name: str) -> dict[str, Any]:
+    """Return the JSON Schema of a file that people write, in which unknown fields are errors."""
+    parts = _parts_of(struct)
+    for part in parts.values():
+        part["additionalProperties"] = False
+    whole = parts.pop(struct.__name__)
+    schema = {"$schema": _DIALECT, "$id": f"{API_VERSION}/{name}", **whole, "$defs": parts}
+    found: dict[str, Any] = _with_durations(_plain(schema))
+    return found
+
+
+def _with_durations(schema: Any) -> Any:
+    """Return a schema in which durations are texts, as they are written, and not seconds."""
+    if isinstance(schema, list):
+        return [_with_durations(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _with_durations(value) for key, value in schema.items()}
+    if found.get("format") == DURATION_FORMAT:
+        found["type"] = "string"
+    if isinstance(found.get("default"), float) and DURATION_FORMAT in str(found):
+        found["default"] = go_duration(found["default"])
+    return found
+
+
+def _parts_of(struct: type[msgspec.Struct]) -> dict[str, dict[str, Any]]:
+    """Return the schemas of a struct and those that it contains, with descriptions."""
+    _, parts = msgspec.json.schema_components([struct], ref_template="#/$defs/{name}")
+    for part in parts.values():
+        _describe(part)
+    return parts
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema without tuples, which JSON has not."""
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
     return plain
 

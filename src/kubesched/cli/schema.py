@@ -1,6 +1,8 @@
-"""`kubesched schema`: the JSON Schemas of what commands print with `-o json`."""
+"""`kubesched schema`: the JSON Schemas of what commands print with `-o json`, and read."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import click
 
@@ -12,6 +14,7 @@ def schema(kind: str | None) -> None:
 
     Commands print documents with `-o json` and `-o yaml`. Each has an apiVersion and a kind. Within
     kubesched.dev/v1 fields are added, never removed or renamed: ignore those that you do not know.
+    Scenario and Sweep are files that people write; editors complete and check them by their schema.
 
     \b
     Examples:
@@ -20,18 +23,25 @@ def schema(kind: str | None) -> None:
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
     import msgspec
 
-    from kubesched.answers.documents import DOCUMENTS, schema_of
+    from kubesched.answers.documents import DOCUMENTS, schema_of, schema_of_input
     from kubesched.cli.output import simple_table, write_line, writer
     from kubesched.inputs.errors import UserError
     from kubesched.inputs.near_names import near_names
+    from kubesched.simulator.scenario import Scenario
+    from kubesched.sweep.spec import SweepSpec
 
+    inputs: dict[str, type[msgspec.Struct]] = {"Scenario": Scenario, "Sweep": SweepSpec}
+
+    def found(name: str) -> dict[str, Any]:
+        return schema_of_input(inputs[name], name) if name in inputs else schema_of(name)
+
+    kinds = (*DOCUMENTS, *inputs)
     if kind is None:
-        rows = [(name, schema_of(name)["description"]) for name in DOCUMENTS]
+        rows = [(name, found(name)["description"]) for name in kinds]
         writer().table(simple_table(("kind", "what it is"), rows))
-    elif kind in DOCUMENTS:
-        encoded = msgspec.json.encode(schema_of(kind)).decode()
-        write_line(msgspec.json.format(encoded, indent=2))
+    elif kind in kinds:
+        write_line(msgspec.json.format(msgspec.json.encode(found(kind)).decode(), indent=2))
     else:
-        near = near_names(kind, DOCUMENTS)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(DOCUMENTS)}"
+        near = near_names(kind, kinds)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(kinds)}"
         raise UserError(f"schema {kind}: there is no such kind of document; {hint}")

@@ -21,10 +21,10 @@ _NONE: Final = "none"
 @click.option(
     "--input",
     "inputs",
-    type=FILE_PATH,
     multiple=True,
-    metavar="FILE",
-    help="A scenario or cluster, instead of those of SWEEP. Repeatable.",
+    metavar="FILE,...",
+    help="A scenario or cluster, instead of those of SWEEP; several files of a cluster with commas "
+    "between. Repeatable.",
 )
 @click.option(
     "--config",
@@ -77,7 +77,7 @@ _NONE: Final = "none"
 @click.option("--dry-run", is_flag=True, help="Check everything and list the runs.")
 def sweep(
     file: Path | None,
-    inputs: tuple[Path, ...],
+    inputs: tuple[str, ...],
     configs: tuple[Path, ...],
     plugins: tuple[str, ...],
     seeds: str | None,
@@ -149,7 +149,7 @@ def _read(file: Path | None) -> SweepSpec:
 
 def _with_options(
     spec: SweepSpec,
-    inputs: tuple[Path, ...],
+    inputs: tuple[str, ...],
     configs: tuple[Path, ...],
     plugins: tuple[str, ...],
     seeds: str | None,
@@ -161,8 +161,8 @@ def _with_options(
     from kubesched.sweep.spec import SweepConfiguration, SweepInput, SweepPlugins
 
     if inputs:
-        given = tuple(SweepInput(files=(_absolute(str(each)),)) for each in inputs)
-        spec = replace(spec, inputs=given)
+        files = (tuple(map(_absolute, each.split(","))) for each in inputs)
+        spec = replace(spec, inputs=tuple(SweepInput(files=each) for each in files))
     if configs:
         read = tuple(SweepConfiguration(file=_absolute(str(each))) for each in configs)
         spec = replace(spec, configurations=read)

@@ -10,7 +10,12 @@ from msgspec import Meta
 
 from kubesched.api.go_text import parse_go_duration
 
-DurationSeconds = Annotated[float, Meta(extra={"go": "duration"})]
+DURATION_FORMAT = "go-duration"
+"""The format of durations in JSON Schemas."""
+
+DurationSeconds = Annotated[
+    float, Meta(extra={"go": "duration"}, extra_json_schema={"format": DURATION_FORMAT})
+]
 """Seconds, written as a Go duration in configuration files."""
 
 

@@ -21,7 +21,6 @@ from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.row_answers import PASSED
 from kubesched.scheduler.select_host import BestRows
-from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -64,7 +63,8 @@ class Remembered(Answers):
         self._one_by_one = OneByOne(may_pay=self._reads_usage_only)
         self._outcomes: dict[Hashable, _RowOutcome] = {}
         self._best = BestRows()
-        self._changed = ChangedRows()
+        self._epoch = -1
+        self._position = 0
 
     # The answers.
 
@@ -78,17 +78,19 @@ class Remembered(Answers):
             return self._catch_up(pod, nodes)
         except PluginFailure:
             # Some rows may be updated and others not: recompute all next time.
-            self._changed.forget()
+            self._epoch = -1
             raise
 
     def _catch_up(self, pod: PodInfo, nodes: NodeColumns) -> bool:
-        changed = self._changed.read(nodes)
-        changes = 0 if changed is None else len(changed)
-        if changed is None or 4 * changes > len(nodes):
+        start = self._position - nodes.changes_dropped
+        changes = len(nodes.changes) - start
+        if self._epoch != nodes.epoch or start < 0 or 4 * changes > len(nodes):
             self._ask_all(pod, nodes)
             return True
         if not changes:
             return False
+        changed = nodes.changes[start:]
+        self._position += changes
         if changes == 1:
             self._ask_row(pod, nodes, changed[0])
         elif self._one_by_one.pays(changes):
@@ -105,6 +107,8 @@ class Remembered(Answers):
     def _ask_all(self, pod: PodInfo, nodes: NodeColumns) -> None:
         known = self._node_answers
         known.refresh(pod, nodes)
+        self._epoch = nodes.epoch
+        self._position = nodes.changes_dropped + len(nodes.changes)
         self._outcomes.clear()
         self._with_normalized = None
         self.copy_from(known)

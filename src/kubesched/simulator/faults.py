@@ -18,14 +18,14 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class RequestFaults(msgspec.Struct, frozen=True, rename="camel"):
-    """Faults of requests of one kind; shares are between 0 and 1.
+    """Faults of the scheduler's requests of one kind; shares are between 0 and 1.
 
     Attributes:
         conflict: Share that is refused with 409.
         error: Share that is refused with 500.
         unanswered: Share that is carried out but whose response is lost.
         slow: Share that is delayed.
-        slow_by: The delay in seconds.
+        slow_by: The delay.
     """
 
     conflict: Share = 0.0
@@ -39,8 +39,8 @@ class WatchFaults(msgspec.Struct, frozen=True, rename="camel"):
     """Faults of the scheduler's watches.
 
     Attributes:
-        every: Mean seconds between two losses of a kind's watch; 0 for never.
-        outage: Seconds without watch events after a loss.
+        every: Mean time between two losses of a kind's watch; 0s for never.
+        outage: Time without watch events after a loss.
         expired: Share of losses after which the scheduler has to relist.
     """
 
@@ -56,9 +56,9 @@ class ExtenderFaults(msgspec.Struct, frozen=True, rename="camel"):
         error: Share that is answered with 500.
         unanswered: Share that is never answered.
         slow: Share that is delayed.
-        slow_by: The delay in seconds.
-        every: Mean seconds from the end of an outage to the next; 0 for none.
-        outage: Seconds for which an extender then refuses connections.
+        slow_by: The delay.
+        every: Mean time from the end of an outage to the next; 0s for none.
+        outage: Time for which an extender then refuses connections.
     """
 
     error: Share = 0.0

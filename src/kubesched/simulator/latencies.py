@@ -8,7 +8,7 @@ from kubesched.config.durations import DurationSeconds
 
 
 class Latencies(msgspec.Struct, frozen=True, rename="camel"):
-    """Latencies in seconds; each drawn latency is between 0.5 and 1.5 times the value.
+    """Latencies; each that is drawn is between 0.5 and 1.5 times the value.
 
     Attributes:
         request: Round trip of a request to the API server.

@@ -73,18 +73,27 @@ def read_openb(data: bytes, file: str) -> list[Loaded]:
     Raises:
         DecodeError: if it is not an openb list or a value is invalid.
     """
-    rows = _rows(data, file)
-    header = next(rows, None)
-    if header is None:
-        raise DecodeError(Source(file, 0), "it is empty; an openb list begins with its columns")
-    kind = _kind(header[1], file)
-    records = [_Record(file, line, header[1], values) for line, values in rows]
+    kind, records = read_records(data, file)
     if kind is Node:
         return [Loaded(_node(record), record.source) for record in records]
     pods = [(record.seconds("creation_time"), record.name("name"), record) for record in records]
     pods.sort(key=lambda entry: entry[:2])
     templates: dict[tuple[str, ...], PodSpec] = {}
     return [Loaded(_pod(record, templates), record.source) for _, _, record in pods]
+
+
+def read_records(data: bytes, file: str) -> tuple[type[Node | Pod], list[OpenbRecord]]:
+    """Return the rows of a list, compressed or not, and what they describe.
+
+    Raises:
+        DecodeError: if it is not an openb list.
+    """
+    rows = _rows(data, file)
+    header = next(rows, None)
+    if header is None:
+        raise DecodeError(Source(file, 0), "it is empty; an openb list begins with its columns")
+    kind = _kind(header[1], file)
+    return kind, [OpenbRecord(file, line, header[1], values) for line, values in rows]
 
 
 def _rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
@@ -134,7 +143,7 @@ class LineSource(Source, frozen=True):
         return f"{self.file}: line {self.document}"
 
 
-class _Record:
+class OpenbRecord:
     """One row by column; errors name file, line and column."""
 
     def __init__(self, file: str, line: int, columns: Sequence[str], values: Sequence[str]) -> None:
@@ -180,7 +189,7 @@ class _Record:
         return DecodeError(self.source, problem, path=f"column {at} ({column})")
 
 
-def _node(record: _Record) -> Node:
+def _node(record: OpenbRecord) -> Node:
     name = record.name("sn")
     amounts: dict[str, Quantity] = {
         "cpu": f"{record.amount('cpu_milli')}m",
@@ -201,7 +210,7 @@ def _node(record: _Record) -> Node:
     )
 
 
-def _pod(record: _Record, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
+def _pod(record: OpenbRecord, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
     name = record.name("name")
     created = record.text("creation_time") and _EPOCH + timedelta(
         seconds=record.seconds("creation_time")
@@ -223,7 +232,7 @@ def _pod(record: _Record, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
     )
 
 
-def _spec(record: _Record) -> PodSpec:
+def _spec(record: OpenbRecord) -> PodSpec:
     amounts: dict[str, Quantity] = {
         "cpu": f"{record.amount('cpu_milli')}m",
         "memory": f"{record.amount('memory_mib')}Mi",
@@ -235,11 +244,12 @@ def _spec(record: _Record) -> PodSpec:
     models = tuple(model for model in record.text("gpu_spec").split("|") if model)
     return PodSpec(
         containers=(Container(name="main", resources=resources),),
-        affinity=_affinity_to_models(models) if models else None,
+        affinity=affinity_to_models(models) if models else None,
     )
 
 
-def _affinity_to_models(models: tuple[str, ...]) -> Affinity:
+def affinity_to_models(models: tuple[str, ...]) -> Affinity:
+    """Return the affinity of a pod that runs on some models of GPU only."""
     requirement = NodeSelectorRequirement(key=MODEL_LABEL, operator="In", values=models)
     selector = NodeSelector(
         node_selector_terms=(NodeSelectorTerm(match_expressions=(requirement,)),)

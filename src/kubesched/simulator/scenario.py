@@ -1,7 +1,7 @@
 """A scenario describes a simulated cluster over time: nodes, workloads, events and faults.
 
 It is plain data, read from YAML or JSON; `scenario_objects` converts it to objects.
-docs/howto/simulate-over-time.md documents the format.
+docs/scenarios.md is the reference that is made from these classes.
 
 Reads:    a document with `version: 1`
 Rejects:  unknown fields, wrong types and contradictions; reports all field errors at once, with
@@ -36,10 +36,10 @@ class NodeGroup(_Part, frozen=True):
         name: The prefix of their names.
         count: Number of nodes.
         at: When they join.
-        allocatable: The allocatable of each, and its capacity.
+        allocatable: The allocatable of each, and its capacity; `pods` is 110 unless given.
         labels: Labels in addition to `kubernetes.io/hostname`.
         taints: As in Kubernetes.
-        zones: Values of `topology.kubernetes.io/zone`, assigned round-robin.
+        zones: Values of `topology.kubernetes.io/zone`, assigned in turn.
         template: Other fields of a Node; the fields above take precedence.
         trace: A file of openb nodes, instead of all other fields but `at`.
     """
@@ -56,7 +56,14 @@ class NodeGroup(_Part, frozen=True):
 
 
 class PriorityClassSpec(_Part, frozen=True):
-    """A priority class."""
+    """A priority class, in addition to Kubernetes' own.
+
+    Attributes:
+        name: Its name.
+        value: The priority of its pods.
+        preemption_policy: `PreemptLowerPriority` or `Never`; empty for the first.
+        global_default: Whether it is for pods that name no class.
+    """
 
     name: str
     value: int
@@ -81,14 +88,24 @@ class RunTime(_Part, frozen=True):
 
 
 class Uniform(_Part, frozen=True):
-    """Two durations."""
+    """The limits of a uniform distribution.
+
+    Attributes:
+        min: The shortest duration.
+        max: The longest duration.
+    """
 
     min: DurationSeconds
     max: DurationSeconds
 
 
 class LogNormal(_Part, frozen=True):
-    """Median, and standard deviation of the logarithm."""
+    """A log-normal distribution.
+
+    Attributes:
+        median: The median.
+        sigma: The standard deviation of the logarithm.
+    """
 
     median: DurationSeconds
     sigma: Positive
@@ -99,14 +116,15 @@ class PodArrivals(_Part, frozen=True):
 
     Attributes:
         at: The arrival times.
-        every: Seconds between two arrivals.
+        every: The time between two arrivals.
         per_hour: Mean arrivals per hour of a Poisson process.
         start: When `every` and `perHour` begin.
-        end: When they end; None for the scenario's end.
-        count: The maximum number of pods; None for no limit.
+        end: When they end; by default with the scenario.
+        count: The maximum number of pods; by default there is none.
         burst: Number of pods per arrival.
-        run_time: How long each pod runs; None: until it is deleted.
-        restart: Whether a pod that is stopped early is created again.
+        run_time: How long each pod runs; by default until it is deleted.
+        restart: Whether a pod that is stopped early is created again, as a Job would do; otherwise
+            it is lost.
     """
 
     at: tuple[DurationSeconds, ...] = ()
@@ -121,7 +139,12 @@ class PodArrivals(_Part, frozen=True):
 
 
 class Scaling(_Part, frozen=True):
-    """A number of replicas, and the time from which it applies."""
+    """A change of the number of replicas.
+
+    Attributes:
+        at: When it happens.
+        replicas: The number of replicas from then on.
+    """
 
     at: DurationSeconds
     replicas: Count
@@ -131,7 +154,7 @@ class ScenarioDeployment(_Part, frozen=True):
     """Pods that are replaced when they end.
 
     Attributes:
-        replicas: Number of replicas.
+        replicas: Number of replicas at first.
         at: When it is created.
         scale: Later changes of the number of replicas.
     """
@@ -142,19 +165,25 @@ class ScenarioDeployment(_Part, frozen=True):
 
 
 class ScenarioDaemonSet(_Part, frozen=True):
-    """A pod per node, created from a time on."""
+    """A pod on every node that the template selects and whose taints it tolerates.
+
+    Attributes:
+        at: When it is created.
+    """
 
     at: DurationSeconds = 0.0
 
 
 class TraceSpec(_Part, frozen=True):
-    """Pods of an openb trace, with its times of creation and deletion.
+    """Pods of an openb trace.
+
+    They arrive at their times of creation, and run from their binding for as long as in the trace.
 
     Attributes:
         pods: The file.
         speed: Seconds of the trace per simulated second.
         start: When its first pod arrives.
-        count: The maximum number of pods, earliest first; None for all.
+        count: The maximum number of pods, earliest first; by default all.
     """
 
     pods: str
@@ -164,7 +193,9 @@ class TraceSpec(_Part, frozen=True):
 
 
 class DisruptionBudget(_Part, frozen=True):
-    """A workload's disruption budget; exactly one of the first two fields is set.
+    """A PodDisruptionBudget of a workload's pods; exactly one of the first two fields is set.
+
+    Drains respect it, and preemption prefers victims whose eviction does not violate it.
 
     Attributes:
         min_available: A number of pods, or a percentage.
@@ -183,10 +214,14 @@ class ScenarioWorkload(_Part, frozen=True):
     Attributes:
         name: The prefix of the pods' names.
         namespace: Their namespace.
+        pods: Pods that are created one after another.
+        deployment: Pods whose number is kept.
+        daemon_set: A pod on every node.
+        trace: Pods of an openb trace.
         requests: Requests of the single container.
         labels: Labels in addition to `app`, which is the name.
         priority_class_name: As in Kubernetes.
-        disruption_budget: The budget of its pods; None for none.
+        disruption_budget: The budget of its pods.
         template: Other fields of a pod template (`metadata`, `spec`); the fields above take
             precedence.
     """
@@ -205,12 +240,12 @@ class ScenarioWorkload(_Part, frozen=True):
 
 
 class NodeSelection(_Part, frozen=True):
-    """Selects the nodes that match all fields.
+    """Selects the nodes that match all fields; all nodes without fields.
 
     Attributes:
         names: Shell patterns such as `gpu-*`, of which one must match.
-        labels: Labels that the node must have.
-        count: Number of nodes to choose at random; None for all.
+        labels: Labels that it must have.
+        count: How many to choose at random; by default all.
     """
 
     names: tuple[str, ...] = ()
@@ -219,26 +254,46 @@ class NodeSelection(_Part, frozen=True):
 
 
 class Drain(NodeSelection, frozen=True, rename="camel"):
-    """Nodes to drain; pods are deleted instead of evicted if eviction is disabled."""
+    """Selects the nodes to drain.
+
+    Attributes:
+        disable_eviction: Whether pods are deleted, whatever the budgets, instead of evicted.
+    """
 
     disable_eviction: bool = False
 
 
 class NodeFailure(NodeSelection, frozen=True, rename="camel"):
-    """Nodes that fail, temporarily or permanently."""
+    """Selects the nodes that fail.
+
+    Attributes:
+        duration: How long they fail; by default for good.
+    """
 
     duration: DurationSeconds | None = None
 
 
 class Relabelling(NodeSelection, frozen=True, rename="camel"):
-    """Nodes whose labels change."""
+    """Selects the nodes whose labels change.
+
+    Attributes:
+        set: Labels that they get.
+        remove: Keys of labels that they lose.
+    """
 
     set: dict[str, str] = {}
     remove: tuple[str, ...] = ()
 
 
 class PodSelection(_Part, frozen=True):
-    """Selects the pods that match all fields, which are those of `NodeSelection`."""
+    """Selects the pods that match all fields.
+
+    Attributes:
+        namespace: Their namespace; empty for any.
+        names: Shell patterns such as `web-*`, of which one must match.
+        labels: Labels that they must have.
+        count: How many to choose at random; by default all.
+    """
 
     namespace: str = ""
     names: tuple[str, ...] = ()
@@ -251,12 +306,15 @@ class ScenarioEvent(_Part, frozen=True):
 
     Attributes:
         at: When it happens.
-        every: Seconds until it is repeated; None for once.
-        drain: Cordon nodes and evict their pods as far as disruption budgets allow.
-        cordon: Mark nodes unschedulable.
-        uncordon: Mark nodes schedulable.
-        remove: Delete nodes.
-        fail: Let nodes fail.
+        every: The time until it is repeated; by default it is not.
+        drain: Cordon nodes and evict their pods, except those of daemon sets. An eviction that a
+            disruption budget forbids is tried again every 5 seconds, until the node is uncordoned.
+        cordon: Make nodes unschedulable.
+        uncordon: Make nodes schedulable again.
+        remove: Delete nodes; pods on them are deleted after `latencies.podGarbageCollection`.
+        fail: Let nodes stop reporting, so that their pods lose their work. After
+            `latencies.nodeFailureDetection` the nodes are tainted `unreachable`, and pods are
+            deleted when their toleration ends, by default after five minutes.
         recover: Let failed nodes recover.
         label: Change nodes' labels.
         delete: Delete pods.
@@ -275,12 +333,14 @@ class ScenarioEvent(_Part, frozen=True):
 
 
 class ExtenderSpec(_Part, frozen=True):
-    """The behaviour of a configured extender, which implements every verb.
+    """The behaviour of an extender of the configuration.
+
+    It binds if the configuration has a `bindVerb`, and does not change the victims of preemption.
 
     Attributes:
         url_prefix: Its `urlPrefix` in the configuration.
-        refuses: Nodes that its filter rejects; None for none.
-        prefers: Nodes that it scores with 10; None for none.
+        refuses: Nodes that its filter rejects; by default none.
+        prefers: Nodes that it scores with 10; by default none.
         latency: Its response time.
     """
 
@@ -297,7 +357,7 @@ class SchedulerSpec(_Part, frozen=True):
         configuration: A KubeSchedulerConfiguration; empty for the default.
         configuration_file: A file with the configuration, instead.
         feature_gates: Gates that differ from their defaults.
-        extenders: The behaviour of extenders; others pass every node and prefer none.
+        extenders: The behaviour of extenders; others accept every node and prefer none.
     """
 
     configuration: dict[str, Any] = {}
@@ -310,8 +370,8 @@ class ReportSpec(_Part, frozen=True):
     """Options of the report.
 
     Attributes:
-        resolution: Seconds per point of the series; None for 1/300 of the duration.
-        check_every: Seconds between full invariant checks; None for 1/100 of the duration.
+        resolution: Time per point of the series; by default 1/300 of the duration.
+        check_every: Time between full checks of invariants; by default 1/100 of the duration.
     """
 
     resolution: DurationSeconds | None = None
@@ -319,20 +379,21 @@ class ReportSpec(_Part, frozen=True):
 
 
 class Scenario(_Part, frozen=True):
-    """A scenario.
+    """A cluster over time.
 
     Attributes:
-        version: The version of the format.
+        version: The version of the format: 1.
+        duration: The virtual time to simulate.
         name: The name, for the report.
-        duration: The duration of the simulation.
-        seed: The seed of all random streams; a seed given to the run takes precedence.
-        nodes: The nodes.
+        seed: The seed of everything random; `--seed` overrides it.
+        nodes: Groups of equal nodes.
         priority_classes: Priority classes in addition to Kubernetes' own.
-        objects: Files of objects that exist from the beginning.
-        workloads: The pods.
-        events: Events during the simulation.
+        objects: Files of other Kubernetes objects that exist from the beginning, workloads with
+            their pods; relative to the scenario's directory.
+        workloads: The pods, and who creates them.
+        events: Changes of nodes and pods at given times.
         faults: Injected faults.
-        latencies: Latencies of the cluster.
+        latencies: How long requests, watches, starts and stops take.
         scheduler: The scheduler to simulate.
         report: Options of the report.
     """

@@ -110,7 +110,7 @@ class _LocalWorkers:
 
     def _new_pool(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.cores, mp_context=context, initializer=set_up_worker)
+        return ProcessPoolExecutor(self.cores, mp_context=context, initializer=_set_up_worker)
 
     def submit(self, run: SweepRun) -> Future[SweepOutcome]:
         return self._pool.submit(carry_out, run)
@@ -144,7 +144,7 @@ def local_workers(cores: int) -> Iterator[SweepWorkers]:
                 os.environ[name] = value
 
 
-def set_up_worker() -> None:
+def _set_up_worker() -> None:
     """Prepare a process that runs simulations: it ends with its parent, and leaves Ctrl-C to it."""
     # Ctrl-C is for the process that collects the results.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

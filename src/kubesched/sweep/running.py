@@ -90,24 +90,32 @@ def _words(raised: Exception) -> str:
     return f"{' '.join(str(raised).split())}{place}"
 
 
-def _figures(run: SweepRun) -> Figures:
+def case_of(run: SweepRun) -> SweepCase:
+    """Return what a function gets for a run.
+
+    Raises:
+        UserError: A plugin cannot be loaded.
+    """
     cell = run.cell
     options = SchedulerOptions(feature_gates=cell.feature_gates, plugins=cell.plugins)
-    scheduler = load_scheduler(options, cell.configuration)
+    return SweepCase(
+        files=tuple(map(Path, cell.files)),
+        scheduler=load_scheduler(options, cell.configuration),
+        plugins=tuple(map(load_plugin, cell.plugins)),
+        parameters=cell.labels,
+        seed=run.seed,
+    )
+
+
+def _figures(run: SweepRun) -> Figures:
+    cell, case = run.cell, case_of(run)
     if cell.function:
-        case = SweepCase(
-            files=tuple(map(Path, cell.files)),
-            scheduler=scheduler,
-            plugins=tuple(map(load_plugin, cell.plugins)),
-            parameters=cell.labels,
-            seed=run.seed,
-        )
         return _checked(load_function(cell.function)(case))
     if cell.scenario is not None:
-        report = simulate(cell.scenario, scheduler.registry, seed=run.seed)
+        report = simulate(cell.scenario, case.scheduler.registry, seed=run.seed)
         return figures_of(report, cell.figures)
     found = _cluster(cell.files, cell.complete)
-    end = simulate_cluster(*scheduler, found.objects, seed=run.seed, complete=found.complete)
+    end = simulate_cluster(*case.scheduler, found.objects, seed=run.seed, complete=found.complete)
     return figures_of(end.report, cell.figures)
 
 

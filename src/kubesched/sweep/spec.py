@@ -112,7 +112,7 @@ class SweepParameter(_Part, frozen=True):
 
 
 class SweepSpec(_Part, frozen=True):
-    """A sweep: every input with every configuration, plugins, value of parameters, and seed.
+    """Simulations: every input with every configuration, plugins, parameter and seed.
 
     Attributes:
         version: The version of the format: 1.

@@ -35,13 +35,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.status import SKIP
 from kubesched.plugins.node_resources.device_counts import DeviceCounter
 from kubesched.plugins.node_resources.int64 import quotient, truncate, wrap
-from kubesched.plugins.node_resources.scoring import (
-    Amounts,
-    Demands,
-    NodeScorer,
-    Numbers,
-    demands_of,
-)
+from kubesched.plugins.node_resources.scoring import Amounts, Demands, demands_of, score_nodes
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -74,7 +68,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
         if not isinstance(args, NodeResourcesBalancedAllocationArgs):
             args = NodeResourcesBalancedAllocationArgs()
         self._resources = args.resources
-        self._scorer = NodeScorer(BalancedAllocation())
+        self._scorer = BalancedAllocation()
         self._devices = handle.feature_gates.enabled("DRAExtendedResource")
         self._counter = DeviceCounter(handle)
 
@@ -118,19 +112,19 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
         demands = demands_of(self._resources, pod.template.held, non_zero=False)
         if self._devices:
             demands = self._counter.with_devices(demands, snapshot, feasible)
-        return PreScoreResult(demands)
+        return PreScoreResult(Demands(demands))
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Demands:
         """Return the state of `pre_score`; without resources for pods without requests."""
-        return self.pre_score(cycle, pod, snapshot, feasible).state or Demands()
+        return self.pre_score(cycle, pod, snapshot, feasible).state or Demands(())
 
     def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return, as int64 per row, the score of the balance with and without the pod."""
-        if not state.amounts:
+        if not state.items:
             return np.zeros(len(nodes), np.int64)
-        return self._scorer.score(state, nodes)
+        return score_nodes(self._scorer, state, nodes)
 
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:
         held = pod.template.held
@@ -163,27 +157,28 @@ class BalancedAllocation:
         )
         return _HALF + quotient(wrap(_HALF + gain), 2)
 
-    def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
-        """Return the use and the amount of each resource, and 50 minus the balance."""
-        return *allocated, *allocatable, _HALF - _balance_of_row(allocated, allocatable)
-
-    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
-        """Return `prepare_row` of many rows, as numbers x rows."""
-        resources = len(allocatable)
-        prepared = np.empty((2 * resources + 1, allocatable.shape[1]))
-        prepared[:resources], prepared[resources:-1] = allocated, allocatable
-        np.subtract(_HALF, _balances(prepared, 0.0), out=prepared[-1])
-        return prepared
-
-    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
-        """Return the scores of prepared rows."""
-        # In place, because allocating memory costs more than the arithmetic.
-        scores = _balances(prepared, amounts)
-        scores += prepared[-1]
-        scores *= 0.5
-        np.floor(scores, out=scores)  # no gain is below -50
+    def score_rows(
+        self,
+        requested: Amounts,
+        allocated: Amounts,
+        allocatable: Amounts,
+        weights: Sequence[int],
+    ) -> Amounts:
+        """Return the scores of rows."""
+        # In place, and with and without the pod together: for thousands of rows, allocating memory
+        # costs more than the arithmetic, and for a few the number of operations does.
+        fractions = np.empty((2, *allocatable.shape))
+        fractions[0], fractions[1] = requested, allocated
+        fractions /= allocatable.astype(np.float64)
+        np.minimum(fractions, 1.0, out=fractions)
+        balances = np.subtract(1.0, _deviation(fractions))
+        balances *= NODE_SCORE_MAX
+        both = balances.astype(np.int64)
+        scores: Amounts = both[0] - both[1]
         scores += _HALF
-        return scores.astype(np.int64)
+        scores >>= 1  # halves, rounding down; no score is negative here
+        scores += _HALF
+        return scores
 
 
 def _balance_of_row(used: Sequence[int], allocatable: Sequence[int]) -> int:
@@ -206,36 +201,23 @@ def _balance_of_row(used: Sequence[int], allocatable: Sequence[int]) -> int:
     return truncate((1 - deviation) * NODE_SCORE_MAX)
 
 
-def _balances(prepared: Numbers, amounts: Numbers | float) -> Numbers:
-    """Return `_balance_of_row` of prepared rows with these amounts added to their use."""
-    resources = len(prepared) // 2
-    fractions = prepared[:resources] + amounts
-    fractions /= prepared[resources : 2 * resources]
-    np.minimum(fractions, 1.0, out=fractions)
-    deviation = _deviation(fractions)
-    balances = np.subtract(1.0, deviation, out=deviation)
-    balances *= NODE_SCORE_MAX
-    return np.floor(balances, out=balances)
-
-
-def _deviation(fractions: Numbers) -> Numbers:
-    """Return the standard deviation of each column. Overwrites the fractions."""
-    first: Numbers = fractions[0]
-    resources = len(fractions)
+def _deviation(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard deviation over the middle axis. Overwrites the fractions."""
+    first, resources = fractions[:, 0], fractions.shape[1]
     if resources == 1:
         return np.zeros_like(first)
     if resources == 2:
-        first -= fractions[1]
-        first *= 0.5
-        return np.abs(first, out=first)
+        distance = first - fractions[:, 1]
+        distance *= 0.5
+        return np.abs(distance, out=distance)
     mean = first.copy()
     for at in range(1, resources):
-        mean += fractions[at]
+        mean += fractions[:, at]
     mean /= resources
-    fractions -= mean
-    fractions *= fractions
-    squares: Numbers = fractions[0]
-    for at in range(1, resources):
-        squares += fractions[at]
+    squares = np.zeros_like(mean)
+    for at in range(resources):
+        distance = np.subtract(fractions[:, at], mean, out=fractions[:, at])
+        distance *= distance
+        squares += distance
     squares /= resources
     return np.sqrt(squares, out=squares)

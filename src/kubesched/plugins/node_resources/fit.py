@@ -67,9 +67,9 @@ from kubesched.plugins.node_resources.fit_hints import (
 from kubesched.plugins.node_resources.int64 import wrap
 from kubesched.plugins.node_resources.scoring import (
     Demands,
-    NodeScorer,
     ResourceScorer,
     demands_of,
+    score_nodes,
     score_together,
 )
 from kubesched.plugins.node_resources.shortages import (
@@ -112,7 +112,7 @@ class NodeResourcesFit(
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
-        self._scorer = NodeScorer(_formula_of(args.scoring_strategy))
+        self._scorer = _scorer_of(args.scoring_strategy)
         self._devices = handle.feature_gates.enabled("DRAExtendedResource")
         self._counter = DeviceCounter(handle)
 
@@ -188,7 +188,7 @@ class NodeResourcesFit(
         demands = demands_of(self._resources, self._scored_requests(pod), non_zero=True)
         if self._devices:
             demands = self._counter.with_devices(demands, snapshot, feasible)
-        return PreScoreResult(demands)
+        return PreScoreResult(Demands(demands))
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -198,7 +198,7 @@ class NodeResourcesFit(
 
     def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return the strategy's score, as int64 per row."""
-        return self._scorer.score(state, nodes)
+        return score_nodes(self._scorer, state, nodes)
 
     def score_placement(
         self, namespace: str, name: str, assignments: PodGroupAssignments, snapshot: Snapshot
@@ -254,7 +254,7 @@ class NodeResourcesFit(
         return after_device_class_changed(pod, old, new)
 
 
-def _formula_of(strategy: ScoringStrategy) -> ResourceScorer:
+def _scorer_of(strategy: ScoringStrategy) -> ResourceScorer:
     if strategy.type == MOST_ALLOCATED:
         return MostAllocated()
     if strategy.type == REQUESTED_TO_CAPACITY_RATIO:

@@ -1,19 +1,14 @@
 """Scores rows by the allocatable, used and requested amounts of each resource.
 
-Most of the arithmetic of a score does not depend on the pod. It is kept as a few numbers per row
-and done again for the rows that change, so that a pod costs few operations on all rows.
-
 Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go (v1.36)
 Reads:    nodes.allocatable, nodes.requested, nodes.non_zero_requested
-Invariants: all rows at once and one row at a time give equal scores; numbers that are kept equal
-            new ones.
+Invariants: all rows at once and one row at a time give equal scores.
 Differs:  nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -23,18 +18,9 @@ from numpy.typing import NDArray
 from kubesched.api.resource_names import is_scalar_resource_name
 from kubesched.config.args import ResourceSpec
 from kubesched.plugins.node_resources.int64 import wrap
-from kubesched.snapshot.changed_rows import ChangedRows
-from kubesched.snapshot.node_table import (
-    CPU,
-    MEMORY,
-    PLAIN_MAX,
-    NodeColumns,
-    NodeTable,
-    SelectedRows,
-)
+from kubesched.snapshot.node_table import CPU, MEMORY, PLAIN_MAX, NodeTable
 
 Amounts = NDArray[np.int64]
-Numbers = NDArray[np.float64]
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 _NON_ZERO_ROWS: Final = {"cpu": CPU, "memory": MEMORY}
 _ROWS_FEW: Final = 3
@@ -50,63 +36,56 @@ class DeviceCount(msgspec.Struct, frozen=True, gc=False):
     allocated: int
 
 
-Devices = Mapping[str, DeviceCount]
-"""Node name -> devices, for nodes whose allocatable amounts lack the resource."""
-
-
-class Scored(msgspec.Struct, frozen=True, gc=False):
-    """The scored resources of a pod.
+class Demand(msgspec.Struct, frozen=True, gc=False):
+    """A scored resource and the pod's request for it.
 
     Attributes:
-        resources: Their names.
-        weights: Their weights.
-        non_zero_rows: Their rows in `nodes.non_zero_requested`; None to use `nodes.requested`.
+        resource: The resource's name.
+        amount: The request: CPU in thousandths of a core, others in whole units.
+        weight: The resource's weight.
+        non_zero_row: Its row in `nodes.non_zero_requested`; None to use `nodes.requested`.
+        devices: Node name -> devices, for nodes whose allocatable amounts lack the resource; None
+            if no device class backs it.
     """
 
-    resources: tuple[str, ...] = ()
-    weights: tuple[int, ...] = ()
-    non_zero_rows: tuple[int | None, ...] = ()
-
-    def take(self, places: Sequence[int]) -> Scored:
-        """Return some of the resources."""
-        return Scored(
-            tuple([self.resources[at] for at in places]),
-            tuple([self.weights[at] for at in places]),
-            tuple([self.non_zero_rows[at] for at in places]),
-        )
+    resource: str
+    amount: int
+    weight: int
+    non_zero_row: int | None = None
+    devices: Mapping[str, DeviceCount] | None = None
 
 
 class Demands:
-    """The scored resources of a pod and its requests for them.
+    """The scored resources of a pod, and what follows from them for any table.
 
     Attributes:
-        scored: The resources.
-        amounts: The requests: CPU in thousandths of a core, others in whole units.
-        devices: Place of a resource -> the devices that back it.
+        items: The resources.
+        resources, weights: Their names and weights.
+        amounts: The requests, int64, resources x 1.
+        non_zero_rows: Their rows in `nodes.non_zero_requested`; None if it is not used.
         are_plain: Whether all requests are from 0 to PLAIN_MAX and no devices count.
     """
 
-    __slots__ = ("amounts", "are_plain", "devices", "scored")
+    __slots__ = ("amounts", "are_plain", "items", "non_zero_rows", "resources", "weights")
 
-    def __init__(
-        self,
-        scored: Scored = Scored(),  # noqa: B008 - it is frozen
-        amounts: Sequence[int] = (),
-        devices: Mapping[int, Devices] | None = None,
-    ) -> None:
-        self.scored = scored
-        self.amounts = amounts
-        self.devices = devices or {}
-        self.are_plain = not self.devices and all(
-            [0 <= amount <= PLAIN_MAX for amount in amounts]  # noqa: C419 - faster for two
+    def __init__(self, items: Iterable[Demand]) -> None:
+        self.items = tuple(items)
+        self.resources = [demand.resource for demand in self.items]
+        self.weights = [demand.weight for demand in self.items]
+        self.amounts = np.array([demand.amount for demand in self.items], np.int64)[:, None]
+        rows = [demand.non_zero_row for demand in self.items]
+        self.non_zero_rows = rows if any(row is not None for row in rows) else None
+        self.are_plain = not any(
+            demand.devices or not 0 <= demand.amount <= PLAIN_MAX for demand in self.items
         )
 
 
 class ResourceScorer(Protocol):
     """A scoring formula.
 
-    Sequences have one entry per resource that the row has, and arrays are resources x rows.
-    Allocatable amounts are not 0. `allocated` is the use without the pod, `requested` with it.
+    Each sequence has one entry per resource of the row, and so have arrays: they are resources x
+    rows. Allocatable amounts are not 0. `requested` is the use with the pod, `allocated` the use
+    without it.
     """
 
     def score_row(
@@ -119,241 +98,186 @@ class ResourceScorer(Protocol):
         """Return the score of one row, for any int64 amounts."""
         ...
 
-    def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
-        """Return what the score of a row depends on, besides the pod; amounts as `prepare`."""
-        ...
-
-    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
-        """Return `prepare_row` of many rows, as numbers x rows.
+    def score_rows(
+        self,
+        requested: Amounts,
+        allocated: Amounts,
+        allocatable: Amounts,
+        weights: Sequence[int],
+    ) -> Amounts:
+        """Return the scores of many rows, as int64.
 
         There is at least one resource, and all amounts are from 0 to PLAIN_MAX.
         """
         ...
 
-    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
-        """Return the scores of prepared rows as int64; `amounts` are the pod's requests.
-
-        They are from 0 to PLAIN_MAX and broadcast to resources x rows. Nothing is overwritten.
-        """
-        ...
-
 
 def demands_of(
-    resources: Sequence[ResourceSpec], requests: Mapping[str, int], *, non_zero: bool
-) -> Demands:
+    resources: Sequence[ResourceSpec],
+    requests: Mapping[str, int],
+    *,
+    non_zero: bool,
+    devices_of: Callable[[str], Mapping[str, DeviceCount] | None] = lambda _: None,
+) -> tuple[Demand, ...]:
     """Return the scored resources for a pod with these requests.
 
     Args:
         resources: The configured resources.
         requests: Resource name -> amount.
         non_zero: Whether pods without CPU or memory requests count with upstream's defaults.
+        devices_of: Resource name -> devices that back it.
     """
-    there = [
-        spec
+    return tuple(
+        Demand(
+            spec.name,
+            requests.get(spec.name, 0),
+            spec.weight,
+            _NON_ZERO_ROWS.get(spec.name) if non_zero else None,
+            devices_of(spec.name),
+        )
         for spec in resources
         if spec.name in NATIVE
         or (requests.get(spec.name, 0) != 0 and is_scalar_resource_name(spec.name))
-    ]
-    return Demands(
-        _scored(tuple(there), non_zero), tuple([requests.get(spec.name, 0) for spec in there])
     )
 
 
-@lru_cache(256)
-def _scored(resources: tuple[ResourceSpec, ...], non_zero: bool) -> Scored:
-    names = tuple([spec.name for spec in resources])
-    return Scored(
-        names,
-        tuple([spec.weight for spec in resources]),
-        tuple([_NON_ZERO_ROWS.get(name) if non_zero else None for name in names]),
-    )
-
-
-class NodeScorer:
-    """Scores the rows of tables by a formula."""
-
-    def __init__(self, formula: ResourceScorer) -> None:
-        self._formula = formula
-        self._kept: dict[Scored, _PreparedRows] = {}
-
-    def score(self, demands: Demands, nodes: NodeTable) -> Amounts:
-        """Return the score per row, as int64."""
-        rows, scored = len(nodes), demands.scored
-        if rows <= _ROWS_FEW or len(scored.resources) > _RESOURCES_MAX:
-            return np.array([self._score_row(demands, nodes, row) for row in range(rows)], np.int64)
-        if not scored.resources:
-            return np.full(rows, self._formula.score_row((), (), (), ()), np.int64)
-        if demands.are_plain:
-            prepared = self._prepared(scored, nodes)
-            if prepared is not None:
-                return self._score_prepared(prepared, demands)
-        allocatable, allocated = _columns(demands, nodes)
-        return self._score_by_presence(demands, allocatable, allocated)
-
-    def _prepared(self, scored: Scored, nodes: NodeTable) -> Numbers | None:
-        """Return the prepared rows; None if an amount is not plain, or 0 and allocatable."""
-        if isinstance(nodes, SelectedRows) and nodes.origin is not None:
-            table, rows = nodes.origin
-            prepared = self._prepared(scored, table)
-            if prepared is not None:
-                return prepared[:, rows] if isinstance(rows, slice) else prepared.take(rows, axis=1)
-        if not isinstance(nodes, NodeColumns):
-            return None
-        kept = self._kept.get(scored)
-        if kept is None:
-            kept = self._kept[scored] = _PreparedRows(self._formula, scored)
-        return kept.of(nodes)
-
-    def _score_prepared(self, prepared: Numbers, demands: Demands) -> Amounts:
-        amounts = np.array(demands.amounts, np.float64)[:, None]
-        return self._formula.score_rows(prepared, amounts, demands.scored.weights)
-
-    def _score_row(self, demands: Demands, nodes: NodeTable, row: int) -> int:
-        requested: list[int] = []
-        allocated: list[int] = []
-        allocatable: list[int] = []
-        weights: list[int] = []
-        for at, amount in enumerate(demands.amounts):
-            offered, used = _item(demands, at, nodes, row)
-            if offered:
-                allocatable.append(offered)
-                allocated.append(used)
-                requested.append(wrap(used + amount))
-                weights.append(demands.scored.weights[at])
-        return self._formula.score_row(requested, allocated, allocatable, weights)
-
-    def _score_by_presence(
-        self, demands: Demands, allocatable: Amounts, allocated: Amounts
-    ) -> Amounts:
-        """Score groups of rows that have the same resources."""
-        presence = np.zeros(len(allocatable[0]), np.int64)
-        for bit, column in enumerate(allocatable):
-            presence |= (column != 0).astype(np.int64) << bit
-        scores = np.empty_like(presence)
-        for bits in np.unique(presence).tolist():
-            rows = np.flatnonzero(presence == bits)
-            there = [at for at in range(len(demands.amounts)) if bits >> at & 1]
-            if there:
-                scores[rows] = self._score_rows(
-                    Demands(demands.scored.take(there), [demands.amounts[at] for at in there]),
-                    allocatable[there][:, rows],
-                    allocated[there][:, rows],
-                )
-            else:
-                scores[rows] = self._formula.score_row((), (), (), ())
-        return scores
-
-    def _score_rows(self, demands: Demands, allocatable: Amounts, allocated: Amounts) -> Amounts:
-        """Score rows that have every resource; one row at a time if amounts may overflow."""
-        if demands.are_plain and _are_plain(allocatable) and _are_plain(allocated):
-            return self._score_prepared(self._formula.prepare(allocated, allocatable), demands)
-        requested = allocated + np.array(demands.amounts, np.int64)[:, None]
-        return np.array(
-            [
-                self._formula.score_row(*columns, demands.scored.weights)
-                for columns in zip(
-                    requested.T.tolist(), allocated.T.tolist(), allocatable.T.tolist(), strict=True
-                )
-            ],
-            np.int64,
-        )
-
-
-class _PreparedRows:
-    """The prepared rows of a table for some resources, kept up to date."""
-
-    _ONE_BY_ONE_MAX: Final = 16
-
-    def __init__(self, formula: ResourceScorer, scored: Scored) -> None:
-        self._formula = formula
-        self._scored = scored
-        self._demands = Demands(scored, [0] * len(scored.resources))
-        self._changed = ChangedRows()
-        self._has_all = False
-        self._numbers: Numbers = np.zeros((0, 0))
-
-    def of(self, nodes: NodeColumns) -> Numbers | None:
-        """Return one column per row; None if a row lacks a resource or an amount is not plain."""
-        if not nodes.is_plain:
-            self._changed.forget()
-            return None
-        changed = self._changed.read(nodes)
-        if changed is None or 4 * len(changed) > len(nodes):
-            # Whether a row has a resource changes only together with its Node object.
-            allocatable, allocated = _columns(self._demands, nodes)
-            self._has_all = np.count_nonzero(allocatable) == allocatable.size
-            if self._has_all:
-                self._numbers = self._formula.prepare(allocated, allocatable)
-        elif self._has_all:
-            self._renew(changed, nodes)
-        return self._numbers if self._has_all else None
-
-    def _renew(self, changed: Sequence[int], nodes: NodeColumns) -> None:
-        if len(changed) > self._ONE_BY_ONE_MAX:
-            rows = np.array(changed, np.intp)
-            allocatable, allocated = _columns(self._demands, nodes.take(rows))
-            self._numbers[:, rows] = self._formula.prepare(allocated, allocatable)
-            return
-        places = range(len(self._scored.resources))
-        for row in dict.fromkeys(changed):
-            items = [_item(self._demands, at, nodes, row) for at in places]
-            self._numbers[:, row] = self._formula.prepare_row(
-                [used for _, used in items], [offered for offered, _ in items]
-            )
+def score_nodes(scorer: ResourceScorer, demands: Demands, nodes: NodeTable) -> Amounts:
+    """Return the score per row, as int64."""
+    rows, items = len(nodes), demands.items
+    if rows <= _ROWS_FEW or len(items) > _RESOURCES_MAX:
+        return np.array([_score_row(scorer, items, nodes, row) for row in range(rows)], np.int64)
+    if not items:
+        return np.full(rows, scorer.score_row((), (), (), ()), np.int64)
+    allocatable, allocated = _columns(demands, nodes)
+    is_plain = nodes.is_plain and demands.are_plain
+    if np.count_nonzero(allocatable) == allocatable.size:
+        return _score_rows(scorer, demands, allocatable, allocated, is_plain)
+    return _score_by_presence(scorer, demands, allocatable, allocated, is_plain)
 
 
 def score_together(
-    formula: ResourceScorer, demands: Demands, nodes: NodeTable, rows: Sequence[int]
+    scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTable, rows: Sequence[int]
 ) -> int:
     """Return the score of some rows as if they were one node."""
     requested: list[int] = []
     allocated: list[int] = []
     allocatable: list[int] = []
     weights: list[int] = []
-    for at, amount in enumerate(demands.amounts):
-        items = [_item(demands, at, nodes, row) for row in rows]
+    for demand in demands:
+        items = [_item(demand, nodes, row) for row in rows]
         offered = wrap(sum(offered for offered, _ in items))
         if offered:
             used = wrap(sum(used for _, used in items))
             allocatable.append(offered)
             allocated.append(used)
-            requested.append(wrap(used + amount))
-            weights.append(demands.scored.weights[at])
-    return formula.score_row(requested, allocated, allocatable, weights)
+            requested.append(wrap(used + demand.amount))
+            weights.append(demand.weight)
+    return scorer.score_row(requested, allocated, allocatable, weights)
 
 
-def _item(demands: Demands, place: int, nodes: NodeTable, row: int) -> tuple[int, int]:
-    """Return the allocatable and the used amount of a resource on a row."""
-    at = nodes.resources.get(demands.scored.resources[place])
+def _score_row(
+    scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTable, row: int
+) -> int:
+    requested: list[int] = []
+    allocated: list[int] = []
+    allocatable: list[int] = []
+    weights: list[int] = []
+    for demand in demands:
+        offered, used = _item(demand, nodes, row)
+        if offered:
+            allocatable.append(offered)
+            allocated.append(used)
+            requested.append(wrap(used + demand.amount))
+            weights.append(demand.weight)
+    return scorer.score_row(requested, allocated, allocatable, weights)
+
+
+def _item(demand: Demand, nodes: NodeTable, row: int) -> tuple[int, int]:
+    at = nodes.resources.get(demand.resource)
     offered = 0 if at is None else nodes.allocatable.item(at, row)
     if at is None or offered == 0:
-        count = demands.devices[place].get(nodes.names[row]) if place in demands.devices else None
+        count = demand.devices.get(nodes.names[row]) if demand.devices else None
         return (count.allocatable, count.allocated) if count else (0, 0)
-    non_zero_row = demands.scored.non_zero_rows[place]
-    if non_zero_row is None:
+    if demand.non_zero_row is None:
         return offered, nodes.requested.item(at, row)
-    return offered, nodes.non_zero_requested.item(non_zero_row, row)
+    return offered, nodes.non_zero_requested.item(demand.non_zero_row, row)
 
 
 def _columns(demands: Demands, nodes: NodeTable) -> tuple[Amounts, Amounts]:
     """Return the allocatable and the used amounts, each as resources x rows; not to be changed."""
-    offered, used = nodes.amounts_of(demands.scored.resources)
-    non_zero_rows = demands.scored.non_zero_rows
-    if non_zero_rows == (CPU, MEMORY):
+    offered, used = nodes.amounts_of(demands.resources)
+    if demands.non_zero_rows == [CPU, MEMORY]:
         used = nodes.non_zero_requested
-    elif any(row is not None for row in non_zero_rows):
+    elif demands.non_zero_rows is not None:
         used = used.copy()
-        for at, row in enumerate(non_zero_rows):
+        for at, row in enumerate(demands.non_zero_rows):
             if row is not None:
                 used[at] = nodes.non_zero_requested[row]
-    for at, devices in demands.devices.items():
-        offered, used = offered.copy(), used.copy()
-        for row in np.flatnonzero(offered[at] == 0).tolist():
-            count = devices.get(nodes.names[row])
-            if count is not None:
-                offered[at, row] = count.allocatable
-                used[at, row] = count.allocated
+    for at, demand in enumerate(demands.items):
+        if demand.devices:
+            offered, used = offered.copy(), used.copy()
+            _add_devices(demand.devices, offered[at], used[at], nodes.names)
     return offered, used
+
+
+def _add_devices(
+    devices: Mapping[str, DeviceCount], offered: Amounts, used: Amounts, names: Sequence[str]
+) -> None:
+    for row in np.flatnonzero(offered == 0).tolist():
+        count = devices.get(names[row])
+        if count is not None:
+            offered[row] = count.allocatable
+            used[row] = count.allocated
+
+
+def _score_by_presence(
+    scorer: ResourceScorer,
+    demands: Demands,
+    allocatable: Amounts,
+    allocated: Amounts,
+    is_plain: bool,
+) -> Amounts:
+    """Score groups of rows that have the same resources."""
+    presence = np.zeros(len(allocatable[0]), np.int64)
+    for bit, column in enumerate(allocatable):
+        presence |= (column != 0).astype(np.int64) << bit
+    scores = np.empty_like(presence)
+    for bits in np.unique(presence).tolist():
+        rows = np.flatnonzero(presence == bits)
+        there = [at for at in range(len(demands.items)) if bits >> at & 1]
+        if there:
+            scores[rows] = _score_rows(
+                scorer,
+                Demands(demands.items[at] for at in there),
+                allocatable[there][:, rows],
+                allocated[there][:, rows],
+                is_plain,
+            )
+        else:
+            scores[rows] = scorer.score_row((), (), (), ())
+    return scores
+
+
+def _score_rows(
+    scorer: ResourceScorer,
+    demands: Demands,
+    allocatable: Amounts,
+    allocated: Amounts,
+    is_plain: bool,
+) -> Amounts:
+    """Score rows that have every resource; one row at a time if amounts may overflow."""
+    requested = allocated + demands.amounts
+    if is_plain or all(map(_are_plain, (allocatable, allocated, requested))):
+        return scorer.score_rows(requested, allocated, allocatable, demands.weights)
+    return np.array(
+        [
+            scorer.score_row(*columns, demands.weights)
+            for columns in zip(
+                requested.T.tolist(), allocated.T.tolist(), allocatable.T.tolist(), strict=True
+            )
+        ],
+        np.int64,
+    )
 
 
 def _are_plain(amounts: Amounts) -> bool:

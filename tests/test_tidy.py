@@ -23,7 +23,6 @@ LONG_MODULES: Final[set[str]] = set()
 
 CRUMB_LINES_MAX: Final = 80
 CRUMBS: Final = {
-    "cluster.controllers.namespaces",
     "simulator.admission",
     "simulator.arrivals",
     "snapshot.topology",

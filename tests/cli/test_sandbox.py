@@ -24,7 +24,7 @@ import yaml
 
 from kubesched.cli.sandbox_nodes import node_template, read_node
 from kubesched.cli.sandbox_scheduler import configuration_text, read_wanted
-from kubesched.cluster.node_template import NodeTemplate
+from kubesched.cluster.nodes import NodeTemplate
 from kubesched.inputs.errors import UserError
 from kubesched.sandbox.access import CONTEXT
 

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.pod_reports import PodLatencies, kubelets_of
 from kubesched.apiserver.server import ApiServer
-from kubesched.cluster.node_keeper import NodeKeeper
-from kubesched.cluster.node_template import NodeTemplate
+from kubesched.cluster.nodes import NodeKeeper, NodeTemplate
 from kubesched.simulator.virtual_loop import run
 
 T = TypeVar("T")

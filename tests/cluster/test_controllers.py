@@ -13,9 +13,8 @@ from kubesched.api.errors import ApiError
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.pod_reports import RUN_SECONDS, PodLatencies
-from kubesched.cluster.controllers import Controllers
+from kubesched.cluster.controllers import IDLE_KINDS, Controllers
 from kubesched.cluster.controllers.deployments import template_hash
-from kubesched.cluster.controllers.idle_kinds import IDLE_KINDS
 from kubesched.cluster.store import Key
 from kubesched.simulator.virtual_loop import run
 from tests.apiserver.test_server import ask, new_server

@@ -20,7 +20,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import NodeSpec, NodeStatus
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.tolerations import HARD_EFFECTS
-from kubesched.cluster.node_taints import STATE_TAINTS
+from kubesched.cluster.nodes import STATE_TAINTS
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects
 

@@ -30,7 +30,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.storage import StorageClass
-from kubesched.cluster.node_taints import with_state_taints
+from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
 from kubesched.inputs.loading import with_scheduler_name

@@ -18,8 +18,7 @@ from kubesched.apiserver.request import ApiRequest, User
 from kubesched.apiserver.resources import GroupVersion, Resource
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.times import Clock
-from kubesched.cluster.follower import Follower
-from kubesched.cluster.server import OnChange, Typed, kind_name
+from kubesched.cluster.server import Follower, OnChange, Typed, kind_name
 from kubesched.cluster.store import Key, Store
 
 _MASTERS = ("system:masters", "system:authenticated")

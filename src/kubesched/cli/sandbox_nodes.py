@@ -9,7 +9,7 @@ from typing import Any, Final
 from kubesched.api.quantity import QuantityError, canonical
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.apiserver.plain import Plain
-from kubesched.cluster.node_template import NodeTemplate
+from kubesched.cluster.nodes import NodeTemplate
 from kubesched.inputs.errors import UserError
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")

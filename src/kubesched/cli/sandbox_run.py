@@ -22,7 +22,7 @@ from kubesched.apiserver.server import ApiServer
 from kubesched.cli.errors import write_errors
 from kubesched.cli.sandbox_nodes import node_template
 from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_wanted
-from kubesched.cluster.node_template import NodeTemplate
+from kubesched.cluster.nodes import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import UserError
 from kubesched.sandbox.access import HOST, SandboxAccess, check_ours, remove_own, write_private

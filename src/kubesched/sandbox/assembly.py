@@ -15,10 +15,9 @@ from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.pod_reports import PodLatencies, kubelets_of
 from kubesched.apiserver.registry import ObjectRegistry
-from kubesched.cluster.controllers import Controllers
-from kubesched.cluster.controllers.idle_kinds import IDLE_KINDS
+from kubesched.cluster.controllers import IDLE_KINDS, Controllers
 from kubesched.cluster.kubelets import Kubelets
-from kubesched.cluster.node_keeper import NodeKeeper
+from kubesched.cluster.nodes import NodeKeeper
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import UserError
 

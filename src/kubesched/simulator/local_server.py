@@ -18,8 +18,7 @@ from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import KubeStruct, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubesched.api.scheme import KINDS, kind_of
-from kubesched.cluster.follower import Follower
-from kubesched.cluster.server import OnChange, Plain, Typed, kind_name
+from kubesched.cluster.server import Follower, OnChange, Plain, Typed, kind_name
 from kubesched.cluster.store import Key
 from kubesched.simulator.object_server import PODS, ObjectServer, key_of
 from kubesched.simulator.timestamps import EPOCH, timestamp

@@ -19,7 +19,7 @@ from kubesched.api.core import Node, NodeCondition, Pod
 from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import controller_of
 from kubesched.cluster.kubelets import FINISHED, Kubelets
-from kubesched.cluster.node_taints import with_state_taints
+from kubesched.cluster.nodes import with_state_taints
 from kubesched.simulator.eviction_api import evict
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.timestamps import timestamp

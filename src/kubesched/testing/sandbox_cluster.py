@@ -36,7 +36,7 @@ from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.app.process import SchedulerProcess
 from kubesched.client.errors import error_of_answer
 from kubesched.client.event_loop import new_event_loop
-from kubesched.cluster.node_template import NodeTemplate
+from kubesched.cluster.nodes import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError
 from kubesched.framework.plugin import Plugin

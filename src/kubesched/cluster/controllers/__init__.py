@@ -1,7 +1,105 @@
-"""Controllers: they create pods for workloads, and delete objects that have no owner or node."""
+"""Controllers runs the controllers of a cluster in one process.
+
+They create pods for workloads, and delete objects that have no owner or node.
+
+Upstream: cmd/kube-controller-manager (v1.36)
+Differs:  there are no endpoints, service accounts, autoscalers, quotas or attachments; controllers
+          record no events.
+"""
 
 from __future__ import annotations
 
-from kubesched.cluster.controllers.controllers import Controllers
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
 
-__all__ = ["Controllers"]
+from kubesched.cluster.controllers.cron_jobs import CronJobController
+from kubesched.cluster.controllers.daemon_sets import DaemonSetController
+from kubesched.cluster.controllers.deployments import DeploymentController
+from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
+from kubesched.cluster.controllers.garbage_collector import (
+    GarbageCollector,
+    NamespaceController,
+    PodCollector,
+)
+from kubesched.cluster.controllers.jobs import JobController
+from kubesched.cluster.controllers.owned_objects import OwnedPods
+from kubesched.cluster.controllers.pod_claims import PodClaimController
+from kubesched.cluster.controllers.pods_by_node import PodsByNode
+from kubesched.cluster.controllers.replica_sets import REPLICATION_CONTROLLERS, ReplicaSetController
+from kubesched.cluster.controllers.stateful_sets import StatefulSetController
+from kubesched.cluster.controllers.taint_eviction import TaintEviction
+from kubesched.cluster.controllers.volumes import VolumeController
+from kubesched.cluster.server import AnyKindServer
+
+_ACCOUNT: Final = "system:serviceaccount:kube-system:"
+
+
+class _Controller(Protocol):
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Controllers:
+    """All controllers."""
+
+    def __init__(self, server_for: Callable[[str], AnyKindServer]) -> None:
+        """Set up; nothing happens before `start`.
+
+        Args:
+            server_for: Returns the server for the user of that name.
+        """
+
+        def server(name: str) -> AnyKindServer:
+            return server_for(f"{_ACCOUNT}{name}")
+
+        pods = OwnedPods(server("controllers"))
+        bound_pods = PodsByNode(server("controllers"))
+        self._controllers: tuple[_Controller, ...] = (
+            pods,
+            bound_pods,
+            ReplicaSetController(server("replicaset-controller"), pods),
+            ReplicaSetController(server("replication-controller"), pods, REPLICATION_CONTROLLERS),
+            DeploymentController(server("deployment-controller")),
+            DaemonSetController(server("daemon-set-controller"), pods),
+            StatefulSetController(server("statefulset-controller"), pods),
+            JobController(server("job-controller"), pods),
+            CronJobController(server("cronjob-controller")),
+            DisruptionBudgetController(server("disruption-controller")),
+            PodClaimController(server("pod-claim-controller")),
+            VolumeController(server("persistent-volume-binder")),
+            NamespaceController(server("namespace-controller")),
+            GarbageCollector(server("generic-garbage-collector")),
+            PodCollector(server("pod-garbage-collector"), bound_pods),
+            TaintEviction(server("taint-eviction-controller"), bound_pods),
+        )
+
+    def start(self) -> None:
+        """List all objects, and watch them from now on."""
+        for controller in self._controllers:
+            controller.start()
+
+    def stop(self) -> None:
+        """Stop; stopping twice is fine."""
+        for controller in self._controllers:
+            controller.stop()
+
+
+# Kinds without a controller.
+
+IDLE_KINDS: Final[Mapping[str, str]] = {
+    "apiservices.apiregistration.k8s.io": "no requests are forwarded",
+    "certificatesigningrequests.certificates.k8s.io": "nothing signs certificates",
+    "flowschemas.flowcontrol.apiserver.k8s.io": "no requests are held back",
+    "horizontalpodautoscalers.autoscaling": "nothing scales workloads",
+    "ingresses.networking.k8s.io": "nothing serves requests",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": "no policy is evaluated",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": "no webhook is called",
+    "networkpolicies.networking.k8s.io": "pods have no network",
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": "no requests are held back",
+    "resourcequotas": "no quota is enforced",
+    "services": "pods have no network, and services no endpoints",
+    "validatingadmissionpolicies.admissionregistration.k8s.io": "no policy is evaluated",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": "no webhook is called",
+    "volumeattachments.storage.k8s.io": "nothing attaches volumes",
+}
+"""What is missing, by kind as the store names it."""

@@ -1,20 +1,24 @@
-"""GarbageCollector deletes objects whose owners are gone, or orphans them.
+"""Three controllers delete what has lost its owner, its namespace or its node.
 
-Upstream: pkg/controller/garbagecollector (v1.36)
+Upstream: pkg/controller/garbagecollector, pkg/controller/namespace/deletion, pkg/controller/podgc
+          (v1.36)
 Invariants: an object goes when none of its owners is there any more; one that waits for its
             dependents goes when the last that blocks it has gone.
 Differs:  events are not looked at; a reference to an owner that is gone stays while others are
-          there; owners of kinds that are not served count as there.
+          there; owners of kinds that are not served count as there. No condition of the namespace
+          lists what is left in it. Pods that have ended are kept, however many there are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from kubesched.api.errors import ApiError
-from kubesched.cluster.controllers.following import Following
-from kubesched.cluster.controllers.work_queue import WorkQueue
-from kubesched.cluster.server import AnyKindServer, Plain, Subscription
+from kubesched.api.core import Node, Pod
+from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.cluster.controllers.pods_by_node import PodsByNode, node_name_of
+from kubesched.cluster.controllers.work_queue import Following, WorkQueue
+from kubesched.cluster.server import AnyKindServer, Plain, Server, Subscription, key_of_plain
 from kubesched.cluster.store import Key
 
 _FOREGROUND: Final = "foregroundDeletion"
@@ -169,3 +173,101 @@ def _is_waiting(plain: Plain) -> bool:
     return bool(metadata.get("deletionTimestamp")) and (
         _FOREGROUND in finalizers or _ORPHAN in finalizers
     )
+
+
+# The content of terminating namespaces.
+
+_FINALIZER: Final = "kubernetes"
+_PAUSE_SECONDS: Final = 0.2
+
+
+class NamespaceController(Following):
+    """Reconciles Namespaces."""
+
+    def __init__(self, server: AnyKindServer) -> None:
+        """Set up; nothing happens before `start`."""
+        self._server = server
+        self._queue = WorkQueue(self._reconcile)
+        self._followed = (server.follow("namespaces", self._changed),)
+
+    def _changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
+        if after is not None and after["metadata"].get("deletionTimestamp"):
+            self._queue.add(key)
+
+    def _reconcile(self, key: Key) -> None:
+        namespace = self._server.find(*key)
+        if namespace is None or not namespace["metadata"].get("deletionTimestamp"):
+            return
+        if self._empty(key.name):
+            self._let_go(key, namespace)
+        else:
+            self._queue.add_after(key, _PAUSE_SECONDS)
+
+    def _empty(self, name: str) -> bool:
+        """Delete the objects of a namespace; return whether none is left."""
+        is_empty = True
+        for kind in self._server.kinds(only_namespaced=True):
+            if not self._server.count(kind):
+                continue
+            for plain in self._server.list(kind, name):
+                if not plain["metadata"].get("deletionTimestamp"):
+                    self._server.delete(key_of_plain(kind, plain), plain["metadata"]["uid"])
+            is_empty = is_empty and not self._server.list(kind, name)
+        return is_empty
+
+    def _let_go(self, key: Key, namespace: Plain) -> None:
+        spec = dict(namespace.get("spec", {}))
+        spec["finalizers"] = [one for one in spec.get("finalizers", []) if one != _FINALIZER]
+        if not spec["finalizers"]:
+            del spec["finalizers"]
+        if spec != namespace.get("spec", {}):
+            namespace = self._server.write(key, {**namespace, "spec": spec})
+        if "finalizers" not in spec and not namespace["metadata"].get("finalizers"):
+            try:
+                self._server.delete(key, namespace["metadata"]["uid"])
+            except NotFoundError:
+                return
+
+
+# Pods whose node is gone.
+
+QUARANTINE_SECONDS: Final = 40.0
+"""A node may come back under its name; its pods are left alone for this time."""
+
+
+class PodCollector(Following):
+    """Deletes the pods of removed nodes.
+
+    Attributes:
+        on_collected: Called with each pod that is about to be removed.
+    """
+
+    def __init__(
+        self, server: Server, pods: PodsByNode, quarantine_seconds: float = QUARANTINE_SECONDS
+    ) -> None:
+        """Set up; nothing happens before `start`."""
+        self.on_collected: Callable[[Pod], None] = lambda _pod: None
+        self._server = server
+        self._quarantine_seconds = quarantine_seconds
+        self._queue = WorkQueue(self._reconcile)
+        self._pods = pods
+        pods.subscribe(self._pod_changed)
+        self._followed = (server.watch(Node, self._node_changed),)
+
+    def _node_changed(self, key: Key, _before: Node | None, after: Node | None) -> None:
+        if after is None:
+            self._queue.add_after(key, self._quarantine_seconds)
+
+    def _pod_changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
+        name = node_name_of(after)
+        is_new = name and name != node_name_of(before)
+        if is_new and self._server.read(Node, "", name) is None:
+            self._queue.add_after(Key("nodes", "", name), self._quarantine_seconds)
+
+    def _reconcile(self, node: Key) -> None:
+        if self._server.read(Node, "", node.name) is None:
+            for key in self._pods.on(node.name):
+                pod = self._server.read(Pod, key.namespace, key.name)
+                if pod is not None:
+                    self.on_collected(pod)
+                    self._server.delete(key, grace_seconds=0)

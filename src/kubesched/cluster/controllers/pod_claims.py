@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from kubesched.api.core import Pod
-from kubesched.cluster.controllers.following import Following
-from kubesched.cluster.controllers.owned_pods import with_owner
-from kubesched.cluster.controllers.work_queue import WorkQueue
+from kubesched.cluster.controllers.owned_objects import with_owner
+from kubesched.cluster.controllers.work_queue import Following, WorkQueue
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import AnyKindServer, Plain
 from kubesched.cluster.store import Key

@@ -21,8 +21,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.meta import LabelSelector
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.selectors import matches_label_selector
-from kubesched.cluster.controllers.following import Following
-from kubesched.cluster.controllers.work_queue import WorkQueue
+from kubesched.cluster.controllers.work_queue import Following, WorkQueue
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import AnyKindServer, Plain
 from kubesched.cluster.store import Key

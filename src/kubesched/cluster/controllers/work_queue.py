@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kubesched.api.errors import ApiError
+from kubesched.cluster.server import Subscription
 from kubesched.cluster.store import Key
 
 log = logging.getLogger(__name__)
@@ -95,3 +96,24 @@ class WorkQueue:
         if self._keys and not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._work)
+
+
+# Controllers around a queue.
+
+
+class Following:
+    """A controller, from `start` to `stop`; subclasses set what is followed and the queue."""
+
+    _followed: Sequence[Subscription]
+    _queue: WorkQueue
+
+    def start(self) -> None:
+        """List all objects, and watch them from now on."""
+        for subscription in self._followed:
+            subscription.start()
+
+    def stop(self) -> None:
+        """Stop."""
+        for subscription in self._followed:
+            subscription.stop()
+        self._queue.stop()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kubesched.cluster.node_template import NodeTemplate, looked_after
+from kubesched.cluster.nodes import NodeTemplate, looked_after
 from kubesched.cluster.store import Key
 
 from .sandbox_world import CAPACITY, Json, World, live

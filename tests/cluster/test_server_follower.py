@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.stored_object import StoredObject, stamp
-from kubesched.cluster.follower import Follower
+from kubesched.cluster.server import Follower
 from kubesched.cluster.store import Key, Store
 from kubesched.simulator.virtual_loop import run
 

@@ -1,20 +1,78 @@
-"""Nodes made from a template, and the fields that a healthy node reports; pure.
+"""Nodes: templates to make them from, taints that follow from their state, and NodeKeeper.
 
-Upstream: pkg/kubelet/kubelet_node_status.go, pkg/controller/nodelifecycle (v1.36)
-Differs:  nothing is measured; a node reports once that it is ready, without heartbeats.
+Upstream: pkg/controller/nodelifecycle, pkg/kubelet/kubelet_node_status.go (v1.36)
+Differs:  nothing is measured; a node reports once that it is ready, and stays ready without
+          heartbeats. Leases are written only on request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from kubesched.cluster.node_taints import STATE_TAINTS, wanted_taints
-from kubesched.cluster.server import Plain
+from kubesched.api.core import Node
+from kubesched.api.errors import ApiError
+from kubesched.api.node import Taint
+from kubesched.api.times import micro_time
+from kubesched.cluster.server import AnyKindServer, Plain
+from kubesched.cluster.store import Key
+
+_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+_LOST: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+# By condition and its status.
+_OF_CONDITIONS: Final = {
+    ("Ready", "False"): _LOST[0],
+    ("Ready", "Unknown"): _LOST[1],
+    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
+    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
+    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
+    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
+}
+STATE_TAINTS: Final = (*_OF_CONDITIONS.values(), _UNSCHEDULABLE)
+"""The keys of taints that follow from a node's state."""
+
+
+def wanted_taints(
+    conditions: Iterable[tuple[str, str]], *, is_unschedulable: bool
+) -> list[tuple[str, str]]:
+    """Return the keys and effects of the taints that a node in a state has.
+
+    Args:
+        conditions: Type and status of the node's conditions.
+        is_unschedulable: Whether the node is cordoned.
+    """
+    wanted = [(_UNSCHEDULABLE, "NoSchedule")] if is_unschedulable else []
+    for condition in conditions:
+        key = _OF_CONDITIONS.get(condition)
+        if key is not None:
+            wanted.append((key, "NoSchedule"))
+            if key in _LOST:
+                wanted.append((key, "NoExecute"))
+    return wanted
+
+
+def with_state_taints(node: Node) -> Node:
+    """Return a node with the taints that follow from its state, and its other taints."""
+    states = ((one.type, one.status) for one in node.status.conditions)
+    wanted = wanted_taints(states, is_unschedulable=node.spec.unschedulable)
+    kept = [
+        taint
+        for taint in node.spec.taints
+        if taint.key not in STATE_TAINTS or (taint.key, taint.effect) in wanted
+    ]
+    known = [(taint.key, taint.effect) for taint in kept]
+    new = [Taint(key=key, effect=effect) for key, effect in wanted if (key, effect) not in known]
+    return replace(node, spec=replace(node.spec, taints=(*kept, *new)))
+
+
+# Templates.
 
 _FIRST_ADDRESS: Final = int(IPv4Address("10.64.0.1"))
 _ZONE: Final = "topology.kubernetes.io/zone"
@@ -170,3 +228,98 @@ def _taints(spec: Plain, status: Plain, now: str) -> list[Plain]:
 
 def _name(taint: Plain) -> tuple[str, str]:
     return taint["key"], taint["effect"]
+
+
+# Readiness.
+
+_LEASES: Final = "leases.coordination.k8s.io"
+_LEASE_NAMESPACE: Final = "kube-node-lease"
+_LEASE_SECONDS: Final = 40
+_RENEWAL_SECONDS: Final = 10.0
+
+
+class NodeKeeper:
+    """Keeps all nodes, whatever created them."""
+
+    def __init__(
+        self, server: AnyKindServer, capacity: Mapping[str, str], *, renews_leases: bool = False
+    ) -> None:
+        """Set up; nothing happens before `start`.
+
+        Args:
+            server: Where nodes are.
+            capacity: Of nodes that have none.
+            renews_leases: Whether nodes renew leases, as kubelets do.
+        """
+        self._server = server
+        self._capacity = capacity
+        self._renews_leases = renews_leases
+        self._follower = server.follow("nodes", self._changed)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def start(self) -> None:
+        """Take over the existing nodes, and watch nodes from now on."""
+        self._follower.start()
+
+    def stop(self) -> None:
+        """Stop; stopping twice is fine."""
+        self._follower.stop()
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _changed(self, key: Key, before: Plain | None, _node: Plain | None) -> None:
+        node = self._server.find(*key)
+        if node is None:
+            self._forget(key.name)
+            return
+        wanted = looked_after(node, self._capacity, self._server.timestamp())
+        if wanted is not node:
+            self._server.write(key, wanted)
+        if self._renews_leases and key.name not in self._timers:
+            self._renew(key.name)
+
+    # Leases.
+
+    def _forget(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _renew(self, name: str) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers[name] = loop.call_later(_RENEWAL_SECONDS, self._renew, name)
+        now = micro_time(datetime.fromtimestamp(self._server.now(), UTC))
+        found = self._server.find(_LEASES, _LEASE_NAMESPACE, name)
+        if found is not None:
+            key = Key(_LEASES, _LEASE_NAMESPACE, name)
+            self._server.write(key, {**found, "spec": {**found["spec"], "renewTime": now}})
+            return
+        node = self._server.find("nodes", "", name)
+        if node is not None:
+            self._create(node, now)
+
+    def _create(self, node: Plain, now: str) -> None:
+        metadata = node["metadata"]
+        owner = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        }
+        lease: Plain = {
+            "metadata": {
+                "name": metadata["name"],
+                "namespace": _LEASE_NAMESPACE,
+                "ownerReferences": [owner],
+            },
+            "spec": {
+                "holderIdentity": metadata["name"],
+                "leaseDurationSeconds": _LEASE_SECONDS,
+                "renewTime": now,
+            },
+        }
+        try:
+            self._server.create(_LEASES, lease)
+        except ApiError:
+            # The namespace may be terminating; the next renewal tries again.
+            return

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubesched.cluster.cron_schedule import parse_schedule
+from kubesched.cluster.controllers.cron_jobs import parse_schedule
 
 
 @pytest.mark.parametrize(

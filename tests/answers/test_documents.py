@@ -69,7 +69,7 @@ def _document(kind: str, tmp_path: Path) -> Any:
     if kind == "ClusterView":
         return Cluster.from_files(write(tmp_path, shop())).view().to_dict()
     if kind == "ShadowReport":
-        return _shadow_report()
+        return shadow_report().to_dict()
     if kind == "Playback":
         recorder = PlaybackRecorder()
         scenario = msgspec.structs.replace(
@@ -82,7 +82,8 @@ def _document(kind: str, tmp_path: Path) -> Any:
     return json.loads(result.stdout)
 
 
-def _shadow_report() -> Any:
+def shadow_report() -> ShadowReport:
+    """Return a report with one difference."""
     counts: Any = dict.fromkeys(ShadowReport.__struct_fields__[1:-2], 1)
     different = Disagreement(
         pod="shop/web",
@@ -91,8 +92,7 @@ def _shadow_report() -> Any:
         sentence="",
         scores=(ScoreDifference("NodeResourcesFit", 1, 2),),
     )
-    report = ShadowReport(scheduler_name="s", **counts, disagreements=(different,))
-    return report.to_dict()
+    return ShadowReport(scheduler_name="s", **counts, disagreements=(different,))
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)

@@ -172,7 +172,7 @@ def test_a_plugin_that_is_interrupted(monday: Path, tuesday: Path, tmp_path: Pat
         (["s.yaml", "monday.json"], "monday.json: this holds Kubernetes objects, not a scenario"),
         (["monday.json", "s.yaml"], "monday.json: this holds Kubernetes objects, not a scenario"),
         (["s.yaml", "--context", "dev"], "s.yaml: this is no cluster; clusters are compared with"),
-        (["monday.json", "monday.json", "--html", "x"], "--html is for scenarios, and these are"),
+        (["monday.json", "monday.json", "--html", "no/x"], "--html no/x: there is no directory no"),
         (["monday.json", "monday.json", "--duration", "1h"], "--duration is for scenarios"),
         (["s.yaml", "s.yaml", "--complete"], "--complete is for clusters, and these are scenarios"),
         (["-", "-"], "`-` stands twice, but standard input can be read only once"),

@@ -8,7 +8,9 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser
 
-from tests.answers.test_documents import printed
+from kubesched.cli.files import write_text
+from kubesched.page.render import render
+from tests.answers.test_documents import printed, shadow_report
 from tests.cli.cluster import run
 from tests.page.browsing import opened, violations
 
@@ -23,6 +25,9 @@ LEADS: Final = {
     "CompactReport": "of 4 nodes can be removed so that every pod keeps a place.",
     "PodExplanation": "Pod shop/big fits none of 4 nodes.",
     "TopReport": "Pods request ",
+    "TimelineComparison": " differ most in ",
+    "ClusterComparison": "compared with cluster: ",
+    "ShadowReport": "1 of 1 decision of s are kubesched's too (100 %)",
     "SimulationReport": "pending pods get a node, on ",
 }
 """What the first sentence of each kind has in it."""
@@ -34,7 +39,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     found = {kind: folder / f"{kind}.html" for kind in LEADS}
     commands = printed(folder)
+    write_text(found["ShadowReport"], render([shadow_report()], "kubesched shadow"))
     for kind, file in found.items():
+        if kind == "ShadowReport":
+            continue
         result = run(*commands[kind], "--html", str(file))
         assert result.exit_code in {0, 1}, result.stderr
     return found

@@ -20,7 +20,7 @@ from kubesched.cli.options import (
     plugin_option,
     top_option,
 )
-from kubesched.cli.output import simple_table, write_answer, write_document, writer
+from kubesched.cli.output import simple_table, write_answer, write_document, write_page, writer
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
@@ -107,7 +107,7 @@ def compare(
         compare_clusters,
         write_comparison,
     )
-    from kubesched.cli.files import check_inputs
+    from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.inputs.scenario_input import holds_cluster
 
     check_inputs([*files, *configs, kubeconfig])
@@ -126,11 +126,13 @@ def compare(
         if complete:
             raise UserError("--complete is for clusters, and these are scenarios")
         return _compare_scenarios(files, options, seed, duration_seconds, html, output)
-    _check_clusters(files, saved, {"--html": html, "--duration": duration_seconds})
+    check_outputs({"--html": html}, [*files, *configs, kubeconfig])
+    _check_clusters(files, saved, {"--duration": duration_seconds})
     sources = [*(ClusterSource((file,), complete=complete) for file in files), *live]
     comparison = compare_clusters(sources, options)
     if comparison is None:
         return EXIT_INTERRUPTED
+    write_page(html, comparison)
     write_answer(comparison, output, partial(write_comparison, top=top))
     return 0
 
@@ -174,7 +176,7 @@ def _compare_scenarios(
     html: Path | None,
     output: OutputFormat,
 ) -> int:
-    from kubesched.cli.files import check_outputs, short_names, write_text
+    from kubesched.cli.files import check_outputs, short_names
     from kubesched.cli.simulate_timeline import play
     from kubesched.inputs.scenario_input import (
         named_files,
@@ -183,7 +185,6 @@ def _compare_scenarios(
         workload_warnings,
     )
     from kubesched.simulator.comparison import compared
-    from kubesched.simulator.comparison_html import comparison_html
 
     configs = [each.config for each in options if each.config is not None]
     found = [read_scenario(file) for file in files]
@@ -207,8 +208,7 @@ def _compare_scenarios(
             )
             return EXIT_INTERRUPTED
     comparison = compared(names, reports)
-    if html is not None:
-        write_text(html, comparison_html(comparison, reports))
+    write_page(html, comparison, *reports)
     if output is not OutputFormat.TABLE:
         write_document(comparison, output)
         return 0

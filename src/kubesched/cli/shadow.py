@@ -10,10 +10,11 @@ from kubesched.cli.flags import TIME_TAKEN
 from kubesched.cli.options import (
     FILE_PATH,
     OutputFormat,
+    html_option,
     output_option,
     scheduler_options,
 )
-from kubesched.cli.output import write_document, writer
+from kubesched.cli.output import write_document, write_page, writer
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
@@ -43,6 +44,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
     metavar="D",
     help="End after this time, such as 30m or 8h [default: at Ctrl-C].",
 )
+@html_option
 @output_option
 @scheduler_options
 def shadow(
@@ -51,6 +53,7 @@ def shadow(
     context: str,
     scheduler_name: str,
     duration: float | None,
+    html: Path | None,
     output: OutputFormat,
 ) -> None:
     """Decide beside another scheduler, and report where both differ and why.
@@ -71,12 +74,14 @@ def shadow(
       kubesched shadow
       kubesched shadow --context production --config scheduler.yaml --duration 8h -o json
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.files import check_inputs
+    from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.cli.shadow_run import run_shadow, write_shadow
 
     check_inputs([options.config])
+    check_outputs({"--html": html}, [options.config, kubeconfig])
     source = ClusterSource(kubeconfig=kubeconfig, context=context)
     report = run_shadow(options, source, scheduler_name, duration)
+    write_page(html, report)
     if output is not OutputFormat.TABLE:
         write_document(report, output)
     else:

@@ -110,7 +110,9 @@ def top(
         room_like=room_like,
     )
     if html is not None:
-        write_page(html, cluster.view(pool_label=pool_label), report)
+        # The view has the requests of each node.
+        more = [report] if report.group != "nodes" or report.room is not None else []
+        write_page(html, cluster.view(pool_label=pool_label), *more)
     write_answer(report, output, partial(write_top, limit=limit))
 
 

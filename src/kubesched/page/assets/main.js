@@ -17,8 +17,10 @@ import {
   topSentence,
   upgradeSentence,
 } from "./changes.js";
+import { ClustersPage, ComparisonPage, clustersSentence, comparisonSentence } from "./comparison.js";
 import { ExplanationPage, explanationSentence } from "./explanation.js";
 import { OtherPage } from "./other.js";
+import { ShadowPage, shadowSentence } from "./shadow.js";
 import { SimulationPage, simulationSentence } from "./simulation.js";
 import { ThemeButton } from "./theme.js";
 import { WhyPage } from "./why.js";
@@ -26,11 +28,14 @@ import { WhyPage } from "./why.js";
 // Per kind of document: what draws it, and the answer in one sentence.
 const VIEWS = {
   ClusterView: [ClusterPage, clusterSentence],
+  ClusterComparison: [ClustersPage, clustersSentence],
   CompactReport: [CompactPage, compactSentence],
   DrainReport: [DrainPage, drainSentence],
   FitReport: [FitPage, fitSentence],
   PodExplanation: [ExplanationPage, explanationSentence],
+  ShadowReport: [ShadowPage, shadowSentence],
   SimulationReport: [SimulationPage, simulationSentence],
+  TimelineComparison: [ComparisonPage, comparisonSentence],
   TopReport: [TopPage, topSentence],
   UpgradeReport: [UpgradePage, upgradeSentence],
   WhatIfReport: [PlanPage, planSentence],

@@ -7,14 +7,15 @@ import { number, plural } from "./format.js";
 import { DataTable, Notes } from "./tables.js";
 
 export function simulationSentence({ summary }) {
+  const where = summary.placed ? `, on ${number(summary.nodesUsed)} of ${plural(summary.nodes, "node")}` : "";
   const evicted = summary.evicted ? `; ${plural(summary.evicted, "pod is", "pods are")} evicted for others` : "";
-  return `${number(summary.placed)} of ${plural(summary.pods, "pending pod")} get a node, on ${number(summary.nodesUsed)} of ${plural(summary.nodes, "node")}${evicted}.`;
+  return `${number(summary.placed)} of ${plural(summary.pods, "pending pod")} get a node${where}${evicted}.`;
 }
 
 export function SimulationPage({ report }) {
   const { summary } = report;
   const view = useMemo(() => viewOf(report), [report]);
-  const own = useMemo(() => [placedMeasure(view)], [report]);
+  const own = useMemo(() => (summary.placed ? [placedMeasure(view)] : []), [report]);
   return html`<${Notes} report=${report} />
     ${report.partial && html`<p class="note">The simulation was interrupted; these are the decisions so far.</p>`}
     <${Stack} parts=${[

@@ -7,7 +7,8 @@ Differs:  a second document is an error (upstream ignores it).
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
@@ -28,6 +29,17 @@ _RESOLVED_TAGS = {
     _PLAIN,
     *(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float")),
 }
+
+
+def read_source(source: Path | str | bytes | Mapping[str, Any], errors: list[FieldError]) -> Any:
+    """Return the plain values of a file, a text, or plain values; as `read_document`."""
+    if isinstance(source, Path):
+        try:
+            source = source.read_bytes()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ConfigError([FieldError(str(source), f"cannot read file: {reason}")]) from error
+    return read_document(source, errors) if isinstance(source, str | bytes) else source
 
 
 def read_document(text: str | bytes, errors: list[FieldError]) -> Any:

@@ -17,7 +17,7 @@ import msgspec
 from kubesched.api.go_text import go_duration
 from kubesched.config.args import ARGS_PLUGINS, check_kind
 from kubesched.config.decoding import decode_struct
-from kubesched.config.documents import read_document
+from kubesched.config.documents import read_source
 from kubesched.config.durations import DurationSeconds
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import (
@@ -85,7 +85,7 @@ def read_configuration(
         ConfigError: It is not a configuration of this version at all.
     """
     errors: list[FieldError] = []
-    raw = _read(source, errors)
+    raw = read_source(source, errors)
     if not isinstance(raw, Mapping):
         raise ConfigError([FieldError("", f"must be a {KIND}, not {render(raw)}")])
     version_errors = tuple(_version_errors(raw))
@@ -136,16 +136,6 @@ def encode_configuration(configuration: Configuration) -> dict[str, Any]:
     for profile in encoded["profiles"]:
         profile.get("pluginConfig", []).sort(key=operator.itemgetter("name"))
     return encoded
-
-
-def _read(source: Path | bytes | str | Mapping[str, Any], errors: list[FieldError]) -> Any:
-    if isinstance(source, Path):
-        try:
-            source = source.read_bytes()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ConfigError([FieldError(str(source), f"cannot read file: {reason}")]) from error
-    return read_document(source, errors) if isinstance(source, str | bytes) else source
 
 
 def _version_errors(raw: Mapping[str, Any]) -> Iterable[FieldError]:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kubesched.api.codec import DecodeError
 from kubesched.config.decoding import decode_struct
-from kubesched.config.documents import read_document
+from kubesched.config.documents import read_source
 from kubesched.config.field_errors import (
     ConfigError,
     FieldError,
@@ -73,7 +73,7 @@ def load_scenario(
         ConfigError: with every field error.
     """
     errors: list[FieldError] = []
-    raw = with_fields(_read(source, errors), changes)
+    raw = with_fields(read_source(source, errors), changes)
     if not isinstance(raw, Mapping):
         raise ConfigError(
             [*errors, FieldError("", "must be a scenario: a mapping with `version: 1`")]
@@ -95,16 +95,6 @@ def load_scenario(
     if errors:
         raise ConfigError(errors)
     return with_places(scenario, source.parent) if isinstance(source, Path) else scenario
-
-
-def _read(source: Path | str | bytes | Mapping[str, Any], errors: list[FieldError]) -> Any:
-    if isinstance(source, Path):
-        try:
-            source = source.read_bytes()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ConfigError([FieldError(str(source), f"cannot read file: {reason}")]) from error
-    return read_document(source, errors) if isinstance(source, str | bytes) else source
 
 
 def _is_below(path: str, places: Sequence[str]) -> bool:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import msgspec
-import numpy as np
 from hypothesis import strategies as st
 
 from kubesched.api.core import Namespace, Node, Pod
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.inter_pod_affinity.state import AffinityState
-from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.by_node import selects
 
 Json: TypeAlias = "dict[str, Any]"
 
@@ -56,22 +53,6 @@ def make_plugin(args: Json | None = None) -> InterPodAffinity:
 
 
 Pairs: TypeAlias = "dict[tuple[str, str], int]"
-
-
-def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector as JSON matches."""
-    if selector is None:
-        return False
-    for key, value in selector.get("matchLabels", {}).items():
-        if labels.get(key) != value:
-            return False
-    for one in selector.get("matchExpressions", []):
-        has = one["key"] in labels
-        listed = has and labels[one["key"]] in one.get("values", [])
-        holds = {"In": listed, "NotIn": not listed, "Exists": has, "DoesNotExist": not has}
-        if not holds[one["operator"]]:
-            return False
-    return True
 
 
 def count(pairs: Pairs, node: Node, term: Json, matches: bool) -> None:
@@ -207,19 +188,6 @@ class Twin:
         if most == least:
             return dict.fromkeys(raw, 0)
         return {name: int(100.0 * ((s - least) / (most - least))) for name, s in raw.items()}
-
-
-def answers_of(
-    plugin: InterPodAffinity, state: AffinityState, pod: Pod, snapshot: Snapshot
-) -> dict[str, str]:
-    """Node -> reason, or "" where the pod fits; checks that one-row tables agree."""
-    info, nodes = PodInfo(pod), snapshot.nodes
-    answers = plugin.filter(state, info, nodes)
-    for row in range(len(nodes)):
-        one = nodes.take(np.array([row]))
-        assert answers[row] == plugin.filter(state, info, one)[0]
-        assert answers[row].is_success == (not plugin.describe(state, info, one))
-    return {name: answers[row].message for row, name in enumerate(nodes.names)}
 
 
 NAMESPACES = {"default": {"team": "x"}, "other": {"team": "y"}, "plain": {}}

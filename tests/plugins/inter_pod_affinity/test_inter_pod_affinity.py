@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
+from tests.plugins.by_node import answers_of, scores_of
 
 from .attraction import (
     AFFINITY,
@@ -25,7 +25,6 @@ from .attraction import (
     NAMESPACES,
     Json,
     Twin,
-    answers_of,
     clusters,
     make_namespace,
     make_plugin,
@@ -56,18 +55,7 @@ def scored(
     plugin: InterPodAffinity | None = None,
 ) -> dict[str, int] | None:
     """Node -> normalized score; None if the plugin skips."""
-    plugin = plugin or make_plugin()
-    info, nodes = PodInfo(pod), snapshot.nodes
-    mask = np.array([feasible is None or name in feasible for name in nodes.names], np.bool_)
-    result = plugin.pre_score(CycleState(), info, snapshot, mask)
-    if result.status.is_skip:
-        return None
-    assert result.state is not None, result.status
-    rows = np.flatnonzero(mask)
-    raw = plugin.score(result.state, info, nodes)[rows]
-    assert raw.tolist() == plugin.score(result.state, info, nodes.take(rows)).tolist()
-    scores = plugin.normalize_score(result.state, info, raw, rows)
-    return {nodes.names[row]: int(score) for row, score in zip(rows, scores, strict=True)}
+    return scores_of(plugin or make_plugin(), pod, snapshot, feasible)
 
 
 def two_zones(*pods: Pod, extra: tuple[Namespace, ...] = ()) -> Snapshot:

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from kubesched.api.core import Node, Pod
 from kubesched.framework.cycle_state import CycleState
 from kubesched.snapshot.pod_info import PodInfo
+from tests.plugins.by_node import answers_of
 
 from .attraction import (
     NAMESPACES,
     Twin,
-    answers_of,
     clusters,
     make_plugin,
     pods_to_place,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from kubesched.api.core import Node, Pod
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.by_node import selects
 
 Json: TypeAlias = "dict[str, Any]"
 
@@ -41,22 +41,6 @@ def make_plugin(args: Json | None = None, **gates: bool) -> PodTopologySpread:
     """Build the plugin from arguments as written."""
     handle = FakeHandle(gates)
     return PodTopologySpread(PodTopologySpread.decode_args(args, handle, "args"), handle)
-
-
-def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector as JSON matches."""
-    if selector is None:
-        return False
-    for key, value in selector.get("matchLabels", {}).items():
-        if labels.get(key) != value:
-            return False
-    for one in selector.get("matchExpressions", []):
-        has = one["key"] in labels
-        listed = has and labels[one["key"]] in one.get("values", [])
-        holds = {"In": listed, "NotIn": not listed, "Exists": has, "DoesNotExist": not has}
-        if not holds[one["operator"]]:
-            return False
-    return True
 
 
 def included(written: Json, pod: Pod, node: Node) -> bool:

@@ -19,6 +19,7 @@ from kubesched.plugins.pod_topology_spread.state import SpreadState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
+from tests.plugins.by_node import answers_of, scores_of, selects
 
 from .spreading import (
     BAR,
@@ -32,7 +33,6 @@ from .spreading import (
     constraint,
     included,
     make_plugin,
-    selects,
     soft,
     twin_counts,
     twin_filter,
@@ -45,19 +45,6 @@ def pre_filter(
 ) -> PreFilterResult[SpreadState]:
     """Return the state of pre_filter."""
     return plugin.pre_filter(CycleState(), PodInfo(pod), snapshot)
-
-
-def answers_of(
-    plugin: PodTopologySpread, state: SpreadState, pod: Pod, snapshot: Snapshot
-) -> dict[str, str]:
-    """Node -> reason, or "" where the pod fits; checks that one-row tables agree."""
-    info, nodes = PodInfo(pod), snapshot.nodes
-    answers = plugin.filter(state, info, nodes)
-    for row in range(len(nodes)):
-        one = nodes.take(np.array([row]))
-        assert answers[row] == plugin.filter(state, info, one)[0]
-        assert answers[row].is_success == (not plugin.describe(state, info, one))
-    return {name: answers[row].message for row, name in enumerate(nodes.names)}
 
 
 def filtered(
@@ -79,18 +66,7 @@ def scored(
     plugin: PodTopologySpread | None = None,
 ) -> dict[str, int] | None:
     """Node -> normalized score; None if the plugin skips."""
-    plugin = plugin or make_plugin()
-    info, nodes = PodInfo(pod), snapshot.nodes
-    mask = np.array([feasible is None or name in feasible for name in nodes.names], np.bool_)
-    result = plugin.pre_score(CycleState(), info, snapshot, mask)
-    if result.status.is_skip:
-        return None
-    assert result.state is not None, result.status
-    rows = np.flatnonzero(mask)
-    raw = plugin.score(result.state, info, nodes)[rows]
-    assert raw.tolist() == plugin.score(result.state, info, nodes.take(rows)).tolist()
-    scores = plugin.normalize_score(result.state, info, raw, rows)
-    return {nodes.names[row]: int(score) for row, score in zip(rows, scores, strict=True)}
+    return scores_of(plugin or make_plugin(), pod, snapshot, feasible)
 
 
 def make_cluster(*counts: int, zones: str = "") -> Snapshot:

@@ -1,0 +1,67 @@
+"""Filters and scores of a plugin by node, and label selectors as the plugins' twins read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from kubesched.api.core import Pod
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import FilterPlugin
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+S = TypeVar("S")
+
+
+def answers_of(plugin: FilterPlugin[S], state: S, pod: Pod, snapshot: Snapshot) -> dict[str, str]:
+    """Node -> reason, or "" where the pod fits; checks that one-row tables agree."""
+    info, nodes = PodInfo(pod), snapshot.nodes
+    answers = plugin.filter(state, info, nodes)
+    for row in range(len(nodes)):
+        one = nodes.take(np.array([row]))
+        assert answers[row] == plugin.filter(state, info, one)[0]
+        assert answers[row].is_success == (not plugin.describe(state, info, one))
+    return {name: answers[row].message for row, name in enumerate(nodes.names)}
+
+
+def scores_of(
+    plugin: Any, pod: Pod, snapshot: Snapshot, feasible: list[str] | None = None
+) -> dict[str, int] | None:
+    """Node -> normalized score; None if the plugin skips. Checks that smaller tables agree.
+
+    Args:
+        plugin: Has pre_score and score.
+        pod: The pod to place.
+        snapshot: The cluster.
+        feasible: The names of the feasible nodes; None for all.
+    """
+    info, nodes = PodInfo(pod), snapshot.nodes
+    mask = np.array([feasible is None or name in feasible for name in nodes.names], np.bool_)
+    result = plugin.pre_score(CycleState(), info, snapshot, mask)
+    if result.status.is_skip:
+        return None
+    assert result.state is not None, result.status
+    rows = np.flatnonzero(mask)
+    raw = plugin.score(result.state, info, nodes)[rows]
+    assert raw.tolist() == plugin.score(result.state, info, nodes.take(rows)).tolist()
+    scores = plugin.normalize_score(result.state, info, raw, rows)
+    return {nodes.names[row]: int(score) for row, score in zip(rows, scores, strict=True)}
+
+
+def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+    """Whether a label selector as JSON matches."""
+    if selector is None:
+        return False
+    for key, value in selector.get("matchLabels", {}).items():
+        if labels.get(key) != value:
+            return False
+    for one in selector.get("matchExpressions", []):
+        has = one["key"] in labels
+        listed = has and labels[one["key"]] in one.get("values", [])
+        holds = {"In": listed, "NotIn": not listed, "Exists": has, "DoesNotExist": not has}
+        if not holds[one["operator"]]:
+            return False
+    return True

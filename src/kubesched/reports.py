@@ -11,7 +11,7 @@ from kubesched.answers.cluster_comparison import (
     PodDifference,
     WorkloadDifference,
 )
-from kubesched.answers.cluster_view import ClusterView, PendingGroup, ViewedNodes, WorkloadOnNodes
+from kubesched.answers.cluster_view import ClusterView, PendingGroup, ViewedNodes
 from kubesched.answers.documents import DOCUMENTS, schema_of
 from kubesched.answers.drain import DrainedPod, DrainReport, PodFate
 from kubesched.answers.fit import FitReport, MorePods, PodsOnNode, WorkloadFit
@@ -61,6 +61,7 @@ from kubesched.simulator.playback import (
     PlaybackNodes,
     PlaybackPods,
     PodReasons,
+    WorkloadOnNodes,
 )
 from kubesched.simulator.report import (
     Eviction,

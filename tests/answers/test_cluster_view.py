@@ -3,7 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched import Cluster
-from kubesched.answers.cluster_view import ClusterView, PendingGroup, WorkloadOnNodes
+from kubesched.answers.cluster_view import ClusterView, PendingGroup
+from kubesched.simulator.playback import WorkloadOnNodes
 
 
 def _node(name: str, zone: str, **more: Any) -> dict[str, Any]:

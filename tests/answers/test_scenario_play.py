@@ -86,3 +86,9 @@ def test_a_wrong_scenario_is_an_error(tmp_path: Path) -> None:
     file.write_text("version: 1", encoding="utf-8")
     with pytest.raises(UserError, match=r"wrong\.yaml: duration"):
         ScenarioPlay.from_scenario(file)
+
+
+def test_a_playback_is_of_the_same_simulation(scenario: Path) -> None:
+    """Its pods are those of the report."""
+    play = ScenarioPlay.from_scenario(scenario)
+    assert play.simulate().totals.arrived == len(play.playback().pods.names)

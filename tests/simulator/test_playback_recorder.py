@@ -70,12 +70,27 @@ def test_pods_have_times_nodes_and_ends() -> None:
 
 
 def test_resources_are_one_column_each() -> None:
-    """Amounts of nodes and of shapes stand in the order of the resources."""
+    """Amounts of nodes stand in the order of the resources."""
     _, playback = _played(_scenario())
     assert ("cpu", "memory", "pods") == playback.resources
     assert ((4000, 4000), (8 << 30, 8 << 30), (110, 110)) == playback.nodes.allocatable
-    assert ((1000, 0, 1),) == playback.shapes
     assert ("", "") == playback.nodes.zones
+
+
+def test_pods_belong_to_workloads() -> None:
+    """Pods of one owner, priority and shape have one row; those without an owner go by `app`."""
+    deployment = {"name": "d", "deployment": {"replicas": 3}, "requests": {"memory": "1Gi"}}
+    pods = {"name": "p", "pods": {"at": ["0s"], "burst": 2}, "requests": {"cpu": 1}}
+    _, playback = _played(_scenario(workloads=[deployment, pods]))
+    counts = Counter(playback.pods.workloads)
+    asked = {
+        (one.kind, one.name): (counts[row], one.requests)
+        for row, one in enumerate(playback.workloads)
+    }
+    assert {
+        ("ReplicaSet", "d"): (3, {"memory": 1 << 30}),
+        ("Pod", "p"): (2, {"cpu": 1000}),
+    } == asked
 
 
 def test_why_pods_wait() -> None:
@@ -102,7 +117,10 @@ def test_preemptors_are_named() -> None:
     _, playback = _played(_scenario(workloads=workloads, priorityClasses=classes))
     pods = playback.pods
     assert (8,) == playback.preemptors
-    assert (0, 10) == (pods.priorities[playback.preempted[0]], pods.priorities[8])
+    rows = [pods.workloads[row] for row in (playback.preempted[0], 8)]
+    assert [("low", 0), ("high", 10)] == [
+        (playback.workloads[row].name, playback.workloads[row].priority) for row in rows
+    ]
     assert ["preempted"] == [playback.pod_ends[pods.ends[row]] for row in playback.preempted]
 
 

@@ -1,15 +1,11 @@
-"""What a timeline adds up, and what is made of it: tables, text and a page."""
+"""What a timeline adds up, and what is made of it: tables and text."""
 
 from __future__ import annotations
-
-import re
-from html.parser import HTMLParser
 
 import msgspec
 import pytest
 
 from kubesched.queue.moves import QueueMove, QueuePlace
-from kubesched.simulator.html_report import html_report
 from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.pod_ledger import PodLedger
@@ -129,19 +125,10 @@ def test_all_series_run_to_the_end(scene: Scene) -> None:
     assert {(60.0, 122)} == {
         (each.values.width_seconds, len(each.values.means)) for each in report.series
     }
-    charts = html_report(report).split("<h2>")
-    axes = {tuple(re.findall(r'y="232"[^>]*>([^<]+)<', chart)) for chart in charts[-6:]}
-    assert axes == {("0 s", "30 min", "1 h", "1.5 h", "2 h")}
-    ends = {
-        points.split()[-1].split(",")[0]
-        for chart in charts
-        for points in re.findall(r'polyline class="[^"]+" points="([^"]+)"', chart)
-    }
-    assert len(ends) == 1
 
 
 def test_pods_that_are_stopped(scene: Scene) -> None:
-    """What their nodes' lives do to pods is in the totals, in the text, on the page, over time."""
+    """What their nodes' lives do to pods is in the totals, in the text, over time."""
     for each in Disruption:
         scene.timeline.disrupted(each, HOUR)
     scene.server.delete_pod("default", "a", grace_seconds=0)
@@ -151,7 +138,6 @@ def test_pods_that_are_stopped(scene: Scene) -> None:
     assert totals.lost == 1
     for words in ("pods drained from their node", "pods evicted from a failed node", "pods lost"):
         assert words in render_text(report)
-        assert words in html_report(report)
     stopped = {each.name: sum(each.values.peaks) for each in report.series[-7:]}
     assert stopped == {
         "preempted": 0,
@@ -224,50 +210,6 @@ def test_text(scene: Scene) -> None:
     assert text.startswith("<scenario>: 2 h simulated, seed 1\n\nTotals\n")
     assert "pods arrived" in text
     assert all(line == line.rstrip() for line in text.splitlines())
-
-
-class Page(HTMLParser):
-    """Notes the tags, and that they are closed in order."""
-
-    VOID = ("meta", "line", "circle", "polyline", "rect")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: dict[str, int] = {}
-        self.open: list[str] = []
-        self.links: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take note."""
-        self.seen[tag] = self.seen.get(tag, 0) + 1
-        self.links += [name for name, _ in attrs if name in ("src", "href", "onclick", "onload")]
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take note."""
-        self.seen[tag] = self.seen.get(tag, 0) + 1
-
-    def handle_endtag(self, tag: str) -> None:
-        """Take note."""
-        assert tag == self.open.pop()
-
-
-def test_page(scene: Scene) -> None:
-    """The page is whole, has charts and tables, and loads and runs nothing."""
-    text = html_report(scene.report())
-    page = Page()
-    page.feed(text)
-    page.close()
-    assert page.open == []
-    assert page.links == []
-    assert page.seen["svg"] == 7
-    assert page.seen["table"] == 5
-    assert not {"script", "link", "img", "iframe", "object"} & page.seen.keys()
-    assert "&lt;scenario&gt;" in text
-    assert "<scenario>" not in text
-    assert "http" not in text
-    assert "prefers-color-scheme:dark" in text
 
 
 def test_report_is_json(scene: Scene) -> None:

@@ -23,6 +23,7 @@ from kubesched.api.core import Node
 from kubesched.explain.document import Document
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.simulator.cluster import ClusterState
+from kubesched.simulator.playback import WorkloadOnNodes
 from kubesched.simulator.utilisation import resource_names
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
@@ -58,26 +59,6 @@ class ViewedNodes(msgspec.Struct, frozen=True, rename="camel"):
     allocatable: tuple[tuple[int, ...], ...]
     requested: tuple[tuple[int, ...], ...]
     pods: tuple[tuple[int, ...], ...]
-
-
-class WorkloadOnNodes(msgspec.Struct, frozen=True, rename="camel"):
-    """Pods of one owner with the same priority and requests.
-
-    Attributes:
-        kind: The owner's kind; `Pod` for a pod without an owner.
-        namespace: The owner's namespace.
-        name: The owner's name.
-        priority: Of the pods.
-        priority_class: The name of their priority class; empty if they have none.
-        requests: Resource -> what one of the pods requests.
-    """
-
-    kind: str
-    namespace: str
-    name: str
-    priority: int
-    priority_class: str
-    requests: dict[str, int]
 
 
 class PendingGroup(msgspec.Struct, frozen=True, rename="camel"):

@@ -20,6 +20,8 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play, read_scenario, with_scheduler
 from kubesched.simulator.comparison import TimelineComparison, compared
+from kubesched.simulator.playback import Playback
+from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.run import simulate
 from kubesched.simulator.timeline_report import TimelineReport
 
@@ -60,8 +62,21 @@ class ScenarioPlay:
             DecodeError: A file of the scenario cannot be read.
             PluginError: A plugin raised.
         """
+        return self._simulated(None)
+
+    def playback(self) -> Playback:
+        """Play the scenario to its end, and return what happened to nodes and pods.
+
+        Raises:
+            UserError: As `simulate`.
+        """
+        recorder = PlaybackRecorder()
+        report = self._simulated(recorder)
+        return recorder.playback(report.scenario, report.duration_seconds)
+
+    def _simulated(self, recorder: PlaybackRecorder | None) -> TimelineReport:
         try:
-            return simulate(self._play.scenario, self._play.registry)
+            return simulate(self._play.scenario, self._play.registry, recorder=recorder)
         except ConfigError as error:
             raise in_file(error, self._play.file) from error
 

@@ -97,6 +97,9 @@ SUBCOMMANDS: Final = {
     "top": Subcommand(
         "kubesched.cli.top:top", "Show what pods request of nodes, and the room that is left."
     ),
+    "ui": Subcommand(
+        "kubesched.cli.ui:ui", "Show a cluster, or a scenario as it is played, in the browser."
+    ),
     "evaluate": Subcommand(
         "kubesched.cli.evaluate:evaluate", "Answer recorded scenarios, or check them."
     ),

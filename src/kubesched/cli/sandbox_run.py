@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import gc
 import os
 import signal
@@ -24,7 +23,7 @@ from kubesched.cli.sandbox_nodes import node_template
 from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_wanted
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.inputs.errors import UserError
+from kubesched.inputs.errors import UserError, cannot_listen
 from kubesched.sandbox.access import HOST, SandboxAccess, check_ours, remove_own, write_private
 from kubesched.sandbox.assembly import Population, needs_alpha, populate
 
@@ -140,7 +139,7 @@ class _Sandbox:
         try:
             await server.start(HOST, flags["port"], access.tls)
         except OSError as error:
-            raise _cannot_listen(error, flags["port"]) from None
+            raise cannot_listen(error, HOST, flags["port"]) from None
         text = access.kubeconfig(server.url, access.admin)
         write_private(self._kubeconfig, text)
         opened.callback(remove_own, self._kubeconfig, text)
@@ -234,14 +233,3 @@ class _Sandbox:
 def _check_kubeconfig(flags: dict[str, Any]) -> None:
     if flags["kubeconfig"] is not None:
         check_ours(flags["kubeconfig"])
-
-
-def _cannot_listen(error: OSError, port: int) -> UserError:
-    if error.errno == errno.EADDRINUSE:
-        return UserError(
-            f"port {port} of {HOST} is taken; name another with --port, or leave it out for a free "
-            "one"
-        )
-    if error.errno == errno.EACCES:
-        return UserError(f"port {port} is not yours to use; name one above 1023 with --port")
-    return UserError(f"port {port}: {error.strerror}")

@@ -154,6 +154,7 @@ def _play(
         with_scheduler,
         workload_warnings,
     )
+    from kubesched.simulator.playback_recorder import PlaybackRecorder
 
     if timeline.times:
         found = read_trace([*files, *pod_files])
@@ -172,8 +173,9 @@ def _play(
     seed = None if source is ParameterSource.DEFAULT else options.seed
     played = with_scheduler(found, options).changed(seed, timeline.duration_seconds)
     write_warnings(workload_warnings(played))
-    report = play(played, timeline.decision_log)
-    write_timeline(report, output, timeline.html)
+    recorder = None if timeline.html is None else PlaybackRecorder()
+    report = play(played, timeline.decision_log, recorder)
+    write_timeline(report, output, timeline.html, recorder)
     return EXIT_INTERRUPTED if report.partial else 0
 
 

@@ -19,11 +19,12 @@ from kubesched.cli.simulate_run import Interruption, catching_interrupt
 from kubesched.config.field_errors import ConfigError
 from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play
-from kubesched.simulator.html_report import html_report
+from kubesched.page.render import render
+from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.run import simulate
 from kubesched.simulator.svg import duration, percent
 from kubesched.simulator.timeline_report import TimelineReport
-from kubesched.simulator.timeline_tables import render_text
+from kubesched.simulator.timeline_tables import render_text, title_of
 
 _PATIENCE_SECONDS: Final = 1.0
 _RENEWAL_SECONDS: Final = 0.2
@@ -78,12 +79,15 @@ class _InterruptedError(Exception):
         self.report = report
 
 
-def play(play: Play, decision_log: Path | None = None) -> TimelineReport:
+def play(
+    play: Play, decision_log: Path | None = None, recorder: PlaybackRecorder | None = None
+) -> TimelineReport:
     """Run a scenario to its end, or until Ctrl-C; then the report is partial.
 
     Args:
         play: The scenario.
         decision_log: The file for decisions; None for none.
+        recorder: Records what happens to nodes and pods; None for no record.
 
     Raises:
         UserError: The configuration is invalid.
@@ -91,12 +95,14 @@ def play(play: Play, decision_log: Path | None = None) -> TimelineReport:
         DecodeError: A file of the scenario cannot be read.
     """
     try:
-        return _played(play, decision_log)
+        return _played(play, decision_log, recorder)
     except _InterruptedError as interrupted:
         return interrupted.report
 
 
-def _played(play: Play, decision_log: Path | None) -> TimelineReport:
+def _played(
+    play: Play, decision_log: Path | None, recorder: PlaybackRecorder | None
+) -> TimelineReport:
     scenario = play.scenario
     with ExitStack() as stack:
         write = None
@@ -106,7 +112,9 @@ def _played(play: Play, decision_log: Path | None) -> TimelineReport:
         watch = _Watch(scenario.duration, interruption)
         stack.callback(watch.clear)
         try:
-            report = simulate(scenario, play.registry, write_decision=write, watch=watch)
+            report = simulate(
+                scenario, play.registry, write_decision=write, watch=watch, recorder=recorder
+            )
         except ConfigError as error:
             raise in_file(error, play.file) from error
         if report.partial:
@@ -114,10 +122,16 @@ def _played(play: Play, decision_log: Path | None) -> TimelineReport:
     return report
 
 
-def write_timeline(report: TimelineReport, output: OutputFormat, html: Path | None) -> None:
-    """Write a report to stdout, and as an HTML page if `html` names a file."""
-    if html is not None:
-        write_text(html, html_report(report))
+def write_timeline(
+    report: TimelineReport,
+    output: OutputFormat,
+    html: Path | None,
+    recorder: PlaybackRecorder | None,
+) -> None:
+    """Write a report to stdout, and with its playback as an HTML page if `html` names a file."""
+    if html is not None and recorder is not None:
+        playback = recorder.playback(report.scenario, report.duration_seconds)
+        write_text(html, render([playback, report], title_of(report)))
     if output is OutputFormat.TABLE:
         for line in render_text(report).splitlines():
             write_line(printable(line))

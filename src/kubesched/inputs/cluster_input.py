@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubesched.api.core import Pod
 from kubesched.api.decode import STANDARD_INPUT, Loaded, Source, load, load_bytes
@@ -23,6 +23,9 @@ from kubesched.inputs.unknown_fields import unknown_fields
 from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.simulator.openb import is_openb, read_openb
 from kubesched.snapshot.objects import KubernetesObject
+
+if TYPE_CHECKING:
+    from kubesched.inputs.live_cluster import LiveCluster
 
 _HEAD_BYTES: Final = 256
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -102,6 +105,23 @@ def read_cluster(
         complete,
         _name(source.files) if live is None else live.name,
         "" if live is None else live.namespace,
+    )
+
+
+def live_input(live: LiveCluster, scheduler_name: str | None = None) -> ClusterInput:
+    """Return the objects of a live cluster as input.
+
+    Args:
+        live: The cluster.
+        scheduler_name: For all pods to place; None for each pod's own.
+    """
+    found = completed(live.objects, Counter())
+    return ClusterInput(
+        [owned(item, scheduler_name) for item in found.objects],
+        [*live.warnings, *found.warnings],
+        live.complete,
+        live.name,
+        live.namespace,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Final
 
 EXIT_INPUT: Final = 2
@@ -20,3 +21,15 @@ class UserError(Exception):
         super().__init__("\n".join(messages))
         self.messages = messages
         self.exit_code = exit_code
+
+
+def cannot_listen(error: OSError, host: str, port: int) -> UserError:
+    """Return why a port cannot be used, with the remedy."""
+    if error.errno == errno.EADDRINUSE:
+        return UserError(
+            f"port {port} of {host} is taken; name another with --port, or leave it out for a free "
+            "one"
+        )
+    if error.errno == errno.EACCES:
+        return UserError(f"port {port} is not yours to use; name one above 1023 with --port")
+    return UserError(f"port {port}: {error.strerror}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -32,7 +32,8 @@ READER_ROLE: Final = "kubesched-reader"
 _NOT_READ: Final = (Binding, CoreEvent, Event, Lease)
 READ_KINDS: Final = tuple(kind for kind in KINDS if kind.type not in _NOT_READ)
 """The kinds that are read: those that decisions, their explanations or a drain depend on."""
-_NEEDED: Final = (Pod, Node)
+NEEDED: Final = (Pod, Node)
+"""The kinds without which there is no answer."""
 _REQUEST_SECONDS_MAX: Final = 60.0
 _PATIENCE_SECONDS: Final = 1.0
 _REFRESH_SECONDS: Final = 0.2
@@ -71,14 +72,14 @@ def read_live(source: ClusterSource) -> LiveCluster:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(_read(settings, name, lists))
     except ApiError as error:
-        raise UserError(f"{place}: {_problem(error)}") from error
+        raise UserError(f"{place}: {problem_of(error)}") from error
     refused = [found.kind for found in lists if found.is_forbidden]
-    if needed := [kind for kind in refused if kind.type in _NEEDED]:
-        raise UserError(f"{place}: {_forbidden(needed)}")
+    if needed := [kind for kind in refused if kind.type in NEEDED]:
+        raise UserError(f"{place}: {forbidden(needed)}")
     return LiveCluster(
         [item for found in lists for item in found.items],
         tuple(found.kind.type for found in lists if not found.is_forbidden),
-        [f"not known: {_forbidden(refused)}"] if refused else [],
+        [f"not known: {forbidden(refused)}"] if refused else [],
         name,
         settings.namespace or "default",
     )
@@ -126,7 +127,8 @@ async def _read(settings: ConnectionSettings, name: str, lists: list[KindList]) 
 # Errors.
 
 
-def _problem(error: ApiError) -> str:
+def problem_of(error: ApiError) -> str:
+    """Return why a server gave no answer, with the remedy."""
     if error.code == _UNAUTHORIZED:
         return "the server refuses the credentials; log in again, or name another context"
     if error.code:
@@ -136,7 +138,8 @@ def _problem(error: ApiError) -> str:
     return f"{reason}; check the context's cluster and user"
 
 
-def _forbidden(kinds: list[Kind]) -> str:
+def forbidden(kinds: Iterable[Kind]) -> str:
+    """Return that the user may not list some kinds, with the remedy."""
     names = ", ".join(f"{kind.plural}.{kind.group}".rstrip(".") for kind in kinds)
     return f"you may not list {names} in all namespaces; ask for the ClusterRole {READER_ROLE}"
 

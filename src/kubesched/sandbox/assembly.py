@@ -21,6 +21,9 @@ from kubesched.cluster.nodes import NodeKeeper
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import UserError
 
+CAPACITY: Final = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+"""Of nodes that nobody describes."""
+
 # Nodes created before the event loop runs other tasks.
 _NODES_AT_ONCE: Final = 100
 # The gates whose objects are of versions that an API server serves on demand only.

@@ -69,13 +69,32 @@ class NodeChanges(_Part, frozen=True):
     states: tuple[int, ...]
 
 
+class WorkloadOnNodes(_Part, frozen=True):
+    """Pods of one owner with the same priority and requests.
+
+    Attributes:
+        kind: The controller's kind; `Pod` for pods without one.
+        namespace: The namespace.
+        name: The controller's name; for pods without one their label `app`, empty without that.
+        priority: Of the pods.
+        priority_class: The name of their priority class; empty if they have none.
+        requests: Resource -> what one of the pods requests.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    priority: int
+    priority_class: str
+    requests: dict[str, int]
+
+
 class PlaybackPods(_Part, frozen=True):
     """The pods, one row each; columns. A pod that is created again is another row.
 
     Attributes:
         names: `namespace/name`.
-        priorities: Their priorities.
-        shapes: What they request, as a position in the document's `shapes`.
+        workloads: Row of their workload.
         arrived: When they were created.
         nodes: Row of their node; -1 for pods that never got one.
         bound: When they got it; -1 for those.
@@ -84,8 +103,7 @@ class PlaybackPods(_Part, frozen=True):
     """
 
     names: tuple[str, ...]
-    priorities: tuple[int, ...]
-    shapes: tuple[int, ...]
+    workloads: tuple[int, ...]
     arrived: tuple[float, ...]
     nodes: tuple[int, ...]
     bound: tuple[float, ...]
@@ -115,10 +133,10 @@ class Playback(Document, frozen=True):
         end_seconds: How long the record is.
         is_whole: Whether it is the whole simulation; records end at 200,000 pods.
         resources: The resources: cpu in millicores, everything else in whole units.
-        shapes: What pods request: per shape, an amount per resource.
         node_states: The names of node states.
         pod_ends: Why pods leave their nodes; the first is empty.
         reasons: Texts, each with all reasons of an attempt and without numbers of nodes.
+        workloads: What the pods belong to.
         nodes: The nodes.
         node_changes: What happened to nodes.
         pods: The pods.
@@ -134,10 +152,10 @@ class Playback(Document, frozen=True):
     end_seconds: float
     is_whole: bool
     resources: tuple[str, ...]
-    shapes: tuple[tuple[int, ...], ...]
     node_states: tuple[str, ...]
     pod_ends: tuple[str, ...]
     reasons: tuple[str, ...]
+    workloads: tuple[WorkloadOnNodes, ...]
     nodes: PlaybackNodes
     node_changes: NodeChanges
     pods: PlaybackPods

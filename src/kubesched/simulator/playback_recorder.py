@@ -26,6 +26,7 @@ from kubesched.simulator.playback import (
     PlaybackPods,
     PodEnd,
     PodReasons,
+    WorkloadOnNodes,
 )
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting, node_allocatable
 from kubesched.simulator.utilisation import FIRST_RESOURCES
@@ -45,6 +46,9 @@ _END_OF: Final = {
 }
 
 
+_Workload = tuple[str, str, str, int, str, tuple[tuple[str, int], ...]]
+
+
 class _Distinct(Generic[T]):
     """Numbers values by their first appearance."""
 
@@ -58,13 +62,12 @@ class _Distinct(Generic[T]):
 class _PodRow:
     """A pod; see PlaybackPods."""
 
-    __slots__ = ("arrived", "bound", "end", "ended", "name", "node", "priority", "reason", "shape")
+    __slots__ = ("arrived", "bound", "end", "ended", "name", "node", "reason", "workload")
 
-    def __init__(self, name: str, priority: int, arrived: float) -> None:
+    def __init__(self, name: str, workload: int, arrived: float) -> None:
         self.name = name
-        self.priority = priority
+        self.workload = workload
         self.arrived = arrived
-        self.shape = 0
         self.node = -1
         self.bound = -1.0
         self.ended = -1.0
@@ -89,7 +92,7 @@ class PlaybackRecorder(LedgerReader, Observer):
         self._states: dict[str, NodeState] = {}
         self._pods: list[_PodRow] = []
         self._rows: dict[str, int] = {}
-        self._shapes: _Distinct[tuple[tuple[str, int], ...]] = _Distinct()
+        self._workloads: _Distinct[_Workload] = _Distinct()
         self._reasons: _Distinct[str] = _Distinct()
         self._pod_reasons: list[tuple[float, int, int]] = []
         self._restarts: list[tuple[float, int]] = []
@@ -112,15 +115,12 @@ class PlaybackRecorder(LedgerReader, Observer):
 
     def pod_arrived(self, pod: Pod, now: float) -> None:
         """Record a pod without a node."""
-        row = self._add(pod, now)
-        if row is not None:
-            row.shape = self._shape(PodInfo(pod).template.held)
+        self._add(pod, now)
 
     def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
         """Record the node of a pod."""
         row = self._row(pod) or (self._add(pod, now) if waiting is None else None)
         if row is not None:
-            row.shape = self._shape(booking.amounts)
             row.node, row.bound = self._node_rows[booking.node_name], round(now, _DIGITS)
 
     def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
@@ -177,7 +177,7 @@ class PlaybackRecorder(LedgerReader, Observer):
         metadata = pod.metadata
         self._rows[metadata.uid] = len(self._pods)
         name = f"{metadata.namespace}/{metadata.name}"
-        self._pods.append(_PodRow(name, pod.spec.priority or 0, round(now, _DIGITS)))
+        self._pods.append(_PodRow(name, self._workload_of(pod), round(now, _DIGITS)))
         return self._pods[-1]
 
     def _row(self, pod: Pod) -> _PodRow | None:
@@ -185,9 +185,21 @@ class PlaybackRecorder(LedgerReader, Observer):
         at = self._rows.get(pod.metadata.uid)
         return None if at is None or self._ended is not None else self._pods[at]
 
-    def _shape(self, amounts: Mapping[str, int]) -> int:
-        asked = {name: amount for name, amount in amounts.items() if amount and name != "pods"}
-        return self._shapes.number(tuple(sorted(asked.items())))
+    def _workload_of(self, pod: Pod) -> int:
+        owner, metadata, spec = controller_of(pod.metadata), pod.metadata, pod.spec
+        return self._workloads.number(
+            (
+                *(
+                    ("Pod", metadata.labels.get("app", ""))
+                    if owner is None
+                    else (owner.kind, owner.name)
+                ),
+                metadata.namespace,
+                spec.priority or 0,
+                spec.priority_class_name,
+                tuple(sorted(PodInfo(pod).template.held.items())),
+            )
+        )
 
     def _end_is(self, pod: Pod, end: PodEnd) -> None:
         row = self._row(pod)
@@ -224,13 +236,15 @@ class PlaybackRecorder(LedgerReader, Observer):
             end_seconds=round(end_seconds if self._ended is None else self._ended, _DIGITS),
             is_whole=self._ended is None,
             resources=tuple(resources),
-            shapes=tuple(
-                tuple(1 if name == "pods" else dict(shape).get(name, 0) for name in resources)
-                for shape in self._shapes.values
-            ),
             node_states=tuple(map(str, _STATES)),
             pod_ends=tuple(map(str, _ENDS)),
             reasons=tuple(self._reasons.values),
+            workloads=tuple(
+                WorkloadOnNodes(kind, namespace, name, priority, priority_class, dict(requests))
+                for kind, name, namespace, priority, priority_class, requests in (
+                    self._workloads.values
+                )
+            ),
             nodes=PlaybackNodes(
                 tuple(self._nodes),
                 tuple(node.metadata.labels.get(_ZONE, "") for node in self._nodes.values()),
@@ -256,15 +270,14 @@ class PlaybackRecorder(LedgerReader, Observer):
 
     def _resources(self, amounts: list[Mapping[str, int]]) -> list[str]:
         used = {name for one in amounts for name, amount in one.items() if amount}
-        used |= {name for shape in self._shapes.values for name, _ in shape}
+        used |= {name for workload in self._workloads.values for name, _ in workload[-1]}
         return [*FIRST_RESOURCES, *sorted(used.difference(FIRST_RESOURCES))]
 
     def _pod_columns(self) -> PlaybackPods:
         pods = self._pods
         return PlaybackPods(
             names=tuple(row.name for row in pods),
-            priorities=tuple(row.priority for row in pods),
-            shapes=tuple(row.shape for row in pods),
+            workloads=tuple(row.workload for row in pods),
             arrived=tuple(row.arrived for row in pods),
             nodes=tuple(row.node for row in pods),
             bound=tuple(row.bound for row in pods),

@@ -1,4 +1,4 @@
-"""Line and bar charts as inline SVG, with a tooltip on every mark.
+"""Line charts as inline SVG, with a tooltip on every mark.
 
 Colours come from the page's style sheet through the classes `s0` to `s7`, so that one chart works
 on light and dark pages.
@@ -22,7 +22,6 @@ COLOURS: Final = 8
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 28
 _TICKS: Final = 5
-_BAR_SHARE: Final = 0.8
 _TIPS_MAX: Final = 100
 _TIME_TICKS: Final = 6
 _NEAR_THE_END: Final = 0.98
@@ -102,27 +101,6 @@ def line_chart(
     parts = [_grid(scale, show), _time_axis(span_seconds)]
     for i, line in enumerate(lines):
         parts.append(_line(line, i % COLOURS, scale[-1], span_seconds, show))
-    return _svg(parts, label)
-
-
-def bar_chart(
-    names: Sequence[str], values: Sequence[float], label: str, show: Format = number
-) -> str:
-    """Draw a bar for each name; for a histogram the names are ranges."""
-    scale = ticks(max(values, default=0.0))
-    parts = [_grid(scale, show)]
-    slot = _plot_width() / max(len(names), 1)
-    for i, (name, value) in enumerate(zip(names, values, strict=True)):
-        x = _LEFT + slot * (i + (1 - _BAR_SHARE) / 2)
-        y = _y(value, scale[-1])
-        middle = _LEFT + slot * (i + 0.5)
-        parts.append(
-            f'<rect class="s0" x="{_p(x)}" y="{_p(y)}" width="{_p(slot * _BAR_SHARE)}" '
-            f'height="{_p(HEIGHT - _BOTTOM - y)}">'
-            f"<title>{escape(name)}: {escape(show(value))}</title></rect>"
-            f'<text class="axis" x="{_p(middle)}" y="{HEIGHT - 8}" text-anchor="middle">'
-            f"{escape(name)}</text>"
-        )
     return _svg(parts, label)
 
 

@@ -14,7 +14,6 @@ Invariants: after `stop` no thread, socket or file is left.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import tempfile
 import threading
@@ -33,7 +32,6 @@ from kubesched.apiserver.plain import Plain, decode, encode
 from kubesched.apiserver.pod_reports import PodLatencies
 from kubesched.apiserver.request import JSON, ApiRequest
 from kubesched.apiserver.server import ADMIN, ApiServer
-from kubesched.app.process import SchedulerProcess
 from kubesched.client.errors import error_of_answer
 from kubesched.client.event_loop import new_event_loop
 from kubesched.cluster.nodes import NodeTemplate
@@ -43,16 +41,15 @@ from kubesched.framework.plugin import Plugin
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import SchedulerSetup, check_plugins, in_file, load_scheduler
 from kubesched.inputs.sources import SchedulerOptions
-from kubesched.sandbox.access import HOST, SandboxAccess, write_private
-from kubesched.sandbox.assembly import Population, needs_alpha, populate
-from kubesched.sandbox.local_scheduler import local_scheduler
+from kubesched.sandbox.access import HOST, SandboxAccess
+from kubesched.sandbox.assembly import CAPACITY, Population, needs_alpha
+from kubesched.sandbox.local_cluster import start_cluster
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 T = TypeVar("T")
 
-_CAPACITY: Final = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 # A condition may also depend on what is not in the cluster.
 _LOOK_AGAIN_SECONDS: Final = 0.05
 _PODS_SHOWN: Final = 5
@@ -60,8 +57,6 @@ _HEAD: Final = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
 }
-
-_LOG: Final = logging.getLogger(__name__)
 
 
 class SandboxCluster:
@@ -104,7 +99,7 @@ class SandboxCluster:
         self._setup = _setup_of(config, plugins, feature_gates) if scheduler else None
         self._population = Population(
             _nodes_of(nodes),
-            _CAPACITY,
+            CAPACITY,
             PodLatencies(start_latency, stop_latency, run_time),
             has_controllers=controllers,
         )
@@ -267,24 +262,19 @@ class _Run:
             self._started.set_exception(error)
 
     async def _open(self, opened: AsyncExitStack) -> None:
-        opened.push_async_callback(self.server.stop)
-        await populate(self.server.registry, self._population, opened)
-        await self.server.start(HOST, 0, self.access.tls)
-        url, access = self.server.url, self.access
-        write_private(self.folder / "kubeconfig", access.kubeconfig(url, access.admin))
-        if self._setup is not None:
-            settings = access.settings(url, access.scheduler)
-            scheduler = local_scheduler(self._setup, settings)
-            scheduling = asyncio.create_task(self._schedule(scheduler))
-            opened.push_async_callback(asyncio.wait, (scheduling,))
-            opened.callback(scheduling.cancel)
+        await start_cluster(
+            self.server,
+            self.access,
+            self._population,
+            self._setup,
+            self.folder / "kubeconfig",
+            opened,
+            self._failed,
+        )
 
-    async def _schedule(self, scheduler: SchedulerProcess) -> None:
-        try:
-            await scheduler.run()
-        except Exception as error:  # noqa: BLE001  # the test gets it from wait_for
-            _LOG.exception("The scheduler failed")
-            self._failure = error
+    def _failed(self, error: Exception) -> None:
+        """Keep the failure of the scheduler, for `wait_for`."""
+        self._failure = error
 
     async def create(self, manifest: Mapping[str, Any]) -> Plain:
         version, kind = manifest.get("apiVersion", ""), manifest.get("kind", "")
@@ -389,5 +379,5 @@ def _setup_of(
 
 def _nodes_of(nodes: int | Iterable[Node | Mapping[str, Any]]) -> list[Plain]:
     if isinstance(nodes, int):
-        return NodeTemplate(_CAPACITY).nodes(nodes)
+        return NodeTemplate(CAPACITY).nodes(nodes)
     return [decode(encode_json(one)) if isinstance(one, Node) else dict(one) for one in nodes]

@@ -6,14 +6,14 @@ import { amount, number, percent, plural } from "./format.js";
 const PART = 20;
 const LONG = 44;
 
-/** A share as a bar with its number, and the amounts that it is made of if they are given. */
-export function Bar({ share, text = "" }) {
+/** A share as a bar, with its number unless it is bare, and the amounts that it is made of if they are given. */
+export function Bar({ share, text = "", bare = false }) {
   if (share === null || share === undefined) return html`<span class="dim">none</span>`;
   const width = `${Math.min(100, Math.max(0, share * 100))}%`;
   return html`<span class="bar">
     <span class="track" aria-hidden="true"
-      ><span class=${share > 0.9 ? "fill full" : "fill"} style=${{ width }}></span></span
-    ><span>${percent(share)}</span>${text && html`<span class="dim amounts">${text}</span>`}
+      ><span class=${share > 0.9 && !bare ? "fill full" : "fill"} style=${{ width }}></span></span
+    >${!bare && html`<span>${percent(share)}</span>`}${text && html`<span class="dim amounts">${text}</span>`}
   </span>`;
 }
 

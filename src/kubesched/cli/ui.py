@@ -1,0 +1,71 @@
+"""`kubesched ui`: a page in the browser that shows a cluster, or a scenario as it is played."""
+
+from __future__ import annotations
+
+import click
+
+from kubesched.cli.cluster_options import cluster_options
+from kubesched.cli.options import IntRange, scheduler_options
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+
+
+@click.command()
+@cluster_options
+@click.option(
+    "--sandbox",
+    "sandbox_nodes",
+    type=IntRange(0, 100_000),
+    metavar="N",
+    help="Show a sandbox with N nodes, which runs until the page ends; the kubeconfig for it is "
+    "printed.",
+)
+@click.option(
+    "--port",
+    type=IntRange(0, 65535),
+    default=0,
+    metavar="P",
+    help="Port of the page on 127.0.0.1 [default: a free one].",
+)
+@click.option(
+    "--open/--no-open",
+    "opens",
+    default=True,
+    help="Whether to open the page in the browser, if there is one and stdout is a terminal.",
+)
+@scheduler_options
+def ui(
+    options: SchedulerOptions,
+    source: ClusterSource,
+    sandbox_nodes: int | None,
+    port: int,
+    opens: bool,
+) -> int:
+    """Show a cluster in the browser: nodes, what fills them, and why pods wait.
+
+    Without FILES, the cluster is the live one of the current context, or of --context or
+    --kubeconfig, and the page follows it. FILES hold a cluster that was saved, as for the other
+    commands, or one scenario, which is simulated and can be played back with a time slider.
+
+    The page shows every node on a map, pending pods by cause with changes that would help, and on
+    demand why a pod is pending and how each node was filtered and scored.
+
+    It is served on 127.0.0.1 only, and only to who has the token in the printed address. It reads
+    the cluster as the kubeconfig's user and changes nothing: there is no way to write through it.
+    Ctrl-C ends it.
+
+    \b
+    Examples:
+      kubesched ui
+      kubesched ui --context production --port 8080 --no-open
+      kubesched ui cluster.json.gz
+      kubesched ui scenario.yaml
+      kubesched ui --sandbox 100
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    from kubesched.cli.files import check_inputs
+    from kubesched.cli.ui_run import run_ui
+    from kubesched.inputs.errors import UserError
+
+    if sandbox_nodes is not None and (source.files or source.kubeconfig or source.context):
+        raise UserError("--sandbox starts a cluster of its own; leave out files and contexts")
+    check_inputs([*source.files, options.config])
+    return run_ui(options, source, sandbox_nodes, port, opens=opens)

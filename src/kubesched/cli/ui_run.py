@@ -1,0 +1,180 @@
+"""The run of `kubesched ui`: what is shown, the server, the browser, and the end by a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from html import escape
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kubesched.answers.cluster import Cluster
+from kubesched.apiserver.pod_reports import PodLatencies
+from kubesched.apiserver.server import ApiServer
+from kubesched.app.signals import handled_signals
+from kubesched.cli.errors import printable, write_warnings
+from kubesched.client.event_loop import new_event_loop
+from kubesched.cluster.node_template import NodeTemplate
+from kubesched.inputs.followed_cluster import FollowedCluster
+from kubesched.inputs.loading import SchedulerSetup, check_plugins, load_scheduler
+from kubesched.inputs.scenario_input import (
+    is_scenario,
+    read_scenario,
+    with_scheduler,
+    workload_warnings,
+)
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.page.server import PageServer
+from kubesched.page.shown import ShownCluster, ShownPlay, ShownSource
+from kubesched.sandbox.access import SandboxAccess, write_private
+from kubesched.sandbox.assembly import CAPACITY, Population, needs_alpha
+from kubesched.sandbox.local_cluster import start_cluster
+
+_DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+def run_ui(
+    options: SchedulerOptions,
+    source: ClusterSource,
+    sandbox_nodes: int | None,
+    port: int,
+    *,
+    opens: bool,
+) -> int:
+    """Serve the page until a signal; return the exit code.
+
+    Args:
+        options: The scheduler that answers.
+        source: The cluster or scenario.
+        sandbox_nodes: Number of nodes of a sandbox to show instead; None for no sandbox.
+        port: Of the page; 0 for a free one.
+        opens: Whether to open a browser.
+
+    Raises:
+        UserError: The cluster cannot be read, or the port cannot be used.
+        DecodeError, ConfigError, SetupError: A file cannot be used.
+    """
+    scheduler = load_scheduler(options)
+    check_plugins(scheduler, options.config)
+    with tempfile.TemporaryDirectory(prefix="kubesched-ui-") as name:
+        ui = _Ui(options, source, scheduler, Path(name))
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            return runner.run(ui.run(sandbox_nodes, port, opens=opens))
+
+
+class _Ui:
+    """One run."""
+
+    def __init__(
+        self,
+        options: SchedulerOptions,
+        source: ClusterSource,
+        scheduler: SchedulerSetup,
+        folder: Path,
+    ) -> None:
+        self._options = options
+        self._source = source
+        self._scheduler = scheduler
+        self._folder = folder
+        self._stop = asyncio.Event()
+        self._failure: BaseException | None = None
+
+    async def run(self, sandbox_nodes: int | None, port: int, *, opens: bool) -> int:
+        with handled_signals(self._stop.set, lambda: None):
+            async with AsyncExitStack() as opened:
+                shown = await self._shown(sandbox_nodes, opened)
+                server = PageServer(shown)
+                await opened.enter_async_context(server.listening(port))
+                click.echo(f"{printable(shown.title)}: {server.url}\nCtrl-C ends it.")
+                if opens and _has_browser():
+                    self._open(server.url)
+                await self._stop.wait()
+        if self._failure is not None:
+            raise self._failure
+        return 0
+
+    async def _shown(self, sandbox_nodes: int | None, opened: AsyncExitStack) -> ShownSource:
+        files = self._source.files
+        if len(files) == 1 and is_scenario(files[0]):
+            return self._play(files[0], opened)
+        if files:
+            cluster = Cluster.read(self._source, self._options, write_warnings)
+            title = files[0].name if len(files) == 1 else f"{len(files)} files"
+            return ShownCluster(cluster, title, self._scheduler, self._options)
+        source = self._source
+        if sandbox_nodes is not None:
+            source = await self._sandbox(sandbox_nodes, opened)
+        followed = FollowedCluster(source)
+        self._start(followed.run(), opened)
+        await followed.wait_for_sync()
+        return ShownCluster(followed, followed.name, self._scheduler, self._options)
+
+    # Sources.
+
+    def _play(self, file: Path, opened: AsyncExitStack) -> ShownPlay:
+        play = with_scheduler(read_scenario(file), self._options)
+        write_warnings(workload_warnings(play))
+        shown = ShownPlay(play)
+        opened.callback(shown.stop)
+        self._start(shown.run(), opened)
+        return shown
+
+    async def _sandbox(self, nodes: int, opened: AsyncExitStack) -> ClusterSource:
+        gates = self._scheduler.feature_gates
+        access = SandboxAccess(self._folder)
+        server = ApiServer(access.users(), has_alpha=needs_alpha(gates))
+        kubeconfig = self._folder / "kubeconfig"
+        template = NodeTemplate(CAPACITY)
+        await start_cluster(
+            server,
+            access,
+            Population(template.nodes(nodes), template.capacity, PodLatencies()),
+            self._scheduler,
+            kubeconfig,
+            opened,
+            self._fail,
+        )
+        click.echo(f"export KUBECONFIG={kubeconfig}")
+        return ClusterSource(kubeconfig=kubeconfig)
+
+    def _start(self, work: Coroutine[None, None, object], opened: AsyncExitStack) -> None:
+        """Run something beside the server; if it fails, the page ends."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._ended)
+        opened.push_async_callback(_end, task)
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+        self._stop.set()
+
+    def _open(self, url: str) -> None:
+        """Open the browser with a file that leads to the page: arguments are no secret."""
+        file = self._folder / "open.html"
+        write_private(
+            file,
+            f'<!DOCTYPE html><meta http-equiv="refresh" content="0;url={escape(url)}">'
+            f'<a href="{escape(url)}">{escape(url)}</a>',
+        )
+        webbrowser.open(file.as_uri())
+
+
+async def _end(task: asyncio.Task[object]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))
+
+
+def _has_browser() -> bool:
+    is_graphical = sys.platform in ("darwin", "win32") or any(map(os.environ.get, _DISPLAYS))
+    return is_graphical and sys.stdout.isatty()

@@ -1,0 +1,202 @@
+"""What a live page shows: the documents of a cluster or of a running simulation, and answers.
+
+Whatever takes long is done in one thread, so that the server stays responsive.
+
+Invariants: nothing but published documents is shown; documents are of one moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from kubesched.answers.cluster import Cluster
+from kubesched.explain.document import Document
+from kubesched.inputs.cluster_input import live_input
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.followed_cluster import FollowedCluster
+from kubesched.inputs.loading import SchedulerSetup
+from kubesched.inputs.scenario_input import Play
+from kubesched.inputs.sources import SchedulerOptions
+from kubesched.simulator.playback_recorder import PlaybackRecorder
+from kubesched.simulator.run import simulate
+from kubesched.simulator.timeline_report import TimelineReport
+
+T = TypeVar("T")
+
+
+class SentDocuments(NamedTuple):
+    """Documents as they are sent.
+
+    Attributes:
+        body: JSON: the `title` of the page, and the list of `documents`.
+        tag: A digest, which changes with them.
+    """
+
+    body: bytes
+    tag: str
+
+
+class ShownSource(Protocol):
+    """What a page shows.
+
+    Attributes:
+        title: The title of the page.
+    """
+
+    title: str
+
+    async def documents(self) -> SentDocuments:
+        """Return the documents as they are now. Raises UserError if there are none."""
+        ...
+
+    async def ask(self, question: Callable[[Cluster], Document]) -> Document:
+        """Return the answer to a question. Raises UserError, also as the question does."""
+        ...
+
+
+def _sent(title: str, documents: Sequence[Document]) -> SentDocuments:
+    shown = {"title": title, "documents": [document.to_dict() for document in documents]}
+    body = msgspec.json.encode(shown)
+    return SentDocuments(body, hashlib.sha256(body).hexdigest())
+
+
+class _Worker:
+    """One thread, in which work is done one after another."""
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, "page")
+
+    async def do(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+
+class ShownCluster:
+    """A cluster from files, or a live one, of which the view is renewed when it has changed."""
+
+    def __init__(
+        self,
+        cluster: Cluster | FollowedCluster,
+        title: str,
+        scheduler: SchedulerSetup,
+        options: SchedulerOptions,
+    ) -> None:
+        """Show a cluster; a live one is followed by somebody else.
+
+        Args:
+            cluster: The cluster.
+            title: The title of the page.
+            scheduler: The scheduler that decides in answers about a live cluster.
+            options: Its options.
+        """
+        self.title = title
+        self._followed = cluster if isinstance(cluster, FollowedCluster) else None
+        self._cluster = None if isinstance(cluster, FollowedCluster) else cluster
+        self._scheduler = scheduler
+        self._options = options
+        self._version = -1
+        self._sent: SentDocuments | None = None
+        self._worker = _Worker()
+        self._turn = asyncio.Lock()
+
+    async def documents(self) -> SentDocuments:
+        """Return the view, computed again if the cluster has changed.
+
+        Raises:
+            UserError: The cluster cannot be read at present.
+        """
+        # Readers that come at the same time wait for one computation.
+        async with self._turn:
+            cluster = await self._newest()
+            if self._sent is not None:
+                return self._sent
+            sent = await self._worker.do(lambda: _sent(self.title, [cluster.view()]))
+            self._sent = sent
+            return sent
+
+    async def ask(self, question: Callable[[Cluster], Document]) -> Document:
+        """Return the answer to a question about the cluster as it is now."""
+        async with self._turn:
+            cluster = await self._newest()
+        return await self._worker.do(lambda: question(cluster))
+
+    async def _newest(self) -> Cluster:
+        followed = self._followed
+        if followed is not None:
+            if followed.problem:
+                raise UserError(followed.problem)
+            if self._cluster is None or self._version != followed.version:
+                version, live = followed.version, followed.live()
+                self._cluster = await self._worker.do(
+                    lambda: Cluster(
+                        live_input(live, self._options.profile), self._scheduler, self._options
+                    )
+                )
+                self._version, self._sent = version, None
+        assert self._cluster is not None, "files are read before"
+        return self._cluster
+
+
+class ShownPlay:
+    """A scenario, which is shown while it is simulated and afterwards."""
+
+    def __init__(self, play: Play) -> None:
+        """Set up; `run` begins."""
+        self.title = play.scenario.name
+        self._play = play
+        self._recorder = PlaybackRecorder()
+        self._report: TimelineReport | None = None
+        self._sent: SentDocuments | None = None
+        self._wanted: asyncio.Future[SentDocuments] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._is_stopped = False
+
+    async def run(self) -> TimelineReport:
+        """Simulate to the end, or until `stop`; raises as `simulate`."""
+        play = self._play
+        self._report = await _Worker().do(
+            lambda: simulate(
+                play.scenario, play.registry, watch=self._watch, recorder=self._recorder
+            )
+        )
+        self._answer(self._report.duration_seconds)
+        return self._report
+
+    def stop(self) -> None:
+        """End the simulation."""
+        self._is_stopped = True
+
+    async def documents(self) -> SentDocuments:
+        """Return the record so far, and at the end the report too."""
+        report = self._report
+        if report is None:
+            if self._wanted is None:
+                self._wanted = self._loop.create_future()
+            return await asyncio.shield(self._wanted)
+        if self._sent is None:
+            playback = self._recorder.playback(report.scenario, report.duration_seconds)
+            self._sent = _sent(self.title, [report, playback])
+        return self._sent
+
+    async def ask(self, question: Callable[[Cluster], Document]) -> Document:
+        """Raise UserError."""
+        raise UserError("this page plays a scenario; there is no cluster to ask")
+
+    # In the simulation's thread.
+
+    def _watch(self, at_seconds: float, _attempts: int, _bound: int) -> bool:
+        """Answer readers that wait, between two steps; return whether to continue."""
+        if self._wanted is not None:
+            self._answer(at_seconds)
+        return not self._is_stopped
+
+    def _answer(self, at_seconds: float) -> None:
+        wanted, self._wanted = self._wanted, None
+        if wanted is not None:
+            sent = _sent(self.title, [self._recorder.playback(self.title, at_seconds)])
+            self._loop.call_soon_threadsafe(wanted.set_result, sent)

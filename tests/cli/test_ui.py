@@ -1,0 +1,111 @@
+"""`kubesched ui` as a process: where it listens, what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.cluster import node, pod, run, write
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@contextmanager
+def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """The page in a process of its own: the process, its address, and its token."""
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-m", "kubesched", "ui", "--no-open", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            lines = iter(process.stdout.readline, "")
+            said = next(line for line in lines if "#token=" in line)
+            found = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", said)
+            assert found is not None
+            yield process, found[1], found[2]
+        finally:
+            process.kill()
+
+
+def ask(url: str, token: str) -> Any:
+    """Read JSON with the token."""
+    headers = {"Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - our own server
+    with urllib.request.urlopen(request) as answer:  # noqa: S310 - the same
+        return json.load(answer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_a_signal(tmp_path: Path, number: int) -> None:
+    """Ctrl-C is its end, not an error; nothing is said on stderr."""
+    file = write(tmp_path, [node("alpha", "4"), pod("waits", "9")])
+    with running(file, "--complete") as (process, url, token):
+        view = ask(f"{url}/documents", token)["documents"][0]
+        assert (["alpha"], 1) == (view["nodes"]["names"], view["pendingPods"])
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=20)
+        assert (0, "") == (process.returncode, errors)
+
+
+@pytest.mark.slow
+def test_a_sandbox_is_part_of_it() -> None:
+    """Its nodes are on the page."""
+    with running("--sandbox", "2") as (process, url, token):
+        view = ask(f"{url}/documents", token)["documents"][0]
+        assert ["node-0", "node-1"] == view["nodes"]["names"]
+        process.send_signal(signal.SIGINT)
+        assert 0 == process.wait(timeout=20)
+
+
+@pytest.mark.slow
+def test_a_scenario_is_played() -> None:
+    """The record is there, and Ctrl-C ends the simulation too."""
+    with running(EXAMPLES / "scenarios" / "batch-and-web.yaml") as (process, url, token):
+        found = ask(f"{url}/documents", token)
+        assert ("batch and web", "Playback") == (found["title"], found["documents"][-1]["kind"])
+        process.send_signal(signal.SIGINT)
+        assert 0 == process.wait(timeout=20)
+
+
+@pytest.mark.slow
+def test_a_taken_port_ends_it_with_one_line(tmp_path: Path) -> None:
+    """With the exit code of wrong input."""
+    file = write(tmp_path, [node("alpha", "4")])
+    with running(file) as (_, url, _token):
+        port = url.rpartition(":")[2]
+        result = run("ui", "--no-open", "--port", port, file)
+    assert 2 == result.exit_code
+    assert f"port {port} of 127.0.0.1 is taken; name another with --port" in result.stderr
+    assert 1 == len(result.stderr.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--sandbox", "3", "--context", "dev"], "--sandbox starts a cluster of its own"),
+        (["missing.json"], "missing.json: it cannot be read"),
+        (["--kubeconfig", "missing"], "missing"),
+        (["--port", "70000"], "70000 is not in the range"),
+    ],
+)
+def test_mistakes_are_one_line(arguments: list[str], expected: str) -> None:
+    """Nothing is served then."""
+    result = run("ui", "--no-open", *arguments)
+    assert 2 == result.exit_code
+    assert expected in result.stderr
+    assert "Traceback" not in result.stderr

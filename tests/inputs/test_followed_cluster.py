@@ -1,0 +1,152 @@
+"""A live cluster that is followed: what it has at any time, and why it cannot be read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes.client import CoreV1Api
+
+from kubesched.api.core import Pod
+from kubesched.api.scheduling import PriorityClass
+from kubesched.apiserver.request import User
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.followed_cluster import FollowedCluster
+from kubesched.inputs.sources import ClusterSource
+from kubesched.testing import SandboxCluster
+from tests.cli.cluster import node
+from tests.cli.live import live, write_kubeconfig
+from tests.testing.test_sandbox_cluster import pod
+
+pytestmark = pytest.mark.slow
+
+
+def following(
+    kubeconfig: Path, script: Callable[[FollowedCluster], Awaitable[None]] | None = None
+) -> None:
+    """Follow a cluster, and run a script when it is known."""
+
+    async def main() -> None:
+        followed = FollowedCluster(ClusterSource(kubeconfig=kubeconfig))
+        task = asyncio.create_task(followed.run())
+        try:
+            await followed.wait_for_sync()
+            if script is not None:
+                await script(followed)
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+
+
+async def changed(followed: FollowedCluster, condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds, in steps of the event loop."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  # informers have no event for every change
+            await asyncio.sleep(0)
+
+
+def _pods(followed: FollowedCluster) -> dict[str, str]:
+    items = followed.live().objects
+    return {item.metadata.name: item.spec.node_name for item in items if isinstance(item, Pod)}
+
+
+def test_objects_come_change_and_go() -> None:
+    """A pod that is created, bound and deleted is seen in each state."""
+    with SandboxCluster(nodes=1, scheduler=False, controllers=False) as cluster:
+        core: Any = CoreV1Api(cluster.client())
+
+        async def script(followed: FollowedCluster) -> None:
+            before = followed.version
+            await asyncio.to_thread(cluster.create, pod("web"))
+            await changed(followed, lambda: _pods(followed) == {"web": ""})
+            assert before < followed.version
+            binding = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "node-0"}}
+            await asyncio.to_thread(
+                core.create_namespaced_binding, "default", binding, _preload_content=False
+            )
+            await changed(followed, lambda: _pods(followed) == {"web": "node-0"})
+            await asyncio.to_thread(
+                core.delete_namespaced_pod, "web", "default", grace_period_seconds=0
+            )
+            await changed(followed, lambda: not _pods(followed))
+
+        following(cluster.kubeconfig, script)
+
+
+def test_what_is_not_read_is_no_change() -> None:
+    """An annotation changes an object's version, but nothing that is shown."""
+    with SandboxCluster(nodes=1, scheduler=False, controllers=False) as cluster:
+        core: Any = CoreV1Api(cluster.client())
+
+        async def script(followed: FollowedCluster) -> None:
+            before = followed.version
+            note = {"metadata": {"annotations": {"example.com/note": "x"}}}
+            await asyncio.to_thread(core.patch_node, "node-0", note)
+            label = {"metadata": {"labels": {"disk": "nvme"}}}
+            await asyncio.to_thread(core.patch_node, "node-0", label)
+            await changed(followed, lambda: followed.version > before)
+            assert before + 1 == followed.version
+
+        following(cluster.kubeconfig, script)
+
+
+def test_all_kinds_are_known() -> None:
+    """A kind without objects is known to have none."""
+    with SandboxCluster(nodes=1, scheduler=False, controllers=False) as cluster:
+
+        async def script(followed: FollowedCluster) -> None:
+            found = followed.live()
+            assert PriorityClass in found.complete
+            assert ([], "default") == (found.warnings, found.namespace)
+            assert "context kubesched-sandbox" == found.name
+
+        following(cluster.kubeconfig, script)
+
+
+def test_users_who_may_not_read_are_told_what_they_lack(tmp_path: Path) -> None:
+    """As by commands that read once."""
+    stranger = User("stranger", ("system:authenticated",))
+    shown = live(tmp_path, [node("alpha", "4")], user=stranger)
+    with shown as kubeconfig, pytest.raises(UserError) as raised:
+        following(kubeconfig)
+    text = str(raised.value)
+    assert "you may not list nodes, pods in all namespaces" in text.replace(
+        "pods, nodes", "nodes, pods"
+    )
+    assert "kubesched-reader" in text
+
+
+def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    """After a few seconds, with the context."""
+    kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:9")
+    with pytest.raises(UserError, match=r"context dev .*127.0.0.1:9.*check the context's cluster"):
+        following(kubeconfig)
+
+
+def test_a_server_that_goes_away_is_a_problem(tmp_path: Path) -> None:
+    """What was read stays; `problem` says that it is not followed any more."""
+    objects = [node("alpha", "4")]
+    context = live(tmp_path, objects)
+    kubeconfig = context.__enter__()  # it ends on the way
+    try:
+
+        async def script(followed: FollowedCluster) -> None:
+            assert "" == followed.problem
+            await asyncio.to_thread(context.__exit__, None, None, None)
+            await changed(followed, lambda: bool(followed.problem))
+            assert "context dev" in followed.problem
+            assert ["alpha"] == [
+                item.metadata.name for item in followed.live().objects if item.kind == "Node"
+            ]
+
+        following(kubeconfig, script)
+    finally:
+        with suppress(Exception):
+            context.__exit__(None, None, None)

@@ -1,0 +1,176 @@
+"""A simulation played back in a browser: the slider, the keyboard, the charts, what is marked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from kubesched.page.render import render
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.playback_recorder import PlaybackRecorder
+from kubesched.simulator.run import simulate
+from kubesched.simulator.scenario_loading import load_scenario
+from tests.page.browsing import opened, violations
+
+pytestmark = pytest.mark.slow
+
+SCENARIO = """
+version: 1
+name: two nodes
+duration: 1h
+nodes: [{name: node, count: 2, allocatable: {cpu: 4, memory: 8Gi}}]
+priorityClasses: [{name: high, value: 10}]
+workloads:
+  - {name: low, pods: {at: [1m], burst: 6}, requests: {cpu: 1}}
+  - {name: high, pods: {at: [50m], burst: 3}, requests: {cpu: 1}, priorityClassName: high}
+events:
+  - {at: 10m, drain: {names: [node-0], disableEviction: true}}
+  - {at: 20m, uncordon: {}}
+  - {at: 30m, fail: {names: [node-1], duration: 2m}}
+"""
+# What is there from second to second, as arithmetic on the scenario: three low pods on each node,
+# those of node-0 drained and lost, those of node-1 started over, and then three high ones.
+MOMENTS = {
+    0: "2 nodes, 0 % of cpu, 0 % of memory requested, no pod waits.",
+    120: "2 nodes, 75 % of cpu, 0 % of memory requested, no pod waits.",
+    660: "2 nodes (1 cordoned), 37.5 % of cpu, 0 % of memory requested, no pod waits.",
+    1260: "2 nodes, 37.5 % of cpu, 0 % of memory requested, no pod waits.",
+    1860: "2 nodes (1 unreachable), 37.5 % of cpu, 0 % of memory requested, no pod waits.",
+    1980: "2 nodes, 37.5 % of cpu, 0 % of memory requested, no pod waits.",
+    3060: "2 nodes, 75 % of cpu, 0 % of memory requested, no pod waits.",
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the scenario."""
+    recorder = PlaybackRecorder()
+    report = simulate(load_scenario(SCENARIO), in_tree_registry(), recorder=recorder)
+    playback = recorder.playback(report.scenario, report.duration_seconds)
+    page = tmp_path_factory.mktemp("page") / "playback.html"
+    page.write_text(render([playback], "two nodes"), encoding="utf-8")
+    return page
+
+
+def go_to(page: Page, seconds: float) -> None:
+    """Move the slider as a reader does."""
+    page.get_by_role("slider", name="Time").fill(str(seconds))
+
+
+def test_the_slider_moves_the_cluster(file: Path, window: Browser) -> None:
+    """At each moment the sentence says what the scenario has there."""
+    with opened(window, file) as (page, wrong):
+        found = {}
+        for seconds in MOMENTS:
+            go_to(page, seconds)
+            found[seconds] = page.locator(".now").text_content()
+        assert MOMENTS == found
+        assert [] == wrong
+
+
+def test_the_map_shows_the_moment(file: Path, window: Browser) -> None:
+    """The table beside the map has the nodes' states of the slider's time."""
+    with opened(window, file) as (page, wrong):
+        canvas = page.get_by_role("application")
+        go_to(page, 660)
+        before = canvas.screenshot()
+        canvas.press("Home")
+        canvas.press("Enter")
+        expect(page.get_by_role("complementary", name="Node node-0")).to_contain_text("cordoned")
+        go_to(page, 1860)
+        expect(page.get_by_role("complementary", name="Node node-0")).not_to_contain_text(
+            "cordoned"
+        )
+        canvas.press("Escape")
+        assert before != canvas.screenshot()
+        assert [] == wrong
+
+
+def test_the_keyboard_is_enough(file: Path, window: Browser) -> None:
+    """Home, End and arrows on the slider; n and p for events; space to play."""
+    with opened(window, file) as (page, wrong):
+        clock = page.locator(".clock")
+        slider = page.get_by_role("slider", name="Time")
+        slider.press("End")
+        expect(clock).to_have_text("1:00:00")
+        slider.press("Home")
+        expect(clock).to_have_text("0 s")
+        times = []
+        for _ in range(3):
+            slider.press("n")
+            times.append(clock.text_content())
+        assert ["0:10:00", "0:10:00", "0:20:00"] == times
+        slider.press("p")
+        expect(clock).to_have_text("0:10:00")
+        slider.press(" ")
+        expect(page.get_by_role("button", name="Pause")).to_be_visible()
+        expect(clock).not_to_have_text("0:10:00")
+        slider.press(" ")
+        expect(page.get_by_role("button", name="Play")).to_be_visible()
+        assert [] == wrong
+
+
+def test_playing_ends_at_the_end_and_begins_again(file: Path, window: Browser) -> None:
+    """The button says what a press does."""
+    with opened(window, file) as (page, _):
+        go_to(page, 3590)
+        page.get_by_role("button", name="Play").click()
+        expect(page.locator(".clock")).to_have_text("1:00:00")
+        page.get_by_role("button", name="Play").click()
+        expect(page.locator(".clock")).not_to_have_text("1:00:00")
+
+
+def test_charts_choose_times_and_zoom(file: Path, window: Browser) -> None:
+    """A click is a time, a drag a range, and a button brings all back."""
+    with opened(window, file) as (page, wrong):
+        plot = page.locator(".u-over").first
+        box = plot.bounding_box()
+        assert box is not None
+        plot.click(position={"x": box["width"] / 2, "y": 20})
+        minutes = int((page.locator(".clock").text_content() or "").split(":")[1])
+        assert 29 <= minutes <= 30
+        page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 20)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 20, steps=4)
+        page.mouse.up()
+        whole = page.get_by_role("button", name="Show all times")
+        expect(whole).to_be_visible()
+        whole.click()
+        expect(whole).to_be_hidden()
+        assert [] == wrong
+
+
+def test_events_are_listed_and_lead_to_their_time(file: Path, window: Browser) -> None:
+    """Drain, failure and lost pods stand in words, and in the headline."""
+    with opened(window, file) as (page, _):
+        headline = "9 pods in 1 h: 1 node failed, 1 node was cordoned, 3 pods were lost."
+        assert headline in (page.locator(".lead").text_content() or "")
+        table = page.get_by_role("region", name="What happened to nodes and pods")
+        rows = [
+            " | ".join(row.locator("th, td").all_text_contents()[:2])
+            for row in table.locator("tbody tr").all()
+        ]
+        assert [
+            "0:10:00 | 1 node is cordoned",
+            "0:10:00 | 3 pods leave drained nodes",
+            "0:10:00 | 3 pods are lost: nothing creates them again",
+            "0:20:00 | 1 node is ready again",
+            "0:30:40 | 1 node is unreachable",
+            "0:32:00 | 1 node is ready again",
+            "0:32:00 | 3 pods start over",
+        ] == rows
+        table.get_by_role("button", name="0:30:40").click()
+        expect(page.locator(".now")).to_contain_text("1 unreachable")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_accessibility_rules_hold(file: Path, window: Browser, scheme: str, width: int) -> None:
+    """Axe finds nothing, and nothing is wider than the window."""
+    with opened(window, file, scheme=scheme, width=width) as (page, wrong):
+        assert [] == violations(page)
+        overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert 0 == page.evaluate(overflow)
+        assert [] == wrong

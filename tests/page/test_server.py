@@ -1,0 +1,254 @@
+"""The server of a live page: who gets what, and what is never sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse, ClientSession
+
+from kubesched.answers.cluster import Cluster
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import load_scheduler
+from kubesched.inputs.sources import SchedulerOptions
+from kubesched.page.server import PageServer
+from kubesched.page.shown import ShownCluster
+from tests.cli.cluster import Json, node, pod
+
+SECRET = "hunter2-hunter2"  # noqa: S105 - what must not be sent
+NODE = "worker-77"
+DATA = ("/documents", "/why?pod=shop/waits", "/explain?pod=shop/waits", "/top")
+
+
+def _objects() -> list[Json]:
+    """A node, a pod on it and one that waits, with a secret wherever pods may have one."""
+    waits, runs = pod("waits", "9"), pod("runs", "1", node_name=NODE)
+    for item in (waits, runs):
+        container = item["spec"]["containers"][0]
+        container["env"] = [{"name": "PASSWORD", "value": SECRET}]
+        container["command"] = ["sh", "-c", SECRET]
+        item["metadata"]["annotations"] = {"example.com/note": SECRET}
+    return [node(NODE, "4"), waits, runs]
+
+
+class Client:
+    """A client of one server."""
+
+    def __init__(self, server: PageServer, session: ClientSession) -> None:
+        self.server = server
+        self._session = session
+        self.origin = server.url.partition("/#")[0]
+
+    async def get(
+        self, path: str, headers: Mapping[str, str] | None = None, *, method: str = "GET"
+    ) -> tuple[ClientResponse, bytes]:
+        """Return a response and its body; with the token unless headers are given."""
+        sent = {"Authorization": f"Bearer {self.server.token}"} if headers is None else headers
+        async with self._session.request(method, self.origin + path, headers=sent) as response:
+            return response, await response.read()
+
+
+def served(script: Callable[[Client], Awaitable[None]]) -> None:
+    """Serve the cluster, and run a script with a client."""
+
+    async def main() -> None:
+        options = SchedulerOptions()
+        cluster = Cluster.from_objects(_objects())
+        source = ShownCluster(cluster, "of-the-shop", load_scheduler(options), options)
+        server = PageServer(source)
+        async with server.listening(), ClientSession() as session:
+            await script(Client(server, session))
+
+    asyncio.run(main())
+
+
+def test_documents_are_published_ones() -> None:
+    """Each address answers with a document of its kind."""
+
+    async def script(client: Client) -> None:
+        kinds = []
+        for path in DATA:
+            response, body = await client.get(path)
+            assert 200 == response.status
+            found = json.loads(body)
+            kinds += [one["kind"] for one in found.get("documents", [found])]
+        assert ["ClusterView", "WhyReport", "PodExplanation", "TopReport"] == kinds
+
+    served(script)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({}, id="none"),
+        pytest.param({"Authorization": "Bearer wrong"}, id="wrong"),
+        pytest.param({"Authorization": "Bearer "}, id="empty"),
+        pytest.param({"Authorization": "Basic {token}"}, id="another scheme"),
+        pytest.param({"Cookie": "token={token}"}, id="cookie"),
+    ],
+)
+def test_data_needs_the_token(headers: dict[str, str]) -> None:
+    """Without it there is no data, not even whether an address exists."""
+
+    async def script(client: Client) -> None:
+        sent = {name: text.format(token=client.server.token) for name, text in headers.items()}
+        for path in (*DATA, "/nothing"):
+            response, body = await client.get(path, sent)
+            assert 401 == response.status
+            assert b"token" in body
+            assert NODE.encode() not in body
+
+    served(script)
+
+
+def test_the_page_itself_has_no_data_and_no_token() -> None:
+    """What anybody on this machine may read is the program alone."""
+
+    async def script(client: Client) -> None:
+        response, body = await client.get("/", {})
+        assert (200, "text/html") == (response.status, response.content_type)
+        assert b"of-the-shop" not in body
+        assert NODE.encode() not in body
+        assert client.server.token.encode() not in body
+
+    served(script)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:80", "10.0.0.1", "[::]:1"]
+)
+def test_other_hosts_are_refused(host: str) -> None:
+    """A name that somebody points to loopback reads nothing, with or without the token."""
+
+    async def script(client: Client) -> None:
+        token = {"Authorization": f"Bearer {client.server.token}"}
+        for path in ("/", *DATA):
+            response, body = await client.get(path, {**token, "Host": host})
+            assert 403 == response.status
+            assert NODE.encode() not in body
+
+    served(script)
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8080", "127.0.0.1:1"])
+def test_names_of_loopback_are_served(host: str) -> None:
+    """A forwarded port may have another number."""
+
+    async def script(client: Client) -> None:
+        response, _ = await client.get("/", {"Host": host})
+        assert 200 == response.status
+
+    served(script)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])
+def test_nothing_can_be_written(method: str) -> None:
+    """No address takes another method than GET, and none allows other sites anything."""
+
+    async def script(client: Client) -> None:
+        for path in ("/", *DATA):
+            response, _ = await client.get(path, method=method)
+            assert 405 == response.status
+            assert not [name for name in response.headers if name.startswith("Access-Control-")]
+
+    served(script)
+
+
+def test_headers_keep_caches_and_other_sites_out() -> None:
+    """Of every answer, errors included."""
+
+    async def script(client: Client) -> None:
+        for path in ("/", *DATA, "/nothing", "/why"):
+            response, _ = await client.get(path)
+            headers = response.headers
+            assert "no-store" == headers["Cache-Control"]
+            assert "nosniff" == headers["X-Content-Type-Options"]
+            assert "no-referrer" == headers["Referrer-Policy"]
+            assert "DENY" == headers["X-Frame-Options"]
+            assert "same-origin" == headers["Cross-Origin-Resource-Policy"]
+            policy = headers["Content-Security-Policy"]
+            assert policy.startswith("default-src 'none'")
+            assert policy.endswith("frame-ancestors 'none'")
+            assert "unsafe" not in policy
+            assert "kubesched" == headers["Server"]
+
+    served(script)
+
+
+def test_nothing_secret_is_sent() -> None:
+    """Environment, commands and annotations are in no byte of any answer."""
+
+    async def script(client: Client) -> None:
+        for path in ("/", *DATA, "/why?pod=shop/runs", "/explain?pod=shop/runs"):
+            _, body = await client.get(path)
+            assert SECRET.encode() not in body
+
+    served(script)
+
+
+def test_unchanged_documents_are_not_sent_again() -> None:
+    """A reader that has them gets 304."""
+
+    async def script(client: Client) -> None:
+        first, _ = await client.get("/documents")
+        token = {"Authorization": f"Bearer {client.server.token}"}
+        again, body = await client.get(
+            "/documents", {**token, "If-None-Match": first.headers["ETag"]}
+        )
+        assert (304, b"") == (again.status, body)
+        other, body = await client.get("/documents", {**token, "If-None-Match": '"other"'})
+        assert 200 == other.status
+        assert NODE.encode() in body
+
+    served(script)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/why?pod=shop/nobody", (422, "nobody")),
+        ("/explain?pod=shop/nobody", (422, "nobody")),
+        ("/why", (422, "pod: name one, as namespace/name")),
+        ("/top?group=<b>", (422, "<b> is none of nodes, pools")),
+        ("/nothing", (404, "not found")),
+    ],
+)
+def test_errors_are_one_message(path: str, expected: tuple[int, str]) -> None:
+    """They are JSON, so that nothing in them can be taken for a page."""
+
+    async def script(client: Client) -> None:
+        response, body = await client.get(path)
+        message = json.loads(body)["message"]
+        assert "application/json" == response.content_type
+        assert (expected[0], True) == (response.status, expected[1] in message)
+        assert "\n" not in message
+
+    served(script)
+
+
+def test_a_taken_port_is_an_error_of_the_user() -> None:
+    """It names the port and the remedy."""
+
+    async def script(client: Client) -> None:
+        port = int(client.origin.rpartition(":")[2])
+        source: Any = client.server._source
+        with pytest.raises(UserError, match=f"port {port} of 127.0.0.1 is taken; name another"):
+            async with PageServer(source).listening(port):
+                pass
+
+    served(script)
+
+
+def test_every_server_has_its_own_token() -> None:
+    """It is long, and stands in the part of the address that browsers do not send."""
+
+    async def script(client: Client) -> None:
+        source: Any = client.server._source
+        assert client.server.token != PageServer(source).token
+        assert len(client.server.token) >= 43
+        assert f"{client.origin}/#token={client.server.token}" == client.server.url
+
+    served(script)

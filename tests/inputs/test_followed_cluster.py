@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from kubernetes.client import CoreV1Api
+from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PriorityClass
@@ -18,6 +19,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.followed_cluster import FollowedCluster
 from kubesched.inputs.sources import ClusterSource
 from kubesched.testing import SandboxCluster
+from kubesched.testing.builders import make_node
 from tests.cli.cluster import node
 from tests.cli.live import live, write_kubeconfig
 from tests.testing.test_sandbox_cluster import pod
@@ -80,21 +82,24 @@ def test_objects_come_change_and_go() -> None:
         following(cluster.kubeconfig, script)
 
 
-def test_what_is_not_read_is_no_change() -> None:
-    """An annotation changes an object's version, but nothing that is shown."""
-    with SandboxCluster(nodes=1, scheduler=False, controllers=False) as cluster:
-        core: Any = CoreV1Api(cluster.client())
+def test_what_is_not_read_is_no_change(tmp_path: Path) -> None:
+    """Another version of an object counts if something that is read has changed, too."""
+    kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:9")
 
-        async def script(followed: FollowedCluster) -> None:
-            before = followed.version
-            note = {"metadata": {"annotations": {"example.com/note": "x"}}}
-            await asyncio.to_thread(core.patch_node, "node-0", note)
-            label = {"metadata": {"labels": {"disk": "nvme"}}}
-            await asyncio.to_thread(core.patch_node, "node-0", label)
-            await changed(followed, lambda: followed.version > before)
-            assert before + 1 == followed.version
+    async def main() -> None:
+        followed = FollowedCluster(ClusterSource(kubeconfig=kubeconfig))
+        old, new = make_node("n"), make_node("n", labels={"disk": "nvme"})
+        versions = [
+            replace(each, metadata=replace(each.metadata, resource_version=version))
+            for each, version in ((old, "1"), (old, "2"), (new, "3"))
+        ]
+        followed.updated(versions[0], versions[1])
+        assert 0 == followed.version
+        followed.updated(versions[1], versions[2])
+        assert 1 == followed.version
+        await followed.aclose()
 
-        following(cluster.kubeconfig, script)
+    asyncio.run(main())
 
 
 def test_all_kinds_are_known() -> None:

@@ -72,7 +72,11 @@ class FollowedCluster:
         try:
             await self._informers.run()
         finally:
-            await self._rest.aclose()
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections; `run` does so at its end."""
+        await self._rest.aclose()
 
     async def wait_for_sync(self) -> None:
         """Wait until every kind is known, or known not to be readable.

@@ -21,7 +21,7 @@ from kubesched.apiserver.server import ApiServer
 from kubesched.app.signals import handled_signals
 from kubesched.cli.errors import printable, write_warnings
 from kubesched.client.event_loop import new_event_loop
-from kubesched.cluster.node_template import NodeTemplate
+from kubesched.cluster.nodes import NodeTemplate
 from kubesched.inputs.followed_cluster import FollowedCluster
 from kubesched.inputs.loading import SchedulerSetup, check_plugins, load_scheduler
 from kubesched.inputs.scenario_input import (

@@ -12,7 +12,7 @@ import pytest
 
 from kubesched import Cluster
 from kubesched.answers.documents import DOCUMENTS, schema_of, undescribed
-from kubesched.app.decision_page import DecisionQuery, decision_page
+from kubesched.app.decision_ring import DecisionQuery, decision_page
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.explain.decision_records import DecisionRecords, QueuePart, QueueState
 from kubesched.explain.shadow_report import (

@@ -13,19 +13,24 @@ import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.app.authentication import Authenticator, bearer_token
-from kubesched.app.client_certificates import parse_bundle
-from kubesched.app.cluster_authentication import (
+from kubesched.app.authentication import (
     NOBODY,
+    Authenticator,
     Authorities,
     ClusterAuthentication,
     LookupFailedError,
     authorities_of,
+    bearer_token,
 )
+from kubesched.app.client_certificates import parse_bundle
 from kubesched.app.http_exchange import HttpRequest
-from kubesched.app.reviews import ReviewRetries
-from kubesched.app.token_reviews import AuthenticationError, TokenReviews
-from kubesched.app.users import ANONYMOUS, UserInfo
+from kubesched.app.reviews import (
+    ANONYMOUS,
+    AuthenticationError,
+    ReviewRetries,
+    TokenReviews,
+    UserInfo,
+)
 from kubesched.client.requests import Request
 
 from .certificates import NOW, Holder, authority, signed

@@ -19,8 +19,7 @@ from kubesched.app.authorization import (
     Verdict,
 )
 from kubesched.app.http_exchange import HttpRequest
-from kubesched.app.reviews import ReviewRetries
-from kubesched.app.users import ANONYMOUS, UserInfo
+from kubesched.app.reviews import ANONYMOUS, ReviewRetries, UserInfo
 from kubesched.client.requests import Request
 
 from .fake_rest import Clock, FakeRest

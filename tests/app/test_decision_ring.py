@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kubesched.app.decision_page import DecisionQuery
-from kubesched.app.decision_ring import DecisionRing
+from kubesched.app.decision_ring import DecisionQuery, DecisionRing
 from kubesched.explain.decision_records import (
     DecisionRecord,
     EvictedPod,

@@ -12,8 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.app.log_format import JsonFormatter, TextFormatter
-from kubesched.app.logs import LogOptions, Logs, matches, parse_modules
+from kubesched.app.logs import (
+    JsonFormatter,
+    LogOptions,
+    Logs,
+    TextFormatter,
+    matches,
+    parse_modules,
+)
 from kubesched.framework.structured_log import (
     V0,
     V2,

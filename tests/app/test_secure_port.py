@@ -14,13 +14,12 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.errors import ApiError, SetupError
-from kubesched.app.cluster_authentication import LookupFailedError
+from kubesched.app.authentication import LookupFailedError
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
 from kubesched.app.options import AccessOptions, ProxyOptions, ServingOptions
 from kubesched.app.secure_port import SecurePort
-from kubesched.app.serving_certificates import make_pair
-from kubesched.app.serving_tls import ServingTlsError
+from kubesched.app.serving_certificates import ServingTlsError, make_pair
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import Request
 from kubesched.client.tls import load_key_pair

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.cli.run_process import ReportWriter
-from kubesched.client.event_loop import new_event_loop
+from kubesched.client.connect import new_event_loop
 
 
 def test_a_reader_that_went_is_noticed_at_the_next_report() -> None:

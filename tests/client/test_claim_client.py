@@ -20,9 +20,8 @@ from kubesched.api.resource import (
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
 )
-from kubesched.client.claim_client import ClaimClient
+from kubesched.client.claim_client import PROTOBUF, ClaimClient, with_finalizers
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH
-from kubesched.client.whole_objects import PROTOBUF, with_finalizers
 from kubesched.simulator.virtual_loop import run
 
 from .records import Answering, Plain

@@ -25,8 +25,7 @@ from kubesched.client.connection_settings import (
     TlsSettings,
     UserSettings,
 )
-from kubesched.client.credentials import FixedCredentials, TokenFile
-from kubesched.client.exec_plugin import ExecPlugin
+from kubesched.client.credentials import ExecPlugin, FixedCredentials, TokenFile
 from kubesched.client.kubeconfig import KubeconfigError
 from kubesched.client.requests import Request
 

@@ -14,9 +14,9 @@ import pytest
 from aiohttp import web
 
 from kubesched.api.errors import ApiError
+from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import TlsSettings
 from kubesched.client.dial import Dialer, DialError
-from kubesched.client.event_loop import new_event_loop
 from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient, Transport
 from kubesched.client.tls import load_key_pair, tls_context

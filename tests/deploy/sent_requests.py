@@ -23,20 +23,17 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.volume import ObjectReference
 from kubesched.apiserver import request as served
+from kubesched.app.authentication import ClusterAuthentication
 from kubesched.app.authorization import SubjectAccessReviews
-from kubesched.app.cluster_authentication import ClusterAuthentication
-from kubesched.app.reviews import ReviewRetries
+from kubesched.app.reviews import ReviewRetries, TokenReviews, UserInfo
 from kubesched.app.scheduler_informers import watched_kinds
-from kubesched.app.token_reviews import TokenReviews
-from kubesched.app.users import UserInfo
-from kubesched.client.claim_client import ClaimClient
+from kubesched.client.claim_client import ClaimClient, VolumeClient
 from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.election_record import ElectionRecord
 from kubesched.client.event_recorder import EventRecorder
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Request, path_of
 from kubesched.client.resource_locks import LeaseLock
-from kubesched.client.volume_client import VolumeClient
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kubesched.app.metrics.family import Family
-from kubesched.app.metrics.process_families import (
+from kubesched.app.metrics.process_metrics import (
     MASTER_STATUS,
     RATE_LIMITER_DURATION,
     REQUEST_DURATION,

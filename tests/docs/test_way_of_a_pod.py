@@ -19,8 +19,8 @@ from kubesched.api.errors import ApiError
 from kubesched.api.scheme import kind_of
 from kubesched.client.event_recorder import Occurrence
 from kubesched.client.informers import Informer
+from kubesched.client.pod_client import SchedulerClient
 from kubesched.client.requests import Request
-from kubesched.client.scheduler_client import SchedulerClient
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry

@@ -20,8 +20,8 @@ from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.apiserver.authorization import SCHEDULER
 from kubesched.apiserver.request import User
 from kubesched.cli.errors import EXIT_INTERRUPTED
-from kubesched.client.cluster_lists import KindList
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
+from kubesched.client.lister import KindList
 from kubesched.inputs.cluster_input import read_cluster
 from kubesched.inputs.live_cluster import READ_KINDS
 from kubesched.inputs.sources import ClusterSource

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
-from kubesched.client.status_patches import pod_status_patch
+from kubesched.client.pod_client import pod_status_patch
 from kubesched.scheduler.api_client import PodConditionPatch
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.simulator.virtual_loop import run

@@ -17,8 +17,7 @@ import msgspec
 
 from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.http_exchange import HttpRequest
-from kubesched.app.reviews import ExpiringCache, ReviewRetries
-from kubesched.app.users import UserInfo
+from kubesched.app.reviews import ExpiringCache, ReviewRetries, UserInfo
 from kubesched.client.requests import Request, Rest
 
 log: Final = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ from kubesched.app.live_writers import LiveClaimWriter, LiveVolumeWriter
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.event_recorder import EventRecorder, Occurrence, serves_events
+from kubesched.client.pod_client import SchedulerClient
 from kubesched.client.requests import RequestObserver
-from kubesched.client.scheduler_client import SchedulerClient
 from kubesched.config.types import ClientConnection
 from kubesched.scheduler.assembly import Writers
 from kubesched.scheduler.pod_lister import PodLister

@@ -1,4 +1,4 @@
-"""DecisionRing keeps the last decisions of the loop, for /debug/decisions.
+"""DecisionRing keeps the last decisions of the loop, and /debug/decisions shows them.
 
 A record costs the loop one small object: names and messages are those of the decision, and other
 texts are composed for a request. No pod, diagnosis or cycle state is kept.
@@ -17,13 +17,66 @@ from typing import Final
 import msgspec
 
 from kubesched.api.times import micro_time, moment_at
-from kubesched.app.decision_page import DecisionQuery
-from kubesched.explain.decision_records import DecisionRecord, EvictedPod, RecordedOutcome
+from kubesched.app.http_exchange import JSON, HttpRequest, HttpResponse, error_response
+from kubesched.explain.decision_records import (
+    DecisionRecord,
+    DecisionRecords,
+    EvictedPod,
+    RecordedOutcome,
+)
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import Status
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt, Placed, Rejected
 from kubesched.scheduler.observer import Observer
+
+DECISIONS: Final = "/debug/decisions"
+
+_LIMIT: Final = 1000
+_PARAMETERS: Final = ("pod", "node", "limit")
+
+
+class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which records to return.
+
+    Attributes:
+        namespace: The namespace of `pod`.
+        pod: The name of a pod that they are about or that they evict; "" for any.
+        node: The chosen or nominated node; "" for any.
+        limit: At most so many, the newest.
+    """
+
+    namespace: str = ""
+    pod: str = ""
+    node: str = ""
+    limit: int = _LIMIT
+
+
+def decision_page(
+    request: HttpRequest, read: Callable[[DecisionQuery], DecisionRecords]
+) -> HttpResponse:
+    """Return the document that a request asks for; 400 for a query that makes no sense."""
+    try:
+        query = _query_of(request)
+    except ValueError as error:
+        return error_response(str(error), 400)
+    return HttpResponse(content_type=JSON, body=msgspec.json.encode(read(query).to_dict()))
+
+
+def _query_of(request: HttpRequest) -> DecisionQuery:
+    given = {name: request.query_values(name) for name in _PARAMETERS}
+    pod, node, limit = ("".join(given[name][:1]) for name in _PARAMETERS)
+    namespace, slash, name = pod.partition("/")
+    if pod and not (namespace and slash and name):
+        raise ValueError(f"pod={pod}: write NAMESPACE/NAME")
+    if limit and (not limit.isdecimal() or not int(limit)):
+        raise ValueError(f"limit={limit}: write a number from 1")
+    return DecisionQuery(
+        namespace=namespace, pod=name, node=node, limit=int(limit) if limit else _LIMIT
+    )
+
+
+# The ring.
 
 _NONE: Final[frozenset[str]] = frozenset()
 

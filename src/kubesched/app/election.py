@@ -19,12 +19,12 @@ from typing import Final
 from kubesched.app.environment import Environment
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.leader_election import (
+    ElectionStatistics,
     ElectionTiming,
     LeaderCallbacks,
     LeaderElector,
     new_identity,
 )
-from kubesched.client.leader_fence import ElectionStatistics
 from kubesched.client.requests import RequestObserver
 from kubesched.client.resource_locks import RecordEvent, new_lock
 from kubesched.config.field_errors import ConfigError, FieldError

@@ -1,7 +1,9 @@
-"""LiveClaimWriter and LiveVolumeWriter write claims and volumes to an API server, for plugins.
+"""Writers of a process: to an API server, or, in a dry run, to a report of what would be written.
 
 Upstream: pkg/scheduler/framework/plugins: dynamicresources, volumebinding (v1.36)
-Differs:  nothing.
+Differs:  upstream has no dry run. Plugins are not called from PreBind on, nor extenders to bind:
+          volumes and devices stay reserved for a pod and are never written, so a second pod of the
+          same ResourceClaim waits until another scheduler allocates the claim.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from kubesched.api.core import (
 )
 from kubesched.api.errors import ApiError
 from kubesched.api.resource import ResourceClaim
+from kubesched.api.scheduling import PodGroup
 from kubesched.api.times import moment_at, second_time
-from kubesched.client.claim_client import ClaimClient
+from kubesched.client.claim_client import ClaimClient, VolumeClient
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Rest
-from kubesched.client.volume_client import VolumeClient
 from kubesched.framework.dra.claim_writer import ApiConflictError, ApiRefusedError
 from kubesched.framework.volume_writer import VolumeWriteError
-from kubesched.scheduler.api_client import EventRecord
+from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.pod_lister import PodLister
 
 T = TypeVar("T")
@@ -173,3 +175,71 @@ class LiveVolumeWriter:
 
 def _name(claim: ResourceClaim) -> str:
     return f"claim {claim.metadata.namespace}/{claim.metadata.name}"
+
+
+# Dry runs.
+
+Plain = dict[str, Any]
+
+
+class DryRunClient:
+    """An `ApiClient` that only reports.
+
+    A pod that would be bound remains assumed, so later pods are scheduled around it. Pods that
+    would be evicted stay.
+    """
+
+    def __init__(self, report: Callable[[Plain], None]) -> None:
+        """Take a function that gets each report: JSON values with an `action`."""
+        self._report = report
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Report a binding."""
+        self._report({"action": "bind", "pod": _pod_name(pod), "node": node_name})
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        condition: PodConditionPatch | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        """Report a pod's condition and nominated node."""
+        report: Plain = {"action": "status", "pod": _pod_name(pod)}
+        if condition is not None:
+            report |= {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+            }
+        if nominated_node_name:
+            report["nominatedNode"] = nominated_node_name
+        if len(report) > 2:
+            self._report(report)
+
+    async def patch_pod_group_status(
+        self, group: PodGroup, condition: PodGroupConditionPatch
+    ) -> None:
+        """Report a pod group's condition."""
+        metadata = group.metadata
+        self._report(
+            {
+                "action": "status",
+                "podGroup": f"{metadata.namespace}/{metadata.name}",
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+            }
+        )
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Report an eviction."""
+        self._report({"action": "evict", "pod": _pod_name(pod), "node": pod.spec.node_name})
+
+    def record_event(self, event: EventRecord) -> None:
+        """Ignore the event; the other reports contain the same information."""
+
+
+def _pod_name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

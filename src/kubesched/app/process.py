@@ -29,13 +29,12 @@ from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError
 from kubesched.app.connections import Connections
 from kubesched.app.debugger import CacheDebugger, Observed
-from kubesched.app.decision_page import DecisionQuery
-from kubesched.app.decision_ring import DecisionRing
-from kubesched.app.dry_run import DryRunClient
+from kubesched.app.decision_ring import DecisionQuery, DecisionRing
 from kubesched.app.election import Election
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.environment import REAL_ENVIRONMENT, Environment, ExtenderTransports
 from kubesched.app.health import scheduler_health
+from kubesched.app.live_writers import DryRunClient
 from kubesched.app.logs import Logs
 from kubesched.app.metrics.pages import Pages
 from kubesched.app.metrics.pod_resources import PodResources

@@ -18,8 +18,8 @@ import msgspec
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import SetupError
 from kubesched.api.meta import KubeObject
-from kubesched.app.dry_run import DryRunClient
 from kubesched.app.environment import tune_collector
+from kubesched.app.live_writers import DryRunClient
 from kubesched.app.scheduler_informers import scheduler_informers
 from kubesched.app.shadow_judge import ShadowChoice, ShadowDecision, ShadowJudge
 from kubesched.client.connect import connect

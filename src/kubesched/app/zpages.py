@@ -16,13 +16,16 @@ from typing import Final
 import msgspec
 
 from kubesched.api.times import second_time
-from kubesched.app.error_responses import accepted_types, encode, is_pretty, not_acceptable
 from kubesched.app.http_exchange import (
     JSON,
     PLAIN_TEXT,
     YAML,
     HttpRequest,
     HttpResponse,
+    accepted_types,
+    encode,
+    is_pretty,
+    not_acceptable,
     text_response,
 )
 from kubesched.config.load import encode_configuration

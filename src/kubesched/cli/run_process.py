@@ -30,8 +30,7 @@ from kubesched.app.options import (
 )
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
-from kubesched.client.connect import find_settings
-from kubesched.client.event_loop import new_event_loop
+from kubesched.client.connect import find_settings, new_event_loop
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError, forbidden
 from kubesched.config.load import encode_configuration

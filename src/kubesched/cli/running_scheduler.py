@@ -11,9 +11,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubesched.api.errors import ApiError
-from kubesched.client.connect import connect
+from kubesched.client.connect import connect, new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings, server_url
-from kubesched.client.event_loop import new_event_loop
 from kubesched.client.requests import Request
 from kubesched.explain.decision_records import DecisionRecords
 from kubesched.inputs.errors import UserError

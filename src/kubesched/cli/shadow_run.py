@@ -16,8 +16,8 @@ import msgspec
 from kubesched.app.shadow import Shadow
 from kubesched.app.signals import handled_signals
 from kubesched.cli.output import Writer, simple_table
+from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.event_loop import new_event_loop
 from kubesched.config.field_errors import ConfigError
 from kubesched.config.types import Configuration
 from kubesched.explain.sentences import count

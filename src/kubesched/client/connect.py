@@ -9,6 +9,8 @@ Differs:  proxies of the environment are chosen once, for the server's own addre
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import ipaddress
 import os
 import platform
@@ -16,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -27,8 +30,13 @@ from kubesched.client.connection_settings import (
     TlsSettings,
     UserSettings,
 )
-from kubesched.client.credentials import Credentials, FixedCredentials, TokenFile, fixed_credential
-from kubesched.client.exec_plugin import ExecPlugin
+from kubesched.client.credentials import (
+    Credentials,
+    ExecPlugin,
+    FixedCredentials,
+    TokenFile,
+    fixed_credential,
+)
 from kubesched.client.kubeconfig import (
     load_kubeconfig,
     master_settings,
@@ -264,3 +272,14 @@ def _matches(host: str, entry: str) -> bool:
         if domain.startswith("."):
             return host.endswith(domain)
         return host == domain or host.endswith(f".{domain}")
+
+
+# The event loop.
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return a new event loop: uvloop's if it is installed, else asyncio's."""
+    if find_spec("uvloop") is None:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = importlib.import_module("uvloop").new_event_loop()
+    return loop

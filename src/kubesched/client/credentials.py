@@ -1,17 +1,26 @@
-"""Credentials of requests: static ones, or a token from a file.
+"""Credentials of requests: static ones, tokens from files, or those of a kubeconfig's exec plugin.
 
-Upstream: staging/src/k8s.io/client-go/transport/token_source.go, round_trippers.go (v1.36)
-Differs:  a token file is read again as soon as it changes, not only every 50 seconds.
+Upstream: staging/src/k8s.io/client-go/transport/token_source.go, round_trippers.go,
+          staging/src/k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go (v1.36)
+Differs:  a token file is read again as soon as it changes, not only every 50 seconds. Plugins are
+          never interactive; credentials are renewed shortly before they expire; every error has the
+          install hint, not only ten an hour.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from collections.abc import Callable
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-from kubesched.client.connection_settings import UserSettings
+import msgspec
+
+from kubesched.api.times import parse_time
+from kubesched.client.connection_settings import ExecSettings, UserSettings
 
 _TOKEN_AGE_SECONDS_MAX: Final = 50.0
 _LOOK_PERIOD_SECONDS: Final = 1.0
@@ -150,3 +159,183 @@ def fixed_credential(user: UserSettings) -> Credential:
     if user.username or user.password:
         return basic(user.username, user.password)
     return bearer(user.token.strip()) if user.token else NOBODY
+
+
+# Exec plugins.
+
+_SKEW_SECONDS_MAX: Final = 10.0
+_SKEW_SHARE: Final = 0.1
+
+Run = Callable[[Sequence[str], Mapping[str, str]], Awaitable[tuple[int, bytes]]]
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    expiration_timestamp: str | None = None
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+
+
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    status: _Status | None = None
+
+
+async def run_program(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[int, bytes]:
+    """Run a program without input; return its exit code and what it printed.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    program = await asyncio.create_subprocess_exec(
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        env=dict(environ),
+    )
+    try:
+        printed, _ = await program.communicate()
+    except asyncio.CancelledError:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
+        raise
+    return program.returncode or 0, printed
+
+
+class ExecPlugin:
+    """Credentials that a program prints, kept until they expire.
+
+    Concurrent requests share one run of the program.
+
+    Args:
+        settings: The program and its input.
+        wall_clock: The current time, with a time zone.
+        environ: The environment that the program inherits.
+        run: Runs a program.
+    """
+
+    def __init__(
+        self,
+        settings: ExecSettings,
+        wall_clock: Callable[[], datetime],
+        environ: Mapping[str, str] | None = None,
+        run: Run = run_program,
+    ) -> None:
+        self._settings = settings
+        self._wall_clock = wall_clock
+        self._environ = os.environ if environ is None else environ
+        self._run = run
+        self._credential: Credential | None = None
+        self._renew_at = float("inf")
+        self._running: asyncio.Task[Credential] | None = None
+
+    async def get(self) -> Credential:
+        """Return the credentials; runs the program if there are none or they have expired.
+
+        Raises:
+            CredentialsError: The program cannot be run, fails, or prints no credentials.
+        """
+        if self._credential is not None and self._wall_clock().timestamp() < self._renew_at:
+            return self._credential
+        return await self._refresh()
+
+    async def renew(self, refused: Credential) -> Credential:
+        """Return newer credentials than those that the server refused.
+
+        Raises:
+            CredentialsError: As `get`.
+        """
+        if self._credential is not None and self._credential != refused:
+            return self._credential
+        return await self._refresh()
+
+    async def _refresh(self) -> Credential:
+        if self._running is None:
+            self._running = asyncio.create_task(self._ask(), name="exec plugin")
+            self._running.add_done_callback(self._finish)
+        # A cancelled request does not cancel the run for the others.
+        return await asyncio.shield(self._running)
+
+    def _finish(self, task: asyncio.Task[Credential]) -> None:
+        self._running = None
+        if not task.cancelled():
+            # Marks the exception as retrieved, if no request waits any more.
+            task.exception()
+
+    async def _ask(self) -> Credential:
+        status = self._status_of(await self._printed())
+        now = self._wall_clock().timestamp()
+        self._renew_at = _renewal(status.expiration_timestamp, now)
+        self._credential = Credential(
+            f"Bearer {status.token}" if status.token else "",
+            (status.client_certificate_data or "").encode(),
+            (status.client_key_data or "").encode(),
+        )
+        return self._credential
+
+    async def _printed(self) -> bytes:
+        settings = self._settings
+        if settings.interactive_mode == "Always":
+            raise CredentialsError(
+                "exec plugin cannot support interactive mode: standard input is unavailable;"
+                " set interactiveMode to IfAvailable or Never"
+            )
+        environ = {**self._environ, **dict(settings.env)}
+        environ["KUBERNETES_EXEC_INFO"] = self._exec_info()
+        try:
+            code, printed = await self._run((settings.command, *settings.args), environ)
+        except OSError as error:
+            raise CredentialsError(self._not_started(error)) from None
+        if code != 0:
+            raise CredentialsError(
+                f"exec: executable {settings.command} failed with exit code {code}"
+            )
+        return printed
+
+    def _exec_info(self) -> str:
+        spec: dict[str, Any] = {"interactive": False}
+        if self._settings.cluster is not None:
+            spec = {"cluster": self._settings.cluster, "interactive": False}
+        info = {"kind": "ExecCredential", "apiVersion": self._settings.api_version, "spec": spec}
+        return msgspec.json.encode(info).decode()
+
+    def _not_started(self, error: OSError) -> str:
+        command = self._settings.command
+        if isinstance(error, FileNotFoundError):
+            hint = f"; {self._settings.install_hint}" if self._settings.install_hint else ""
+            return f"exec: executable {command} not found{hint}"
+        return f"exec: {command}: {error.strerror}"
+
+    def _status_of(self, printed: bytes) -> _Status:
+        try:
+            credential = msgspec.json.decode(printed, type=_ExecCredential)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise CredentialsError(f"exec plugin: decoding stdout: {error}") from None
+        wanted = self._settings.api_version
+        if credential.kind != "ExecCredential" or credential.api_version != wanted:
+            raise CredentialsError(
+                f"exec plugin is configured to use API version {wanted},"
+                f" plugin returned version {credential.api_version}"
+            )
+        status = credential.status
+        if status is None:
+            raise CredentialsError("exec plugin didn't return a status field")
+        if not (status.token or status.client_certificate_data or status.client_key_data):
+            raise CredentialsError("exec plugin didn't return a token or cert/key pair")
+        if bool(status.client_certificate_data) != bool(status.client_key_data):
+            raise CredentialsError("exec plugin returned only certificate or key, not both")
+        return status
+
+
+def _renewal(expires: str | None, now: float) -> float:
+    """Return the time of the next run: shortly before the credentials expire."""
+    if not expires:
+        return float("inf")
+    try:
+        end = parse_time(expires) / 1e9
+    except ValueError:
+        problem = f"exec plugin returned no valid expirationTimestamp: {expires!r}"
+        raise CredentialsError(problem) from None
+    return end - min(_SKEW_SECONDS_MAX, max(0.0, end - now) * _SKEW_SHARE)

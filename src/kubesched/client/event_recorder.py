@@ -25,9 +25,11 @@ from kubesched.api.events import Event
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import micro_time, moment_at
-from kubesched.client.event_queue import EventQueue, EventStatistics, RetryError
-from kubesched.client.event_references import (
+from kubesched.client.event_queue import (
     EVENT_TYPES,
+    EventQueue,
+    EventStatistics,
+    RetryError,
     event_name,
     event_namespace,
     plain_reference,

@@ -24,7 +24,6 @@ import msgspec
 
 from kubesched.api.errors import ApiError
 from kubesched.api.go_text import go_duration
-from kubesched.client.connection_pool import ConnectionPool
 from kubesched.client.credentials import (
     Credential,
     Credentials,
@@ -39,7 +38,7 @@ from kubesched.client.errors import (
     is_broken_connection,
     retry_after_seconds,
 )
-from kubesched.client.http_connection import HttpConnection
+from kubesched.client.http_connection import ConnectionPool, HttpConnection
 from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.requests import IgnoringObserver, Request, RequestObserver
 from kubesched.client.tls import CertificateFiles, load_key_pair

@@ -18,11 +18,10 @@ from kubesched.api.errors import ApiError
 from kubesched.api.events import Event
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import KINDS, Kind
-from kubesched.client.cluster_lists import KindList, list_kinds
-from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings
+from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings, new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.event_loop import new_event_loop
 from kubesched.client.kubeconfig import load_kubeconfig, merged_kubeconfig
+from kubesched.client.lister import KindList, list_kinds
 from kubesched.client.requests import IgnoringObserver
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource

@@ -32,8 +32,8 @@ from kubesched.apiserver.plain import Plain, decode, encode
 from kubesched.apiserver.pod_reports import PodLatencies
 from kubesched.apiserver.request import JSON, ApiRequest
 from kubesched.apiserver.server import ADMIN, ApiServer
+from kubesched.client.connect import new_event_loop
 from kubesched.client.errors import error_of_answer
-from kubesched.client.event_loop import new_event_loop
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError

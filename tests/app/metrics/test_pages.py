@@ -5,7 +5,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubesched.app.metrics.pages import CONTENT_TYPE, Pages, write_page
-from kubesched.client.leader_fence import ElectionStatistics
+from kubesched.client.leader_election import ElectionStatistics
 from kubesched.config.feature_gates import FeatureGates
 from tests.app.port_records import exchanges
 

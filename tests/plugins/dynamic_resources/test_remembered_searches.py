@@ -19,7 +19,7 @@ from kubesched.api.resource import (
     ResourceSlice,
 )
 from kubesched.api.resource import Counter as SharedCounter
-from kubesched.client.shared_parts import SharedParts
+from kubesched.client.watch_events import SharedParts
 from kubesched.framework.dra import AllocatedState, DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected
 from kubesched.plugins.dynamic_resources.node_devices import Features

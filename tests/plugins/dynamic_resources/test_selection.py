@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.api.resource import Device, ResourceSlice
-from kubesched.client.shared_parts import SharedParts
+from kubesched.client.watch_events import SharedParts
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 from tests.plugins.dynamic_resources.objects import device, selectors, slice_of

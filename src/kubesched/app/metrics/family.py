@@ -1,9 +1,20 @@
-"""Family describes a metric: name, type, labels, help and buckets."""
+"""Metric families, and the counters and histograms that accumulate their values.
+
+An observation is a dict look-up, a bisection and two additions; pages are formatted on request. The
+number of label sets is bounded: further ones are counted under "unexpected", so that memory is
+bounded.
+
+Upstream: pkg/scheduler/metrics/metrics.go,
+          pkg/scheduler/framework/plugins/volumebinding/metrics/metrics.go (v1.36)
+Differs:  upstream bounds only the labels that an allow-list names; here every family is bounded.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 from prometheus_client.metrics_core import (
@@ -14,7 +25,126 @@ from prometheus_client.metrics_core import (
 )
 
 from kubesched.api.go_text import go_float
-from kubesched.app.metrics.accumulators import CounterVec, Distribution, HistogramVec, Labels
+from kubesched.framework.plugin_observer import (
+    BindingConditionsStatus,
+    PluginObserver,
+    VolumeSchedulingStage,
+)
+
+Labels = tuple[str, ...]
+"""Label values, in the order of the family's label names."""
+
+SERIES_MAX: Final = 2048
+UNEXPECTED: Final = "unexpected"
+
+
+class CounterVec:
+    """Counters by label values; also used for gauges that are set.
+
+    Attributes:
+        folded: The number of additions counted under "unexpected".
+    """
+
+    __slots__ = ("_values", "folded")
+
+    def __init__(self) -> None:
+        self._values: dict[Labels, float] = {}
+        self.folded = 0
+
+    def add(self, labels: Labels = (), amount: float = 1) -> None:
+        """Add to the series of these label values."""
+        known = self._values.get(labels)
+        if known is None:
+            labels, known = self._start(labels)
+        self._values[labels] = known + amount
+
+    def set(self, labels: Labels, value: float) -> None:
+        """Replace the value of a series."""
+        if labels not in self._values:
+            labels, _ = self._start(labels)
+        self._values[labels] = value
+
+    def _start(self, labels: Labels) -> tuple[Labels, float]:
+        if len(self._values) < SERIES_MAX:
+            return labels, 0
+        self.folded += 1
+        labels = (UNEXPECTED,) * len(labels)
+        return labels, self._values.get(labels, 0)
+
+    def series(self) -> list[tuple[Labels, float]]:
+        """Return all series, sorted by label values."""
+        return sorted(self._values.items())
+
+    def reset(self) -> None:
+        """Remove all series."""
+        self._values.clear()
+
+
+class Distribution:
+    """One series of a histogram."""
+
+    __slots__ = ("_bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        """Take the inclusive upper bounds in ascending order."""
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        """Observe one value."""
+        self.counts[bisect_left(self._bounds, value)] += 1
+        self.total += value
+
+    def cumulative(self) -> list[int]:
+        """Return the cumulative counts for each bound, and for infinity."""
+        sums, so_far = [], 0
+        for count in self.counts:
+            so_far += count
+            sums.append(so_far)
+        return sums
+
+
+class HistogramVec:
+    """Histograms by label values.
+
+    Attributes:
+        bounds: Upper bounds, ascending, without infinity.
+        folded: The number of label sets counted under "unexpected".
+    """
+
+    __slots__ = ("_series", "bounds", "folded")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self._series: dict[Labels, Distribution] = {}
+        self.folded = 0
+
+    def observe(self, value: float, labels: Labels = ()) -> None:
+        """Observe one value."""
+        known = self._series.get(labels)
+        (known or self.of(labels)).observe(value)
+
+    def of(self, labels: Labels) -> Distribution:
+        """Return the series of these label values, created if missing; valid until `reset`."""
+        known = self._series.get(labels)
+        if known is not None:
+            return known
+        if len(self._series) >= SERIES_MAX:
+            self.folded += 1
+            labels = (UNEXPECTED,) * len(labels)
+        return self._series.setdefault(labels, Distribution(self.bounds))
+
+    def series(self) -> list[tuple[Labels, Distribution]]:
+        """Return all series, sorted by label values."""
+        return sorted(self._series.items(), key=lambda item: item[0])
+
+    def reset(self) -> None:
+        """Remove all series."""
+        self._series.clear()
+
+
+# Families.
 
 
 class MetricType(StrEnum):
@@ -82,3 +212,64 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
     while len(bounds) < count:
         bounds.append(bounds[-1] * factor)
     return tuple(bounds)
+
+
+# Counts of plugin evaluations.
+
+
+class PluginTallies:
+    """The accumulators of plugins of all profiles."""
+
+    def __init__(
+        self,
+        claim_creates: CounterVec,
+        binding_conditions: CounterVec,
+        binding_waits: HistogramVec,
+        volume_errors: CounterVec,
+    ) -> None:
+        self.claim_creates = claim_creates
+        self.binding_conditions = binding_conditions
+        self.binding_waits = binding_waits
+        self.volume_errors = volume_errors
+
+
+class PluginCounts(PluginObserver):
+    """The `PluginObserver` of one profile.
+
+    Attributes:
+        unsettled: Failures in filtering, which do not count if the cycle starts over.
+    """
+
+    def __init__(self, scheduler_name: str, tallies: PluginTallies) -> None:
+        self.unsettled = 0
+        self._name = scheduler_name
+        self._tallies = tallies
+
+    def settle(self) -> None:
+        """Count the unsettled failures."""
+        if self.unsettled:
+            self._tallies.volume_errors.add(
+                (VolumeSchedulingStage.PREDICATE.value,), self.unsettled
+            )
+            self.unsettled = 0
+
+    def resource_claim_create_requested(self, *, is_success: bool) -> None:
+        """Count a claim."""
+        self._tallies.claim_creates.add(("success" if is_success else "failure",))
+
+    def binding_conditions_awaited(
+        self, driver: str, status: BindingConditionsStatus, seconds: float
+    ) -> None:
+        """Observe how long the pod waited for a device."""
+        self._tallies.binding_waits.observe(seconds, (self._name, driver, status.value))
+
+    def binding_conditions_used(self, driver: str, status: BindingConditionsStatus) -> None:
+        """Count a device."""
+        self._tallies.binding_conditions.add((self._name, driver, status.value))
+
+    def volume_scheduling_failed(self, stage: VolumeSchedulingStage) -> None:
+        """Count a failure; in filtering only once the cycle continues."""
+        if stage is VolumeSchedulingStage.PREDICATE:
+            self.unsettled += 1
+        else:
+            self._tallies.volume_errors.add((stage.value,))

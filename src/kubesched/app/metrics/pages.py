@@ -29,7 +29,7 @@ from kubesched.app.metrics.process_metrics import (
     StartTime,
 )
 from kubesched.app.metrics.scheduler_metrics import SchedulerMetrics
-from kubesched.client.leader_fence import ElectionStatistics
+from kubesched.client.leader_election import ElectionStatistics
 from kubesched.config.feature_gates import FeatureGates
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"

@@ -15,8 +15,8 @@ from kubesched.api.core import Pod
 from kubesched.api.pod_requests import Amounts, pod_limit_amounts, pod_request_amounts
 from kubesched.api.quantity import Amount
 from kubesched.api.resource_names import is_huge_page_resource_name
-from kubesched.app.metrics.accumulators import Labels
-from kubesched.app.metrics.process_families import POD_LIMIT, POD_REQUEST
+from kubesched.app.metrics.family import Labels
+from kubesched.app.metrics.process_metrics import POD_LIMIT, POD_REQUEST
 
 _FINISHED: Final = ("Succeeded", "Failed")
 _UNITS: Final = {

@@ -22,8 +22,13 @@ from typing import Final, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.app.metrics.accumulators import CounterVec, Distribution, HistogramVec, Labels
-from kubesched.app.metrics.plugin_counts import PluginCounts
+from kubesched.app.metrics.family import (
+    CounterVec,
+    Distribution,
+    HistogramVec,
+    Labels,
+    PluginCounts,
+)
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED, Plugin
 from kubesched.framework.status import Code, NodeToStatus, Status

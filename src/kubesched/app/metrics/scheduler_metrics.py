@@ -20,9 +20,14 @@ from prometheus_client.metrics_core import Metric
 
 from kubesched.api.core import Pod
 from kubesched.app.metrics import scheduler_families as families
-from kubesched.app.metrics.accumulators import CounterVec, HistogramVec, Labels
-from kubesched.app.metrics.family import Family
-from kubesched.app.metrics.plugin_counts import PluginCounts, PluginTallies
+from kubesched.app.metrics.family import (
+    CounterVec,
+    Family,
+    HistogramVec,
+    Labels,
+    PluginCounts,
+    PluginTallies,
+)
 from kubesched.app.metrics.profile_timer import Observations, ProfileTimer
 from kubesched.framework.status import Code
 from kubesched.queue.gates import GateTimer

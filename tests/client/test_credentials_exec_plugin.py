@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from kubesched.client.connection_settings import ExecSettings
-from kubesched.client.credentials import Credential, CredentialsError, bearer
-from kubesched.client.exec_plugin import ExecPlugin
+from kubesched.client.credentials import Credential, CredentialsError, ExecPlugin, bearer
 
 _V1 = "client.authentication.k8s.io/v1"
 _BETA = "client.authentication.k8s.io/v1beta1"

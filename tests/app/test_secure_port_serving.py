@@ -18,14 +18,16 @@ from yarl import URL
 
 from kubesched.app.http_exchange import HttpRequest, HttpResponse, text_response
 from kubesched.app.options import ServingOptions
-from kubesched.app.secure_serving import Handler, SecureServing
+from kubesched.app.secure_port import Handler, SecureServing
 from kubesched.app.serving_certificates import (
     KeyPair,
     ServingCertificateError,
+    ServingTlsError,
+    ask_for_certificates,
     make_pair,
+    serving_context,
     serving_pair,
 )
-from kubesched.app.serving_tls import ServingTlsError, ask_for_certificates, serving_context
 from kubesched.client.tls import load_key_pair
 
 from .certificates import NOW, Holder, authority, signed

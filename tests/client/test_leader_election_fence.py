@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from kubesched.client.leader_fence import LeaderFence
+from kubesched.client.leader_election import LeaderFence
 
 _TEN = datetime(2024, 5, 1, 10, tzinfo=UTC)
 

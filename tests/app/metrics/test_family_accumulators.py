@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.app.metrics.accumulators import SERIES_MAX, UNEXPECTED, CounterVec, HistogramVec
+from kubesched.app.metrics.family import SERIES_MAX, UNEXPECTED, CounterVec, HistogramVec
 
 BOUNDS = (0.5, 1.0, 2.0)
 

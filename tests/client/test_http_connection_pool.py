@@ -5,8 +5,7 @@ from random import Random
 
 import pytest
 
-from kubesched.client.connection_pool import CONNECTIONS_MAX, ConnectionPool
-from kubesched.client.http_connection import HttpConnection
+from kubesched.client.http_connection import CONNECTIONS_MAX, ConnectionPool, HttpConnection
 from kubesched.simulator.virtual_loop import run
 
 from .wire import Wire

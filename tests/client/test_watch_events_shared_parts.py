@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.scheme import KINDS, Kind
-from kubesched.client import shared_parts
-from kubesched.client.shared_parts import SharedParts
+from kubesched.client import watch_events
+from kubesched.client.watch_events import SharedParts
 
 
 def pod(number: int, template: int = 0, node_name: str = "n1") -> Any:
@@ -79,8 +79,8 @@ def test_pods_without_node_and_volumes_share_the_spec() -> None:
 def test_sharing_changes_nothing(most: int, which: list[tuple[int, int, str]]) -> None:
     """Every object equals what was written, whatever came before it and was forgotten."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_parts, "_PARTS_MAX", most)
-        patch.setattr(shared_parts, "_OBJECTS_BETWEEN_CHECKS", 2)
+        patch.setattr(watch_events, "_PARTS_MAX", most)
+        patch.setattr(watch_events, "_OBJECTS_BETWEEN_CHECKS", 2)
         parts = SharedParts(Pod)
         plains = [pod(*one) for one in which]
         shared = [read(parts, Pod, deepcopy(plain)) for plain in plains]

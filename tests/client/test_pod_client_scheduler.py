@@ -12,7 +12,7 @@ from kubesched.api.scheduling import PodGroup
 from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.event_recorder import EventRecorder
 from kubesched.client.informers import ResourceEventHandler
-from kubesched.client.scheduler_client import Recorder, SchedulerClient
+from kubesched.client.pod_client import Recorder, SchedulerClient
 from kubesched.scheduler.api_client import (
     ApiClient,
     EventRecord,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.protobuf_wire import ProtobufError
 from kubesched.apiserver.protobuf import decode
-from kubesched.client.whole_objects import with_finalizers
+from kubesched.client.claim_client import with_finalizers
 
 
 def _message(*fields: tuple[int, bytes]) -> bytes:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
-from kubesched.client.volume_client import VolumeClient
+from kubesched.client.claim_client import VolumeClient
 
 from .records import Answering, Plain, recorded_writes
 

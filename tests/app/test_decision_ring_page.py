@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kubesched.app.decision_page import DecisionQuery, decision_page
+from kubesched.app.decision_ring import DecisionQuery, decision_page
 from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.explain.decision_records import DecisionRecords
 

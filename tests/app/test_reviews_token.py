@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.errors import ApiError
-from kubesched.app.reviews import ReviewRetries
-from kubesched.app.token_reviews import AuthenticationError, TokenReviews
-from kubesched.app.users import UserInfo
+from kubesched.app.reviews import AuthenticationError, ReviewRetries, TokenReviews, UserInfo
 from kubesched.client.requests import Request
 
 from .fake_rest import Clock, FakeRest

@@ -20,7 +20,7 @@ from kubesched.apiserver.pod_reports import PodLatencies
 from kubesched.apiserver.server import ApiServer
 from kubesched.app.signals import handled_signals
 from kubesched.cli.errors import printable, write_warnings
-from kubesched.client.event_loop import new_event_loop
+from kubesched.client.connect import new_event_loop
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.inputs.followed_cluster import FollowedCluster
 from kubesched.inputs.loading import SchedulerSetup, check_plugins, load_scheduler

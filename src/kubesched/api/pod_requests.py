@@ -216,6 +216,8 @@ def _sum_over_containers(
     total: Amounts = {}
     for container in pod.spec.containers:
         _add(total, amounts_of(container, statuses.get(container.name)))
+    if not pod.spec.init_containers:
+        return total
     sidecars: Amounts = {}
     most: Amounts = {}
     for container in pod.spec.init_containers:

@@ -97,6 +97,8 @@ class Amount(NamedTuple):
         """
         if self.is_big:
             return _scaled_big(self.unscaled, exponent - self.exponent)
+        if self.exponent == exponent:
+            return self.unscaled
         if self.exponent < exponent:
             return _divided_away_from_zero(self.unscaled, exponent - self.exponent)
         return _scaled_fast(self.unscaled, self.exponent - exponent)

@@ -15,6 +15,13 @@ NODE_SCORE_MAX: Final = 100
 NODE_SCORE_MIN: Final = 0
 
 
+def are_valid_scores(scores: NDArray[np.int64]) -> bool:
+    """Whether every score is from 0 to 100."""
+    # Without the methods min and max, which call these through Python.
+    least = np.minimum.reduce(scores, initial=NODE_SCORE_MAX)
+    return bool(least >= NODE_SCORE_MIN and np.maximum.reduce(scores, initial=0) <= NODE_SCORE_MAX)
+
+
 def normalize_scores(scores: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return scores (int64 per row, none negative) scaled so that the largest becomes 100.
 

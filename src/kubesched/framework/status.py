@@ -127,7 +127,7 @@ class NodeToStatus:
 
     Attributes:
         index: int32 per row; 0 means success.
-        statuses: The distinct statuses; the first is `SUCCESS`.
+        statuses: The distinct statuses; the first is `SUCCESS`. If it is alone, every row passes.
     """
 
     __slots__ = ("index", "statuses")

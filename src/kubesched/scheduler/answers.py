@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
+from kubesched.framework.normalize import are_valid_scores
 from kubesched.framework.plugin import FilterPlugin, ScorePlugin
 from kubesched.framework.status import Status
 from kubesched.scheduler import plugin_failure as failures
@@ -35,7 +35,8 @@ class Answers:
         rejections: The first rejection per row by a known filter.
         feasible: Bool per row: whether all known filters pass it.
         feasible_count: Number of feasible rows.
-        plain: int64 per row, the sum of weighted scores that need no normalizing.
+        plain: int64 per row, the sum of weighted scores that need no normalizing; NOT_FEASIBLE
+            where a known filter rejects the row.
         raw: Plugin name -> int64 per row, the scores that are yet to be normalized.
         normalizing: The plugins of `raw`.
         with_nominated: Row -> the version of the row, the pods nominated there, and the status of
@@ -86,11 +87,11 @@ class Answers:
 
         Callers must not write to it.
         """
-        return self.totals_where(self.feasible, pod)
+        return self.totals_where(self.feasible, pod) if self.normalizing else self.plain
 
     def mutable_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
         """Return a fresh array of totals for other feasible rows; None means the known ones."""
-        return self.totals_where(self.feasible if feasible is None else feasible, pod)
+        return self.totals(pod).copy() if feasible is None else self.totals_where(feasible, pod)
 
     def totals_where(self, feasible: NDArray[np.bool_], pod: PodInfo) -> NDArray[np.int64]:
         """Compute the weighted total per row."""
@@ -148,12 +149,15 @@ class Answers:
         state = self.plan.score_states.get(plugin.name)
         return self._profile.ask_score(plugin, state, pod, nodes)
 
+    def leave_out_infeasible(self) -> None:
+        """Finish `plain` after all scores were added."""
+        np.putmask(self.plain, ~self.feasible, NOT_FEASIBLE)
+
     def check_scores(self, raw: NDArray[np.int64]) -> None:
         """Mark the answers unusable if a score that is not normalized is outside 0..100."""
         # An invalid score fails the cycle only if its row is feasible, which a full cycle finds
         # out.
-        if raw.min(initial=0) < NODE_SCORE_MIN or raw.max(initial=0) > NODE_SCORE_MAX:
-            self.usable = False
+        self.usable &= are_valid_scores(raw)
 
     def _normalized(
         self, plugin: ScorePlugin[object], pod: PodInfo, rows: NDArray[np.intp]
@@ -202,5 +206,6 @@ class NodeAnswers(Answers):
                 del self.raw[plugin.name]
             else:
                 self.add_score(plugin, raw)
+        self.leave_out_infeasible()
         self._epoch = nodes.epoch
         return True

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
+from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN, are_valid_scores
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler.row_answers import RowAnswers
 
@@ -68,7 +68,7 @@ def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plug
 
 def check_scores(plugin: str, scores: NDArray[np.int64]) -> None:
     """Raise if a score is outside 0..100 after normalising."""
-    if NODE_SCORE_MIN <= scores.min() and scores.max() <= NODE_SCORE_MAX:
+    if are_valid_scores(scores):
         return
     bad = scores[(scores < NODE_SCORE_MIN) | (scores > NODE_SCORE_MAX)]
     raise PluginFailure(

@@ -21,6 +21,7 @@ from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.row_answers import PASSED
 from kubesched.scheduler.select_host import BestRows
+from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -31,10 +32,7 @@ scores, and the raw scores of plugins that normalize."""
 
 
 class Remembered(Answers):
-    """The answers for one signature.
-
-    In `plain`, rows that a known filter rejects are NOT_FEASIBLE.
-    """
+    """The answers for one signature."""
 
     def __init__(self, profile: Profile, plan: Plan, node_answers: NodeAnswers) -> None:
         """Set up.
@@ -63,8 +61,7 @@ class Remembered(Answers):
         self._one_by_one = OneByOne(may_pay=self._reads_usage_only)
         self._outcomes: dict[Hashable, _RowOutcome] = {}
         self._best = BestRows()
-        self._epoch = -1
-        self._position = 0
+        self._changed = ChangedRows()
 
     # The answers.
 
@@ -78,19 +75,17 @@ class Remembered(Answers):
             return self._catch_up(pod, nodes)
         except PluginFailure:
             # Some rows may be updated and others not: recompute all next time.
-            self._epoch = -1
+            self._changed.forget()
             raise
 
     def _catch_up(self, pod: PodInfo, nodes: NodeColumns) -> bool:
-        start = self._position - nodes.changes_dropped
-        changes = len(nodes.changes) - start
-        if self._epoch != nodes.epoch or start < 0 or 4 * changes > len(nodes):
+        changed = self._changed.read(nodes)
+        changes = 0 if changed is None else len(changed)
+        if changed is None or 4 * changes > len(nodes):
             self._ask_all(pod, nodes)
             return True
         if not changes:
             return False
-        changed = nodes.changes[start:]
-        self._position += changes
         if changes == 1:
             self._ask_row(pod, nodes, changed[0])
         elif self._one_by_one.pays(changes):
@@ -107,8 +102,6 @@ class Remembered(Answers):
     def _ask_all(self, pod: PodInfo, nodes: NodeColumns) -> None:
         known = self._node_answers
         known.refresh(pod, nodes)
-        self._epoch = nodes.epoch
-        self._position = nodes.changes_dropped + len(nodes.changes)
         self._outcomes.clear()
         self._with_normalized = None
         self.copy_from(known)
@@ -118,7 +111,7 @@ class Remembered(Answers):
             raw = self.ask_score(plugin, pod, nodes)
             # A copy, because rows are updated in place and a plugin may return its own column.
             self.add_score(plugin, raw.copy() if plugin.normalizes else raw)
-        np.putmask(self.plain, ~self.feasible, NOT_FEASIBLE)
+        self.leave_out_infeasible()
 
     def _ask_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> None:
         """Update one row, the usual case after binding a pod, without arrays."""
@@ -225,10 +218,6 @@ class Remembered(Answers):
         if self._with_normalized is None:
             self._with_normalized = self.totals_where(self.feasible, pod)
         return self._with_normalized
-
-    def mutable_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
-        """Return a fresh array of totals for other feasible rows; None means the known ones."""
-        return self.totals(pod).copy() if feasible is None else self.totals_where(feasible, pod)
 
     def select(self, pod: PodInfo, random: Random) -> int:
         """Return a feasible row with the largest total; ties are broken at random."""

@@ -68,6 +68,8 @@ class RowAnswers:
 
     def add(self, position: int, plugin: str, answers: NodeToStatus) -> bool:
         """Add one filter's answers for all rows; return whether it was first to reject any row."""
+        if len(answers.statuses) == 1:
+            return False
         rejects = answers.index != 0
         if not np.count_nonzero(rejects):
             return False
@@ -139,7 +141,7 @@ class Filtering:
 
     def add(self, position: int, plugin: str, found: NodeToStatus) -> None:
         """Add a filter's answers for all rows; it has failed on none."""
-        if np.count_nonzero(found.index):
+        if len(found.statuses) > 1 and np.count_nonzero(found.index):
             self.passed = self.passed & found.passed
             self._later.append((position, plugin, found))
 

@@ -100,7 +100,8 @@ class Scoring:
                 continue
             scores = self._ask_score(cycle, pod, nodes, plugin)
             failures.check_scores(plugin.name, scores)
-            totals += scores * self._profile.score_weights[plugin.name]
+            weight = self._profile.score_weights[plugin.name]
+            totals += scores if weight == 1 else scores * weight
         return others
 
     def _add_scores(

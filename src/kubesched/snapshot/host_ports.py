@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.core import Container, PodSpec
+from kubesched.api.core import PodSpec
 
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a Kubernetes value, nothing is bound here
 
@@ -28,15 +28,18 @@ class HostPort(msgspec.Struct, frozen=True, gc=False):
 
 def host_ports_of(spec: PodSpec) -> tuple[HostPort, ...]:
     """Return the host ports of containers and restartable init containers."""
-    sidecars = (c for c in spec.init_containers if c.restart_policy == "Always")
-    return tuple(_ports((*spec.containers, *sidecars)))
-
-
-def _ports(containers: Iterable[Container]) -> Iterable[HostPort]:
-    for container in containers:
-        for port in container.ports:
-            if port.host_port > 0:
-                yield HostPort(port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
+    containers = spec.containers
+    if spec.init_containers:
+        containers += tuple([c for c in spec.init_containers if c.restart_policy == "Always"])
+    # A list, because generators take longer for the few ports of a pod.
+    return tuple(
+        [
+            HostPort(port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
+            for container in containers
+            for port in container.ports
+            if port.host_port > 0
+        ]
+    )
 
 
 _Number = tuple[str, int]

@@ -6,25 +6,31 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import floor, sqrt
+from random import Random
+from typing import Final
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.config.args import UtilizationShapePoint
+from kubesched.config.args import ResourceSpec, UtilizationShapePoint
 from kubesched.plugins.node_resources.balanced_allocation import BalancedAllocation
-from kubesched.plugins.node_resources.scoring import ResourceScorer
+from kubesched.plugins.node_resources.scoring import NodeScorer, ResourceScorer, demands_of
 from kubesched.plugins.node_resources.strategies import (
     LeastAllocated,
     MostAllocated,
     RequestedToCapacityRatio,
 )
-from kubesched.snapshot.node_table import PLAIN_MAX
+from kubesched.snapshot.node_table import PLAIN_MAX, NodeColumns
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
 
 Row = Sequence[tuple[int, int, int]]  # requested, allocated, allocatable
+Amounts = dict[str, str | int]
 Twin = Callable[[Row, Sequence[int]], int]
 
+GPU: Final = "example.com/gpu"
 SHAPES = {
     "rising": ((0, 0), (100, 10)),
     "falling": ((0, 10), (100, 0)),
@@ -133,7 +139,9 @@ def test_formulas(scorer: ResourceScorer, twin: Twin, given_: tuple[list[Row], l
     expected = [twin(row, weights) for row in rows]
     # Amounts, resources, rows.
     requested, allocated, allocatable = np.array(rows, np.int64).transpose(2, 1, 0)
-    all_rows = scorer.score_rows(requested, allocated, allocatable, weights)
+    amounts = (requested - allocated).astype(np.float64)
+    prepared = scorer.prepare(allocated, allocatable)
+    all_rows = scorer.score_rows(prepared, amounts, weights)
     one_row = [
         scorer.score_row(
             [entry[0] for entry in row],
@@ -145,7 +153,58 @@ def test_formulas(scorer: ResourceScorer, twin: Twin, given_: tuple[list[Row], l
     ]
     assert expected == one_row
     assert expected == all_rows.tolist()
+    for at in range(len(rows)):
+        row = scorer.prepare_row(allocated[:, at].tolist(), allocatable[:, at].tolist())
+        assert prepared[:, at].tolist() == [float(number) for number in row]
     assert all(0 <= score <= 100 for score in expected)
+
+
+def _change(table: NodeColumns, placed: list[tuple[PodInfo, int]], random: Random) -> None:
+    """Add a pod, remove one, or change a node."""
+    kind = random.random()
+    if kind < 0.02:
+        size: Amounts = {"cpu": random.randrange(1, 9), "memory": "1Gi"}
+        table.update_node(make_node("n0", allocatable=size))
+    elif kind < 0.3 and placed:
+        table.remove_pod(*placed.pop(random.randrange(len(placed))))
+    else:
+        requests: Amounts = {
+            "cpu": f"{random.randrange(900)}m",
+            "memory": random.randrange(1 << 30),
+        }
+        info = make_pod_info(f"pod-{random.random()}", requests=requests)
+        placed.append((info, random.randrange(len(table))))
+        table.add_pod(*placed[-1])
+
+
+@pytest.mark.parametrize(("formula", "twin"), SCORERS)
+@settings(max_examples=10)
+@given(seed=st.integers(0, 999), size=st.integers(4, 80), has_gpus=st.booleans())
+def test_what_is_kept_per_row_equals_new_numbers(
+    formula: ResourceScorer, twin: Twin, seed: int, size: int, *, has_gpus: bool
+) -> None:
+    """After any history, the scores equal those of a scorer that sees the table anew."""
+    random = Random(seed)
+    small: Amounts = {"cpu": 3, "memory": "1Gi"}
+    offered: Amounts = {"cpu": 8, "memory": "32Gi", GPU: 4} if has_gpus else small
+    nodes = [make_node(f"n{at}", allocatable=random.choice((small, offered))) for at in range(size)]
+    table, keeping = make_snapshot(nodes).nodes, NodeScorer(formula)
+    specs = (ResourceSpec("cpu", 1), ResourceSpec("memory", 2), ResourceSpec(GPU, 3))
+    placed: list[tuple[PodInfo, int]] = []
+    for changes in (0, 1, 2, 10, 20, 40, 1):
+        for _ in range(changes):
+            _change(table, placed, random)
+        asked = {"cpu": random.randrange(2000), "memory": 1 << 29, GPU: random.randrange(2)}
+        demands = demands_of(specs, asked, non_zero=random.random() < 0.5)
+        some = table.take(np.array(random.sample(range(size), 4)))
+        fuller = table.take(np.arange(size))
+        fuller.add_pod(make_pod_info("guest", requests={"cpu": 1, "memory": 1}), 2)
+        for rows in (table, some, fuller):
+            expected = [
+                NodeScorer(formula).score(demands, rows.take(np.array([row]))).item()
+                for row in range(len(rows))
+            ]
+            assert expected == keeping.score(demands, rows).tolist()
 
 
 @pytest.mark.parametrize(("scorer", "twin"), SCORERS)

@@ -35,7 +35,13 @@ from kubesched.framework.plugin import (
 from kubesched.framework.status import SKIP
 from kubesched.plugins.node_resources.device_counts import DeviceCounter
 from kubesched.plugins.node_resources.int64 import quotient, truncate, wrap
-from kubesched.plugins.node_resources.scoring import Amounts, Demands, demands_of, score_nodes
+from kubesched.plugins.node_resources.scoring import (
+    Amounts,
+    Demands,
+    NodeScorer,
+    Numbers,
+    demands_of,
+)
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -68,7 +74,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
         if not isinstance(args, NodeResourcesBalancedAllocationArgs):
             args = NodeResourcesBalancedAllocationArgs()
         self._resources = args.resources
-        self._scorer = BalancedAllocation()
+        self._scorer = NodeScorer(BalancedAllocation())
         self._devices = handle.feature_gates.enabled("DRAExtendedResource")
         self._counter = DeviceCounter(handle)
 
@@ -112,19 +118,19 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
         demands = demands_of(self._resources, pod.template.held, non_zero=False)
         if self._devices:
             demands = self._counter.with_devices(demands, snapshot, feasible)
-        return PreScoreResult(Demands(demands))
+        return PreScoreResult(demands)
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Demands:
         """Return the state of `pre_score`; without resources for pods without requests."""
-        return self.pre_score(cycle, pod, snapshot, feasible).state or Demands(())
+        return self.pre_score(cycle, pod, snapshot, feasible).state or Demands()
 
     def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return, as int64 per row, the score of the balance with and without the pod."""
-        if not state.items:
+        if not state.amounts:
             return np.zeros(len(nodes), np.int64)
-        return score_nodes(self._scorer, state, nodes)
+        return self._scorer.score(state, nodes)
 
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:
         held = pod.template.held
@@ -157,28 +163,27 @@ class BalancedAllocation:
         )
         return _HALF + quotient(wrap(_HALF + gain), 2)
 
-    def score_rows(
-        self,
-        requested: Amounts,
-        allocated: Amounts,
-        allocatable: Amounts,
-        weights: Sequence[int],
-    ) -> Amounts:
-        """Return the scores of rows."""
-        # In place, and with and without the pod together: for thousands of rows, allocating memory
-        # costs more than the arithmetic, and for a few the number of operations does.
-        fractions = np.empty((2, *allocatable.shape))
-        fractions[0], fractions[1] = requested, allocated
-        fractions /= allocatable.astype(np.float64)
-        np.minimum(fractions, 1.0, out=fractions)
-        balances = np.subtract(1.0, _deviation(fractions))
-        balances *= NODE_SCORE_MAX
-        both = balances.astype(np.int64)
-        scores: Amounts = both[0] - both[1]
+    def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
+        """Return the use and the amount of each resource, and 50 minus the balance."""
+        return *allocated, *allocatable, _HALF - _balance_of_row(allocated, allocatable)
+
+    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
+        """Return `prepare_row` of many rows, as numbers x rows."""
+        balances = _balances(allocated / allocatable)
+        return np.concatenate((allocated, allocatable, [_HALF - balances]), dtype=np.float64)
+
+    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
+        """Return the scores of prepared rows."""
+        # In place, because allocating memory costs more than the arithmetic.
+        resources = len(prepared) // 2
+        fractions = prepared[:resources] + amounts
+        fractions /= prepared[resources:-1]
+        scores = _balances(fractions)
+        scores += prepared[-1]
+        scores *= 0.5
+        np.floor(scores, out=scores)  # no gain is below -50
         scores += _HALF
-        scores >>= 1  # halves, rounding down; no score is negative here
-        scores += _HALF
-        return scores
+        return scores.astype(np.int64)
 
 
 def _balance_of_row(used: Sequence[int], allocatable: Sequence[int]) -> int:
@@ -201,23 +206,33 @@ def _balance_of_row(used: Sequence[int], allocatable: Sequence[int]) -> int:
     return truncate((1 - deviation) * NODE_SCORE_MAX)
 
 
-def _deviation(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard deviation over the middle axis. Overwrites the fractions."""
-    first, resources = fractions[:, 0], fractions.shape[1]
+def _balances(fractions: Numbers) -> Numbers:
+    """Return `_balance_of_row` of rows by what is used of each resource. Overwrites it."""
+    np.minimum(fractions, 1.0, out=fractions)
+    deviation = _deviation(fractions)
+    balances = np.subtract(1.0, deviation, out=deviation)
+    balances *= NODE_SCORE_MAX
+    return np.floor(balances, out=balances)
+
+
+def _deviation(fractions: Numbers) -> Numbers:
+    """Return the standard deviation of each column. Overwrites the fractions."""
+    first: Numbers = fractions[0]
+    resources = len(fractions)
     if resources == 1:
         return np.zeros_like(first)
     if resources == 2:
-        distance = first - fractions[:, 1]
-        distance *= 0.5
-        return np.abs(distance, out=distance)
+        first -= fractions[1]
+        first *= 0.5
+        return np.abs(first, out=first)
     mean = first.copy()
     for at in range(1, resources):
-        mean += fractions[:, at]
+        mean += fractions[at]
     mean /= resources
-    squares = np.zeros_like(mean)
-    for at in range(resources):
-        distance = np.subtract(fractions[:, at], mean, out=fractions[:, at])
-        distance *= distance
-        squares += distance
+    fractions -= mean
+    fractions *= fractions
+    squares: Numbers = fractions[0]
+    for at in range(1, resources):
+        squares += fractions[at]
     squares /= resources
     return np.sqrt(squares, out=squares)

@@ -7,16 +7,13 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.resource import DeviceClass, ResourceSlice
 from kubesched.framework.dra import DeviceTotals, device_classes_of
 from kubesched.framework.handle import Handle
-from kubesched.plugins.node_resources.scoring import Demand, DeviceCount
+from kubesched.plugins.node_resources.scoring import Demands, DeviceCount, Devices
 from kubesched.snapshot.snapshot import Snapshot
 
 
@@ -28,21 +25,18 @@ class DeviceCounter:
         self._totals = DeviceTotals()
 
     def with_devices(
-        self, demands: Sequence[Demand], snapshot: Snapshot, feasible: NDArray[np.bool_]
-    ) -> tuple[Demand, ...]:
+        self, demands: Demands, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> Demands:
         """Return the demands, with devices per node for those that a device class backs."""
         if not snapshot.objects.any(DeviceClass):
-            return tuple(demands)
+            return demands
         classes = device_classes_of(snapshot.objects).by_resource
-        return tuple(
-            msgspec.structs.replace(
-                demand,
-                devices=self._count(demand.resource, classes[demand.resource], snapshot, feasible),
-            )
-            if demand.resource in classes
-            else demand
-            for demand in demands
-        )
+        devices = {
+            at: self._count(resource, classes[resource], snapshot, feasible)
+            for at, resource in enumerate(demands.scored.resources)
+            if resource in classes
+        }
+        return Demands(demands.scored, demands.amounts, devices)
 
     def _count(
         self,
@@ -50,7 +44,7 @@ class DeviceCounter:
         device_class: DeviceClass,
         snapshot: Snapshot,
         feasible: NDArray[np.bool_],
-    ) -> Mapping[str, DeviceCount]:
+    ) -> Devices:
         """Count on feasible nodes whose allocatable amounts lack the resource."""
         nodes = snapshot.nodes
         slices = tuple(snapshot.objects.list(ResourceSlice))

@@ -67,9 +67,9 @@ from kubesched.plugins.node_resources.fit_hints import (
 from kubesched.plugins.node_resources.int64 import wrap
 from kubesched.plugins.node_resources.scoring import (
     Demands,
+    NodeScorer,
     ResourceScorer,
     demands_of,
-    score_nodes,
     score_together,
 )
 from kubesched.plugins.node_resources.shortages import (
@@ -112,7 +112,7 @@ class NodeResourcesFit(
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
-        self._scorer = _scorer_of(args.scoring_strategy)
+        self._scorer = NodeScorer(_formula_of(args.scoring_strategy))
         self._devices = handle.feature_gates.enabled("DRAExtendedResource")
         self._counter = DeviceCounter(handle)
 
@@ -161,12 +161,14 @@ class NodeResourcesFit(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[Requests]:
         """Return the requests that nodes must meet."""
-        requests = Requests(
-            ResourceRequest(name, amount, self._is_backed(name, snapshot.objects))
+        objects = snapshot.objects
+        may_be_backed = self._devices and objects.any(DeviceClass)
+        requests = [
+            ResourceRequest(name, amount, may_be_backed and self._is_backed(name, objects))
             for name, amount in counted_requests(pod.template.requests)
             if not self._is_ignored(name)
-        )
-        return PreFilterResult(requests)
+        ]
+        return PreFilterResult(Requests(requests))
 
     def filter(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that lack a pod slot or one of the requested resources."""
@@ -188,7 +190,7 @@ class NodeResourcesFit(
         demands = demands_of(self._resources, self._scored_requests(pod), non_zero=True)
         if self._devices:
             demands = self._counter.with_devices(demands, snapshot, feasible)
-        return PreScoreResult(Demands(demands))
+        return PreScoreResult(demands)
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -198,7 +200,7 @@ class NodeResourcesFit(
 
     def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return the strategy's score, as int64 per row."""
-        return score_nodes(self._scorer, state, nodes)
+        return self._scorer.score(state, nodes)
 
     def score_placement(
         self, namespace: str, name: str, assignments: PodGroupAssignments, snapshot: Snapshot
@@ -254,7 +256,7 @@ class NodeResourcesFit(
         return after_device_class_changed(pod, old, new)
 
 
-def _scorer_of(strategy: ScoringStrategy) -> ResourceScorer:
+def _formula_of(strategy: ScoringStrategy) -> ResourceScorer:
     if strategy.type == MOST_ALLOCATED:
         return MostAllocated()
     if strategy.type == REQUESTED_TO_CAPACITY_RATIO:

@@ -6,7 +6,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.pod_requests import pod_requests
@@ -19,14 +19,16 @@ IsBacked = Callable[[str], bool]
 """Resource name -> whether a device class backs it."""
 
 
-def counted_requests(requests: dict[str, int]) -> Iterator[tuple[str, int]]:
-    """Yield the requests that nodes account for: native resources first, then by name."""
-    for name in NATIVE:
-        if requests.get(name, 0) > 0:
-            yield name, requests[name]
-    for name in sorted(requests):
-        if requests[name] != 0 and is_scalar_resource_name(name) and name not in NATIVE:
-            yield name, requests[name]
+def counted_requests(requests: dict[str, int]) -> list[tuple[str, int]]:
+    """Return the requests that nodes account for: native resources first, then by name."""
+    counted = [(name, requests[name]) for name in NATIVE if requests.get(name, 0) > 0]
+    if len(counted) < len(requests):
+        counted += [
+            (name, requests[name])
+            for name in sorted(requests)
+            if requests[name] != 0 and name not in NATIVE and is_scalar_resource_name(name)
+        ]
+    return counted
 
 
 def after_pod_deleted(deleted: Pod) -> bool:

@@ -37,15 +37,15 @@ def percent(part: int, whole: int) -> int:
     return quotient(wrap(part * PERCENT), whole)
 
 
-def percentages(part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return `percent` per row, for plain amounts; floats divide much faster than integers.
+def divide(dividends: NDArray[np.float64], divisors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return whole quotients, rounded down. Overwrites the dividends.
 
-    The result is exact: 100 times a plain amount is below 2**53, and a quotient that is not whole
-    differs from the next whole number by far more than the rounding error.
+    Floats divide much faster than integers. The result is exact for whole numbers, dividends up to
+    100 times a plain amount and plain divisors: such a dividend is below 2**53, and a quotient that
+    is not whole differs from the next whole number by far more than the rounding error.
     """
-    shares = np.multiply(part, float(PERCENT))
-    shares /= whole
-    return np.floor(shares, out=shares)
+    dividends /= divisors
+    return np.floor(dividends, out=dividends)
 
 
 def weighted_mean(columns: NDArray[np.float64], weights: Sequence[int]) -> NDArray[np.int64]:

@@ -1,14 +1,19 @@
 """Scores rows by the allocatable, used and requested amounts of each resource.
 
+Most of the arithmetic of a score does not depend on the pod. It is kept as a few numbers per row
+and done again for the rows that change, so that a pod costs few operations on all rows.
+
 Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go (v1.36)
 Reads:    nodes.allocatable, nodes.requested, nodes.non_zero_requested
-Invariants: all rows at once and one row at a time give equal scores.
+Invariants: all rows at once and one row at a time give equal scores; numbers that are kept equal
+            new ones.
 Differs:  nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final, Protocol
 
 import msgspec
@@ -18,13 +23,24 @@ from numpy.typing import NDArray
 from kubesched.api.resource_names import is_scalar_resource_name
 from kubesched.config.args import ResourceSpec
 from kubesched.plugins.node_resources.int64 import wrap
-from kubesched.snapshot.node_table import CPU, MEMORY, PLAIN_MAX, NodeTable
+from kubesched.snapshot.changed_rows import ChangedRows
+from kubesched.snapshot.node_table import (
+    CPU,
+    MEMORY,
+    PLAIN_MAX,
+    NodeColumns,
+    NodeTable,
+    SelectedRows,
+)
 
 Amounts = NDArray[np.int64]
+Numbers = NDArray[np.float64]
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 _NON_ZERO_ROWS: Final = {"cpu": CPU, "memory": MEMORY}
 _ROWS_FEW: Final = 3
 """Up to this number of rows, Python integers are faster than arrays."""
+_ROWS_MANY: Final = 128
+"""From this number of rows on, selecting prepared rows is cheaper than preparing them."""
 _RESOURCES_MAX: Final = 62
 """The number of resources whose presence fits into the bits of an int64."""
 
@@ -36,56 +52,65 @@ class DeviceCount(msgspec.Struct, frozen=True, gc=False):
     allocated: int
 
 
-class Demand(msgspec.Struct, frozen=True, gc=False):
-    """A scored resource and the pod's request for it.
+Devices = Mapping[str, DeviceCount]
+"""Node name -> devices, for nodes whose allocatable amounts lack the resource."""
+
+
+class Scored(msgspec.Struct, frozen=True, gc=False):
+    """The scored resources of a pod.
 
     Attributes:
-        resource: The resource's name.
-        amount: The request: CPU in thousandths of a core, others in whole units.
-        weight: The resource's weight.
-        non_zero_row: Its row in `nodes.non_zero_requested`; None to use `nodes.requested`.
-        devices: Node name -> devices, for nodes whose allocatable amounts lack the resource; None
-            if no device class backs it.
+        resources: Their names.
+        weights: Their weights.
+        non_zero_rows: Their rows in `nodes.non_zero_requested`; None to use `nodes.requested`.
     """
 
-    resource: str
-    amount: int
-    weight: int
-    non_zero_row: int | None = None
-    devices: Mapping[str, DeviceCount] | None = None
+    resources: tuple[str, ...] = ()
+    weights: tuple[int, ...] = ()
+    non_zero_rows: tuple[int | None, ...] = ()
+
+    def take(self, places: Sequence[int]) -> Scored:
+        """Return some of the resources."""
+        return Scored(
+            tuple([self.resources[at] for at in places]),
+            tuple([self.weights[at] for at in places]),
+            tuple([self.non_zero_rows[at] for at in places]),
+        )
 
 
 class Demands:
-    """The scored resources of a pod, and what follows from them for any table.
+    """The scored resources of a pod and its requests for them.
 
     Attributes:
-        items: The resources.
-        resources, weights: Their names and weights.
-        amounts: The requests, int64, resources x 1.
-        non_zero_rows: Their rows in `nodes.non_zero_requested`; None if it is not used.
+        scored: The resources.
+        amounts: The requests: CPU in thousandths of a core, others in whole units.
+        column: `amounts` as an array, resources x 1.
+        devices: Place of a resource -> the devices that back it.
         are_plain: Whether all requests are from 0 to PLAIN_MAX and no devices count.
     """
 
-    __slots__ = ("amounts", "are_plain", "items", "non_zero_rows", "resources", "weights")
+    __slots__ = ("amounts", "are_plain", "column", "devices", "scored")
 
-    def __init__(self, items: Iterable[Demand]) -> None:
-        self.items = tuple(items)
-        self.resources = [demand.resource for demand in self.items]
-        self.weights = [demand.weight for demand in self.items]
-        self.amounts = np.array([demand.amount for demand in self.items], np.int64)[:, None]
-        rows = [demand.non_zero_row for demand in self.items]
-        self.non_zero_rows = rows if any(row is not None for row in rows) else None
-        self.are_plain = not any(
-            demand.devices or not 0 <= demand.amount <= PLAIN_MAX for demand in self.items
+    def __init__(
+        self,
+        scored: Scored = Scored(),  # noqa: B008 - it is frozen
+        amounts: Sequence[int] = (),
+        devices: Mapping[int, Devices] | None = None,
+    ) -> None:
+        self.scored = scored
+        self.amounts = amounts
+        self.column: Numbers = np.array(amounts, np.float64)[:, None]
+        self.devices = devices or {}
+        self.are_plain = not self.devices and all(
+            [0 <= amount <= PLAIN_MAX for amount in amounts]  # noqa: C419 - faster for two
         )
 
 
 class ResourceScorer(Protocol):
     """A scoring formula.
 
-    Each sequence has one entry per resource of the row, and so have arrays: they are resources x
-    rows. Allocatable amounts are not 0. `requested` is the use with the pod, `allocated` the use
-    without it.
+    Sequences have one entry per resource that the row has, and arrays are resources x rows.
+    Allocatable amounts are not 0. `allocated` is the use without the pod, `requested` with it.
     """
 
     def score_row(
@@ -98,186 +123,241 @@ class ResourceScorer(Protocol):
         """Return the score of one row, for any int64 amounts."""
         ...
 
-    def score_rows(
-        self,
-        requested: Amounts,
-        allocated: Amounts,
-        allocatable: Amounts,
-        weights: Sequence[int],
-    ) -> Amounts:
-        """Return the scores of many rows, as int64.
+    def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
+        """Return what the score of a row depends on, besides the pod; amounts as `prepare`."""
+        ...
+
+    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
+        """Return `prepare_row` of many rows, as numbers x rows.
 
         There is at least one resource, and all amounts are from 0 to PLAIN_MAX.
         """
         ...
 
+    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
+        """Return the scores of prepared rows as int64; `amounts` are the pod's requests.
+
+        They are from 0 to PLAIN_MAX and broadcast to resources x rows. Nothing is overwritten.
+        """
+        ...
+
 
 def demands_of(
-    resources: Sequence[ResourceSpec],
-    requests: Mapping[str, int],
-    *,
-    non_zero: bool,
-    devices_of: Callable[[str], Mapping[str, DeviceCount] | None] = lambda _: None,
-) -> tuple[Demand, ...]:
+    resources: Sequence[ResourceSpec], requests: Mapping[str, int], *, non_zero: bool
+) -> Demands:
     """Return the scored resources for a pod with these requests.
 
     Args:
         resources: The configured resources.
         requests: Resource name -> amount.
         non_zero: Whether pods without CPU or memory requests count with upstream's defaults.
-        devices_of: Resource name -> devices that back it.
     """
-    return tuple(
-        Demand(
-            spec.name,
-            requests.get(spec.name, 0),
-            spec.weight,
-            _NON_ZERO_ROWS.get(spec.name) if non_zero else None,
-            devices_of(spec.name),
-        )
+    there = [
+        spec
         for spec in resources
         if spec.name in NATIVE
         or (requests.get(spec.name, 0) != 0 and is_scalar_resource_name(spec.name))
+    ]
+    return Demands(
+        _scored(tuple(there), non_zero), tuple([requests.get(spec.name, 0) for spec in there])
     )
 
 
-def score_nodes(scorer: ResourceScorer, demands: Demands, nodes: NodeTable) -> Amounts:
-    """Return the score per row, as int64."""
-    rows, items = len(nodes), demands.items
-    if rows <= _ROWS_FEW or len(items) > _RESOURCES_MAX:
-        return np.array([_score_row(scorer, items, nodes, row) for row in range(rows)], np.int64)
-    if not items:
-        return np.full(rows, scorer.score_row((), (), (), ()), np.int64)
-    allocatable, allocated = _columns(demands, nodes)
-    is_plain = nodes.is_plain and demands.are_plain
-    if np.count_nonzero(allocatable) == allocatable.size:
-        return _score_rows(scorer, demands, allocatable, allocated, is_plain)
-    return _score_by_presence(scorer, demands, allocatable, allocated, is_plain)
+@lru_cache(256)
+def _scored(resources: tuple[ResourceSpec, ...], non_zero: bool) -> Scored:
+    names = tuple([spec.name for spec in resources])
+    return Scored(
+        names,
+        tuple([spec.weight for spec in resources]),
+        tuple([_NON_ZERO_ROWS.get(name) if non_zero else None for name in names]),
+    )
+
+
+class NodeScorer:
+    """Scores the rows of tables by a formula."""
+
+    def __init__(self, formula: ResourceScorer) -> None:
+        self._formula = formula
+        self._kept: dict[Scored, _PreparedRows] = {}
+
+    def score(self, demands: Demands, nodes: NodeTable) -> Amounts:
+        """Return the score per row, as int64."""
+        rows, scored = len(nodes), demands.scored
+        if rows <= _ROWS_FEW or len(scored.resources) > _RESOURCES_MAX:
+            return np.array([self._score_row(demands, nodes, row) for row in range(rows)], np.int64)
+        if not scored.resources:
+            return np.full(rows, self._formula.score_row((), (), (), ()), np.int64)
+        if demands.are_plain:
+            prepared = self._prepared(scored, nodes)
+            if prepared is not None:
+                return self._formula.score_rows(prepared, demands.column, scored.weights)
+        allocatable, allocated = _columns(scored, demands.devices, nodes)
+        return self._score_by_presence(demands, allocatable, allocated)
+
+    def _prepared(self, scored: Scored, nodes: NodeTable) -> Numbers | None:
+        """Return the prepared rows; None if a row lacks a resource or an amount is not plain."""
+        if isinstance(nodes, NodeColumns):
+            kept = self._kept.get(scored)
+            if kept is None:
+                kept = self._kept[scored] = _PreparedRows(self._formula, scored)
+            return kept.of(nodes)
+        if isinstance(nodes, SelectedRows) and nodes.origin and len(nodes) >= _ROWS_MANY:
+            table, rows = nodes.origin
+            prepared = self._prepared(scored, table)
+            if prepared is not None:
+                return prepared[:, rows] if isinstance(rows, slice) else prepared.take(rows, axis=1)
+        return _prepare(self._formula, scored, nodes)
+
+    def _score_row(self, demands: Demands, nodes: NodeTable, row: int) -> int:
+        requested: list[int] = []
+        allocated: list[int] = []
+        allocatable: list[int] = []
+        weights: list[int] = []
+        for at, amount in enumerate(demands.amounts):
+            offered, used = _item(demands.scored, demands.devices, at, nodes, row)
+            if offered:
+                allocatable.append(offered)
+                allocated.append(used)
+                requested.append(wrap(used + amount))
+                weights.append(demands.scored.weights[at])
+        return self._formula.score_row(requested, allocated, allocatable, weights)
+
+    def _score_by_presence(
+        self, demands: Demands, allocatable: Amounts, allocated: Amounts
+    ) -> Amounts:
+        """Score groups of rows that have the same resources."""
+        presence = np.zeros(len(allocatable[0]), np.int64)
+        for bit, column in enumerate(allocatable):
+            presence |= (column != 0).astype(np.int64) << bit
+        scores = np.empty_like(presence)
+        for bits in np.unique(presence).tolist():
+            rows = np.flatnonzero(presence == bits)
+            there = [at for at in range(len(demands.amounts)) if bits >> at & 1]
+            if there:
+                scores[rows] = self._score_rows(
+                    Demands(demands.scored.take(there), [demands.amounts[at] for at in there]),
+                    allocatable[there][:, rows],
+                    allocated[there][:, rows],
+                )
+            else:
+                scores[rows] = self._formula.score_row((), (), (), ())
+        return scores
+
+    def _score_rows(self, demands: Demands, allocatable: Amounts, allocated: Amounts) -> Amounts:
+        """Score rows that have every resource; one row at a time if amounts may overflow."""
+        if demands.are_plain and _are_plain(allocatable) and _are_plain(allocated):
+            prepared = self._formula.prepare(allocated, allocatable)
+            return self._formula.score_rows(prepared, demands.column, demands.scored.weights)
+        requested = allocated + np.array(demands.amounts, np.int64)[:, None]
+        return np.array(
+            [
+                self._formula.score_row(*columns, demands.scored.weights)
+                for columns in zip(
+                    requested.T.tolist(), allocated.T.tolist(), allocatable.T.tolist(), strict=True
+                )
+            ],
+            np.int64,
+        )
+
+
+class _PreparedRows:
+    """The prepared rows of a table for some resources, kept up to date."""
+
+    _ONE_BY_ONE_MAX: Final = 16
+
+    def __init__(self, formula: ResourceScorer, scored: Scored) -> None:
+        self._formula = formula
+        self._scored = scored
+        self._changed = ChangedRows()
+        self._numbers: Numbers | None = None
+
+    def of(self, nodes: NodeColumns) -> Numbers | None:
+        """Return one column per row; None if a row lacks a resource or an amount is not plain."""
+        changed = self._changed.read(nodes)
+        if changed is None or not nodes.is_plain or 4 * len(changed) > len(nodes):
+            self._numbers = _prepare(self._formula, self._scored, nodes)
+        elif self._numbers is not None:
+            # Whether a row has a resource changes only together with its Node object.
+            self._renew(self._numbers, changed, nodes)
+        return self._numbers
+
+    def _renew(self, numbers: Numbers, changed: Sequence[int], nodes: NodeColumns) -> None:
+        if len(changed) > self._ONE_BY_ONE_MAX:
+            rows = np.array(changed, np.intp)
+            allocatable, allocated = _columns(self._scored, {}, nodes.take(rows))
+            numbers[:, rows] = self._formula.prepare(allocated, allocatable)
+            return
+        places = range(len(self._scored.resources))
+        for row in dict.fromkeys(changed):
+            items = [_item(self._scored, {}, at, nodes, row) for at in places]
+            numbers[:, row] = self._formula.prepare_row(
+                [used for _, used in items], [offered for offered, _ in items]
+            )
+
+
+def _prepare(formula: ResourceScorer, scored: Scored, nodes: NodeTable) -> Numbers | None:
+    if nodes.is_plain:
+        allocatable, allocated = _columns(scored, {}, nodes)
+        if np.count_nonzero(allocatable) == allocatable.size:
+            return formula.prepare(allocated, allocatable)
+    return None
 
 
 def score_together(
-    scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTable, rows: Sequence[int]
+    formula: ResourceScorer, demands: Demands, nodes: NodeTable, rows: Sequence[int]
 ) -> int:
     """Return the score of some rows as if they were one node."""
     requested: list[int] = []
     allocated: list[int] = []
     allocatable: list[int] = []
     weights: list[int] = []
-    for demand in demands:
-        items = [_item(demand, nodes, row) for row in rows]
+    for at, amount in enumerate(demands.amounts):
+        items = [_item(demands.scored, demands.devices, at, nodes, row) for row in rows]
         offered = wrap(sum(offered for offered, _ in items))
         if offered:
             used = wrap(sum(used for _, used in items))
             allocatable.append(offered)
             allocated.append(used)
-            requested.append(wrap(used + demand.amount))
-            weights.append(demand.weight)
-    return scorer.score_row(requested, allocated, allocatable, weights)
+            requested.append(wrap(used + amount))
+            weights.append(demands.scored.weights[at])
+    return formula.score_row(requested, allocated, allocatable, weights)
 
 
-def _score_row(
-    scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTable, row: int
-) -> int:
-    requested: list[int] = []
-    allocated: list[int] = []
-    allocatable: list[int] = []
-    weights: list[int] = []
-    for demand in demands:
-        offered, used = _item(demand, nodes, row)
-        if offered:
-            allocatable.append(offered)
-            allocated.append(used)
-            requested.append(wrap(used + demand.amount))
-            weights.append(demand.weight)
-    return scorer.score_row(requested, allocated, allocatable, weights)
-
-
-def _item(demand: Demand, nodes: NodeTable, row: int) -> tuple[int, int]:
-    at = nodes.resources.get(demand.resource)
+def _item(
+    scored: Scored, devices: Mapping[int, Devices], place: int, nodes: NodeTable, row: int
+) -> tuple[int, int]:
+    """Return the allocatable and the used amount of a resource on a row."""
+    at = nodes.resources.get(scored.resources[place])
     offered = 0 if at is None else nodes.allocatable.item(at, row)
     if at is None or offered == 0:
-        count = demand.devices.get(nodes.names[row]) if demand.devices else None
+        count = devices[place].get(nodes.names[row]) if place in devices else None
         return (count.allocatable, count.allocated) if count else (0, 0)
-    if demand.non_zero_row is None:
+    non_zero_row = scored.non_zero_rows[place]
+    if non_zero_row is None:
         return offered, nodes.requested.item(at, row)
-    return offered, nodes.non_zero_requested.item(demand.non_zero_row, row)
+    return offered, nodes.non_zero_requested.item(non_zero_row, row)
 
 
-def _columns(demands: Demands, nodes: NodeTable) -> tuple[Amounts, Amounts]:
+def _columns(
+    scored: Scored, devices: Mapping[int, Devices], nodes: NodeTable
+) -> tuple[Amounts, Amounts]:
     """Return the allocatable and the used amounts, each as resources x rows; not to be changed."""
-    offered, used = nodes.amounts_of(demands.resources)
-    if demands.non_zero_rows == [CPU, MEMORY]:
+    offered, used = nodes.amounts_of(scored.resources)
+    if scored.non_zero_rows == (CPU, MEMORY):
         used = nodes.non_zero_requested
-    elif demands.non_zero_rows is not None:
+    elif scored.non_zero_rows.count(None) < len(scored.non_zero_rows):
         used = used.copy()
-        for at, row in enumerate(demands.non_zero_rows):
-            if row is not None:
-                used[at] = nodes.non_zero_requested[row]
-    for at, demand in enumerate(demands.items):
-        if demand.devices:
-            offered, used = offered.copy(), used.copy()
-            _add_devices(demand.devices, offered[at], used[at], nodes.names)
+        for at, non_zero_row in enumerate(scored.non_zero_rows):
+            if non_zero_row is not None:
+                used[at] = nodes.non_zero_requested[non_zero_row]
+    for at, counts in devices.items():
+        offered, used = offered.copy(), used.copy()
+        for row in np.flatnonzero(offered[at] == 0).tolist():
+            count = counts.get(nodes.names[row])
+            if count is not None:
+                offered[at, row] = count.allocatable
+                used[at, row] = count.allocated
     return offered, used
-
-
-def _add_devices(
-    devices: Mapping[str, DeviceCount], offered: Amounts, used: Amounts, names: Sequence[str]
-) -> None:
-    for row in np.flatnonzero(offered == 0).tolist():
-        count = devices.get(names[row])
-        if count is not None:
-            offered[row] = count.allocatable
-            used[row] = count.allocated
-
-
-def _score_by_presence(
-    scorer: ResourceScorer,
-    demands: Demands,
-    allocatable: Amounts,
-    allocated: Amounts,
-    is_plain: bool,
-) -> Amounts:
-    """Score groups of rows that have the same resources."""
-    presence = np.zeros(len(allocatable[0]), np.int64)
-    for bit, column in enumerate(allocatable):
-        presence |= (column != 0).astype(np.int64) << bit
-    scores = np.empty_like(presence)
-    for bits in np.unique(presence).tolist():
-        rows = np.flatnonzero(presence == bits)
-        there = [at for at in range(len(demands.items)) if bits >> at & 1]
-        if there:
-            scores[rows] = _score_rows(
-                scorer,
-                Demands(demands.items[at] for at in there),
-                allocatable[there][:, rows],
-                allocated[there][:, rows],
-                is_plain,
-            )
-        else:
-            scores[rows] = scorer.score_row((), (), (), ())
-    return scores
-
-
-def _score_rows(
-    scorer: ResourceScorer,
-    demands: Demands,
-    allocatable: Amounts,
-    allocated: Amounts,
-    is_plain: bool,
-) -> Amounts:
-    """Score rows that have every resource; one row at a time if amounts may overflow."""
-    requested = allocated + demands.amounts
-    if is_plain or all(map(_are_plain, (allocatable, allocated, requested))):
-        return scorer.score_rows(requested, allocated, allocatable, demands.weights)
-    return np.array(
-        [
-            scorer.score_row(*columns, demands.weights)
-            for columns in zip(
-                requested.T.tolist(), allocated.T.tolist(), allocatable.T.tolist(), strict=True
-            )
-        ],
-        np.int64,
-    )
 
 
 def _are_plain(amounts: Amounts) -> bool:

@@ -20,13 +20,13 @@ from kubesched.config.args import UtilizationShapePoint
 from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.plugins.node_resources.int64 import (
     PERCENT,
+    divide,
     percent,
-    percentages,
     quotient,
     weighted_mean,
     wrap,
 )
-from kubesched.plugins.node_resources.scoring import Amounts
+from kubesched.plugins.node_resources.scoring import Amounts, Numbers
 
 _SHAPE_SCORE_MAX: Final = 10
 
@@ -49,17 +49,21 @@ class LeastAllocated:
             weight_sum += weight
         return quotient(wrap(total), weight_sum) if weight_sum else 0
 
-    def score_rows(
-        self,
-        requested: Amounts,
-        allocated: Amounts,
-        allocatable: Amounts,
-        weights: Sequence[int],
-    ) -> Amounts:
-        """Return the scores of rows."""
-        free = allocatable - requested
-        np.maximum(free, 0, out=free)
-        return weighted_mean(percentages(free, allocatable), weights)
+    def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
+        """Return 100 times what is free of each resource, and the amount of each."""
+        free = [PERCENT * (all_ - used) for all_, used in zip(allocatable, allocated, strict=True)]
+        return *free, *allocatable
+
+    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
+        """Return `prepare_row` of many rows, as numbers x rows."""
+        return _as_floats(PERCENT * (allocatable - allocated), allocatable)
+
+    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
+        """Return the scores of prepared rows."""
+        resources = len(prepared) // 2
+        free = prepared[:resources] - PERCENT * amounts
+        np.maximum(free, 0.0, out=free)
+        return weighted_mean(divide(free, prepared[resources:]), weights)
 
 
 class MostAllocated:
@@ -80,16 +84,17 @@ class MostAllocated:
             weight_sum += weight
         return quotient(wrap(total), weight_sum) if weight_sum else 0
 
-    def score_rows(
-        self,
-        requested: Amounts,
-        allocated: Amounts,
-        allocatable: Amounts,
-        weights: Sequence[int],
-    ) -> Amounts:
-        """Return the scores of rows."""
-        used = np.minimum(requested, allocatable)
-        return weighted_mean(percentages(used, allocatable), weights)
+    def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
+        """Return the use of each resource, and the amount of each."""
+        return *allocated, *allocatable
+
+    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
+        """Return `prepare_row` of many rows, as numbers x rows."""
+        return _as_floats(allocated, allocatable)
+
+    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
+        """Return the scores of prepared rows."""
+        return weighted_mean(_used_percentages(prepared, amounts), weights)
 
 
 class RequestedToCapacityRatio:
@@ -126,24 +131,41 @@ class RequestedToCapacityRatio:
                 weight_sum += weight
         return (2 * total + weight_sum) // (2 * weight_sum) if weight_sum else 0
 
-    def score_rows(
-        self,
-        requested: Amounts,
-        allocated: Amounts,
-        allocatable: Amounts,
-        weights: Sequence[int],
-    ) -> Amounts:
-        """Return the scores of rows."""
-        total = np.zeros_like(requested[0])
+    def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
+        """Return the use of each resource, and the amount of each."""
+        return *allocated, *allocatable
+
+    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
+        """Return `prepare_row` of many rows, as numbers x rows."""
+        return _as_floats(allocated, allocatable)
+
+    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
+        """Return the scores of prepared rows."""
+        total = np.zeros(prepared.shape[1], np.int64)
         weight_sum = np.zeros_like(total)
-        for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
-            utilization = percentages(np.minimum(asked, offered), offered)
-            scores = self.curve[utilization.astype(np.intp)]
+        utilizations = _used_percentages(prepared, amounts).astype(np.intp)
+        for utilization, weight in zip(utilizations, weights, strict=True):
+            scores = self.curve[utilization]
             total += scores * weight
             weight_sum += (scores > 0) * weight
         np.maximum(weight_sum, 1, out=weight_sum)
         means: Amounts = (2 * total + weight_sum) // (2 * weight_sum)
         return means
+
+
+def _as_floats(first: Amounts, second: Amounts) -> Numbers:
+    """Return both arrays, one below the other."""
+    return np.concatenate((first, second), dtype=np.float64)
+
+
+def _used_percentages(prepared: Numbers, amounts: Numbers) -> Numbers:
+    """Return `percent` of the use with the pod, at most 100, as resources x rows."""
+    resources = len(prepared) // 2
+    allocatable = prepared[resources:]
+    used = prepared[:resources] + amounts
+    np.minimum(used, allocatable, out=used)
+    used *= PERCENT
+    return divide(used, allocatable)
 
 
 def _interpolate(points: Sequence[tuple[int, int]], utilization: int) -> int:

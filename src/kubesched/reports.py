@@ -49,6 +49,7 @@ from kubesched.explain.report import (
 )
 from kubesched.explain.shadow_report import (
     Disagreement,
+    ReplayReport,
     ScoreDifference,
     ShadowReport,
     ShadowVerdict,
@@ -149,6 +150,7 @@ __all__ = [
     "QueuePart",
     "QueueState",
     "RecordedOutcome",
+    "ReplayReport",
     "RequestCount",
     "ResourceReport",
     "ResourceRequests",

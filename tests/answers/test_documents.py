@@ -70,6 +70,12 @@ def _document(kind: str, tmp_path: Path) -> Any:
         return Cluster.from_files(write(tmp_path, shop())).view().to_dict()
     if kind == "ShadowReport":
         return shadow_report().to_dict()
+    if kind == "ReplayReport":
+        recording = str(tmp_path / "run.jsonl")
+        wanted = str(SCENARIOS / "batch-and-web.yaml")
+        run("simulate", wanted, "--duration", "60s", "--record", recording)
+        config = str(SCENARIOS / "pack.yaml")
+        return json.loads(run("replay", recording, "--config", config, "-o", "json").stdout)
     if kind == "Playback":
         recorder = PlaybackRecorder()
         scenario = msgspec.structs.replace(

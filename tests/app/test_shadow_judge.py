@@ -22,7 +22,6 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 from tests.scheduler.running import FakeApi
 
-NAME = "default-scheduler"
 SMALL = {"cpu": "1", "memory": "1Gi"}
 
 
@@ -35,7 +34,7 @@ class Beside:
         scheduler, self.handlers = assemble(
             configuration, in_tree_registry(), gates, FakeApi(), random=Random(0)
         )
-        self.judge = ShadowJudge(scheduler, NAME, samples=samples)
+        self.judge = ShadowJudge(scheduler, samples=samples)
         for item in items:
             self.handlers.added(item)
 

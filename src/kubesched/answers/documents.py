@@ -27,7 +27,7 @@ from kubesched.config.durations import DURATION_FORMAT
 from kubesched.explain.decision_records import DecisionRecords
 from kubesched.explain.document import API_VERSION, Document
 from kubesched.explain.report import PodExplanation
-from kubesched.explain.shadow_report import ShadowReport
+from kubesched.explain.shadow_report import ReplayReport, ShadowReport
 from kubesched.simulator.comparison import TimelineComparison
 from kubesched.simulator.playback import Playback
 from kubesched.simulator.report import SimulationReport
@@ -53,6 +53,7 @@ DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
             ClusterComparison,
             DecisionRecords,
             ShadowReport,
+            ReplayReport,
         )
     }
 )

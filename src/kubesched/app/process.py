@@ -50,6 +50,7 @@ from kubesched.explain.decision_records import DecisionRecords
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.assembly import NO_WRITERS, assemble, queue_options
+from kubesched.scheduler.decision_recorder import DecisionRecorder
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.pod_lister import PodLister
@@ -92,6 +93,7 @@ class SchedulerProcess:
         report: Report | None = None,
         logs: Logs | None = None,
         flags: Mapping[str, str] | None = None,
+        recorder: DecisionRecorder | None = None,
         environment: Environment = REAL_ENVIRONMENT,
     ) -> None:
         """Set up; nothing is sent yet.
@@ -104,6 +106,7 @@ class SchedulerProcess:
             report: With `--dry-run`, gets what would be written; None writes it.
             logs: The loggers whose verbosity the secure port can change; None for none.
             flags: Names and values, for /flagz.
+            recorder: Records what the scheduler observes and decides; None for no record.
             environment: Supplies connections, clocks and random sources.
 
         Raises:
@@ -116,6 +119,7 @@ class SchedulerProcess:
         self._report = report
         self._logs = logs
         self._flags = flags or {}
+        self._recorder = recorder
         self._environment = environment
         self._connections: Connections | None = None
         self._main_loop: asyncio.AbstractEventLoop
@@ -184,9 +188,11 @@ class SchedulerProcess:
             scheduler.queue.observers += (log_move,)
             if self._report is not None:
                 scheduler.bind_through_api_only()
+            if self._recorder is not None:
+                self._recorder.connect(handlers, scheduler)
             informers = scheduler_informers(
                 connections.rest,
-                handlers,
+                self._recorder or handlers,
                 scheduler,
                 self._options.feature_gates,
                 self._environment.new_random(),
@@ -293,7 +299,7 @@ class SchedulerProcess:
             random=self._environment.new_random() if seed is None else Random(seed),  # noqa: S311 - ties
             options=options,
             connect=extenders.connect,
-            observers=() if self._ring is None else (self._ring,),
+            observers=tuple(filter(None, (self._ring, self._recorder))),
             instruments=self.metrics.scheduler,
             pods=pods,
             writers=writers,
@@ -316,6 +322,8 @@ class SchedulerProcess:
 
     def _settle(self) -> None:
         self.is_synced = True
+        if self._recorder is not None:
+            self._recorder.synced()
         self._environment.settle_memory()
         log.info("Caches are synced")
 

@@ -1,9 +1,7 @@
 """Shadow watches a cluster beside its scheduler, decides for every pod too, and writes nothing.
 
-    informers ─▶ Shadow ─▶ event handlers ─▶ cache
-                   └─▶ judge: compares, before the change is applied
-
-Differs:  extenders are not asked, and pods of pod groups are not judged.
+informers ─▶ Shadow ─▶ [recorder ─▶] ShadowWatch ─▶ event handlers ─▶ cache
+                └─ decisions of the other scheduler ─▶ ShadowWatch ─▶ judge
 """
 
 from __future__ import annotations
@@ -13,26 +11,22 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-import msgspec
-
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Pod
 from kubesched.api.errors import SetupError
 from kubesched.api.meta import KubeObject
 from kubesched.app.environment import tune_collector
-from kubesched.app.live_writers import DryRunClient
 from kubesched.app.scheduler_informers import scheduler_informers
-from kubesched.app.shadow_judge import ShadowChoice, ShadowDecision, ShadowJudge
+from kubesched.app.shadow_judge import ShadowDecision
+from kubesched.app.shadow_watch import ShadowWatch
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import Configuration
 from kubesched.explain.shadow_report import ShadowReport, ShadowVerdict
-from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.registry import Registry
-from kubesched.scheduler.assembly import assemble
-from kubesched.scheduler.eventhandlers import FINISHED
-from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of
+from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedDecision
+from kubesched.snapshot.pod_info import uid_of
 
 _LOOK_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 3.0
@@ -40,19 +34,11 @@ _FORBIDDEN: Final = 403
 _UNAUTHORIZED: Final = 401
 
 
-class _Seen(msgspec.Struct, frozen=True):
-    """A pending pod: its number in the order of appearance, and what was decided then."""
-
-    number: int
-    first: ShadowChoice
-
-
 class Shadow:
     """Decides beside another scheduler.
 
     Attributes:
-        judge: Compares the decisions.
-        skipped: Number of pods that were not judged because they belong to a pod group.
+        watch: Decides and compares.
     """
 
     def __init__(
@@ -64,6 +50,7 @@ class Shadow:
         *,
         seed: int,
         samples: bool,
+        recorder: DecisionRecorder | None = None,
     ) -> None:
         """Set up; nothing is sent yet. To be called while a loop runs.
 
@@ -75,35 +62,28 @@ class Shadow:
             gates: The feature gates.
             seed: Of the random source that breaks ties.
             samples: Whether the other scheduler looks at a part of the nodes of a large cluster.
+            recorder: Writes events and decisions; None for none.
 
         Raises:
             ConfigError: The configuration of a plugin is invalid.
         """
         (profile,) = configuration.profiles
         self._name = profile.scheduler_name
-        self._gates = gates
         self._server = settings.server
-        self._has_extenders = bool(configuration.extenders)
         self._rest = connect(settings, qps=-1)
-        self._scheduler, self._handlers = assemble(
-            msgspec.structs.replace(configuration, extenders=()),
-            registry,
-            gates,
-            DryRunClient(lambda _report: None),
-            random=Random(seed),  # noqa: S311 - ties
-        )
+        self.watch = ShadowWatch(configuration, registry, gates, seed=seed, samples=samples)
+        self._recorder = recorder
+        self._handlers: ShadowWatch | DecisionRecorder = self.watch
+        if recorder is not None:
+            recorder.connect(self.watch, self.watch.scheduler)
+            self._handlers = recorder
         self._informers: Informers = scheduler_informers(
             self._rest,
             self,
-            self._scheduler,
+            self.watch.scheduler,
             gates,
             Random(),  # noqa: S311 - pauses
         )
-        self.judge = ShadowJudge(self._scheduler, self._name, samples=samples)
-        self.skipped = 0
-        self._pending: dict[str, _Seen] = {}
-        self._appeared = 0
-        self._has_begun = False
         self._started = 0.0
 
     async def run(self, stop: asyncio.Event, began: Callable[[], None]) -> None:
@@ -132,7 +112,7 @@ class Shadow:
             if following.done():
                 following.result()
         finally:
-            self.judge.settle_all()
+            self.watch.judge.settle_all()
             for task in (following, stopping):
                 task.cancel()
             await asyncio.gather(following, stopping, return_exceptions=True)
@@ -151,18 +131,18 @@ class Shadow:
 
     def _begin(self) -> None:
         tune_collector()
-        self._has_begun = True
-        for pod in tuple(self._scheduler.pods.all()):
-            self._appears(pod)
+        self.watch.synced()
+        if self._recorder is not None:
+            self._recorder.synced()
 
     def report(self) -> ShadowReport:
         """Return the report so far."""
-        judge = self.judge
+        watch, judge = self.watch, self.watch.judge
         counts = judge.counts
         return ShadowReport(
             scheduler_name=self._name,
             seconds=round(asyncio.get_running_loop().time() - self._started, 1),
-            nodes=len(self._scheduler.cache.nodes),
+            nodes=len(watch.scheduler.cache.nodes),
             judged=counts.total(),
             bound=judge.bound,
             agreed=counts[ShadowVerdict.AGREED],
@@ -171,79 +151,42 @@ class Shadow:
             changed=counts[ShadowVerdict.CHANGED],
             sampled=counts[ShadowVerdict.SAMPLED],
             different=counts[ShadowVerdict.DIFFERENT],
-            pending=len(self._pending),
-            skipped=self.skipped,
-            notes=self._notes(),
+            pending=watch.pending,
+            skipped=watch.skipped,
+            notes=watch.notes,
             disagreements=tuple(judge.disagreements),
         )
-
-    def _notes(self) -> tuple[str, ...]:
-        if self._has_extenders:
-            return ("The extenders of the configuration were not asked.",)
-        return ()
 
     # Events of the informers.
 
     def added(self, item: KubeObject) -> None:
-        """Apply an added object, and decide for a new pod."""
+        """Apply an added object."""
         self._handlers.added(item)
-        self._note(None, item)
-        if isinstance(item, Pod):
-            self._appears(item)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Compare what the other scheduler decided, then apply the change."""
-        seen = self._pending.get(uid_of(new)) if isinstance(new, Pod) else None
-        if seen is None:
-            self._handlers.updated(old, new)
-            self._note(old, new)
-            if isinstance(new, Pod):
-                self._appears(new)
-            return
-        assert isinstance(old, Pod)
-        assert isinstance(new, Pod)
-        theirs = _decided(old, new)
-        if theirs is not None:
-            info = PodInfo(without_disabled_fields(old, self._gates))
-            version = new.metadata.resource_version
-            self.judge.judge(info, theirs, seen.first, seen.number, version)
+        if isinstance(old, Pod) and isinstance(new, Pod) and self.watch.awaits(uid_of(new)):
+            theirs = _decided(old, new)
+            if theirs is not None:
+                self._decided(new, theirs)
         self._handlers.updated(old, new)
-        self._note(old, new, seen.number)
-        if new.spec.node_name or new.status.phase in FINISHED:
-            del self._pending[uid_of(new)]
+
+    def _decided(self, pod: Pod, theirs: ShadowDecision) -> None:
+        metadata = pod.metadata
+        decision = RecordedDecision(
+            f"{metadata.namespace}/{metadata.name}",
+            uid_of(pod),
+            theirs.node,
+            theirs.message,
+            version=metadata.resource_version,
+        )
+        self.watch.decided(decision)
+        if self._recorder is not None:
+            self._recorder.observed(decision)
 
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion."""
         self._handlers.deleted(item, is_final_state_known=is_final_state_known)
-        self._note(item, None)
-        if isinstance(item, Pod):
-            self._pending.pop(uid_of(item), None)
-
-    def _note(
-        self, old: KubeObject | None, new: KubeObject | None, number: int | None = None
-    ) -> None:
-        item = new or old
-        assert item is not None
-        self.judge.version = item.metadata.resource_version
-        if isinstance(item, Pod | Node):
-            assert isinstance(old, Pod | Node | None)
-            assert isinstance(new, Pod | Node | None)
-            self.judge.note_change(old, new, number)
-
-    def _appears(self, pod: Pod) -> None:
-        """Decide for a pod that waits for the other scheduler, the first time that it is seen."""
-        if not self._has_begun or scheduler_name_of(pod) != self._name or pod.spec.node_name:
-            return
-        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        queued = self._scheduler.queue.get_pod(key)
-        if queued is None or queued.is_gated:
-            return
-        if pod.spec.scheduling_group is not None:
-            self.skipped += 1
-            return
-        self._appeared += 1
-        choice = self.judge.choose(queued.pod_info)
-        self._pending[queued.pod_info.uid] = _Seen(self._appeared, choice)
 
 
 def _decided(old: Pod, new: Pod) -> ShadowDecision | None:

@@ -17,7 +17,8 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -29,7 +30,7 @@ from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
 from kubesched.framework.disabled_fields import without_disabled_fields
-from kubesched.scheduler.decision import Placed, Rejected
+from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.eventhandlers import FINISHED
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.trace import Trace
@@ -79,6 +80,14 @@ class ShadowChoice(msgspec.Struct, frozen=True):
         return theirs == self.answer or theirs.node in self.best
 
 
+class _Chosen(NamedTuple):
+    """A decision of kubesched, and a function that explains it while the cluster is unchanged."""
+
+    choice: ShadowChoice
+    decision: Decision
+    explain: Callable[[], PodExplanation]
+
+
 class _Change(msgspec.Struct, frozen=True):
     """A change of a node or of a pod on a node.
 
@@ -113,21 +122,22 @@ class ShadowJudge:
         counts: Judged decisions by verdict.
         bound: Number of bindings among them.
         agreed_late: Agreements that the first decision was not part of.
+        lost: Number of different decisions for a node where kubesched has none.
+        gained: Number of different decisions for none where kubesched has a node.
         disagreements: The first of each verdict.
     """
 
-    def __init__(self, scheduler: Scheduler, scheduler_name: str, *, samples: bool) -> None:
+    def __init__(self, scheduler: Scheduler, *, samples: bool) -> None:
         """Set up.
 
         Args:
             scheduler: Its cache and nominator are the cluster; its loop does not run.
-            scheduler_name: The profile that decides.
             samples: Whether the other scheduler looks at a part of the nodes of a large cluster.
         """
         self._scheduler = scheduler
         self._cache: Cache = scheduler.cache
-        self._profile = scheduler.profiles[scheduler_name]
-        self._cycle = scheduler.steps.cycles[scheduler_name]
+        # All profiles share them.
+        self._gates = next(iter(scheduler.profiles.values())).feature_gates
         self._samples = samples
         self._recent: deque[_Change] = deque(maxlen=_RECENT_MAX)
         self._open: dict[int, _Open] = {}
@@ -139,17 +149,19 @@ class ShadowJudge:
         self.counts: Counter[ShadowVerdict] = Counter()
         self.bound = 0
         self.agreed_late = 0
+        self.lost = self.gained = 0
         self.disagreements: list[Disagreement] = []
 
     def choose(self, info: PodInfo) -> ShadowChoice:
         """Decide in the cluster as it is now."""
-        return self._choose(info)[0]
+        return self._choose(info).choice
 
-    def _choose(self, info: PodInfo) -> tuple[ShadowChoice, Callable[[], PodExplanation]]:
-        """Decide; the second value explains the decision while the cluster is unchanged."""
+    def _choose(self, info: PodInfo) -> _Chosen:
         snapshot = self._cache.snapshot(self._scheduler.queue.nominator)
         trace = Trace()
-        decision = self._cycle.schedule_one(info, snapshot, trace)
+        decision = self._scheduler.steps.cycles[info.scheduler_name].schedule_one(
+            info, snapshot, trace
+        )
         if isinstance(decision, Placed):
             best = frozenset({decision.node_name})
             if trace.totals is not None:
@@ -160,7 +172,9 @@ class ShadowJudge:
             nominated = decision.nominated_node_name if isinstance(decision, Rejected) else ""
             answer = ShadowDecision(message=decision.message)
             choice = ShadowChoice(answer, frozenset(), self.version, nominated or "")
-        return choice, lambda: explain_decision(self._profile, snapshot, trace, decision)
+        profile = self._scheduler.profiles[info.scheduler_name]
+        explain = partial(explain_decision, profile, snapshot, trace, decision)
+        return _Chosen(choice, decision, explain)
 
     def judge(
         self, info: PodInfo, theirs: ShadowDecision, first: ShadowChoice, number: int, seen: str
@@ -175,31 +189,19 @@ class ShadowJudge:
             seen: The resource version of the pod with the decision.
         """
         self.bound += bool(theirs.node)
-        choice, explain = self._choose(info)
+        chosen = self._choose(info)
+        choice = chosen.choice
         nominated = self._nominated.pop(info.uid, first.nominated)
         if choice.nominated and not theirs.node:
             self._nominated[info.uid] = choice.nominated
-        if choice.answer == theirs:
+        found = self._compared(info, theirs, chosen, seen)
+        if found is None:
             self.counts[ShadowVerdict.AGREED] += 1
             self.agreed_late += not first.agrees(theirs)
             return
-        found = Disagreement(
-            pod=info.key,
-            uid=info.uid,
-            verdict=ShadowVerdict.TIE,
-            sentence="",
-            their_node=theirs.node,
-            their_message=theirs.message,
-            our_node=choice.answer.node,
-            our_message=choice.answer.message,
-            seen_version=seen,
-            decided_version=choice.version,
-        )
-        if choice.agrees(theirs):
-            words = f"{theirs.node} and {choice.answer.node} have the same score"
-            self._keep(msgspec.structs.replace(found, sentence=words))
+        if found.verdict is ShadowVerdict.TIE:
+            self._keep(found)
             return
-        found = _explained(found, explain())
         place = _place_of(info.pod, number)
         words = self._agrees_earlier(info, theirs, place)
         if not words and first.agrees(theirs):
@@ -214,6 +216,71 @@ class ShadowJudge:
             self._open[self._opened] = opened
             loop = asyncio.get_running_loop()
             loop.call_later(SETTLE_SECONDS, self._settle, self._opened)
+
+    def judge_exactly(
+        self, info: PodInfo, theirs: ShadowDecision, nominated: str | None, seen: str
+    ) -> Decision:
+        """Compare a decision that was made in the cluster as it is now; return kubesched's.
+
+        Args:
+            info: The pod.
+            theirs: The decision.
+            nominated: The node that the pod was nominated to; "" or None for none.
+            seen: The resource version of the pod.
+        """
+        self.bound += bool(theirs.node)
+        chosen = self._choose(info)
+        found = self._compared(info, theirs, chosen, seen)
+        if found is not None:
+            self._keep(found)
+        elif (nominated or "") != chosen.choice.nominated:
+            found = _disagreement(info, theirs, chosen, seen)
+            self._keep(self._nominated_elsewhere(found, nominated or "", chosen))
+        else:
+            self.counts[ShadowVerdict.AGREED] += 1
+        return chosen.decision
+
+    def judge_held(self, info: PodInfo, theirs: ShadowDecision, plugin: str) -> None:
+        """Compare a decision with a PreEnqueue plugin that holds the pod back."""
+        self.bound += bool(theirs.node)
+        held = f"held back by {plugin}"
+        words = f"bound to {theirs.node}" if theirs.node else f"left pending ({theirs.message})"
+        self._keep(
+            Disagreement(
+                pod=info.key,
+                uid=info.uid,
+                verdict=ShadowVerdict.DIFFERENT,
+                sentence=f"{words}; kubesched: {held}",
+                their_node=theirs.node,
+                their_message=theirs.message,
+                our_message=held,
+                decided_version=self.version,
+            )
+        )
+
+    def _nominated_elsewhere(
+        self, found: Disagreement, theirs: str, chosen: _Chosen
+    ) -> Disagreement:
+        ours = chosen.choice.nominated
+        words = f"nominated to {theirs or 'no node'}; kubesched nominates {ours or 'none'}"
+        verdict = ShadowVerdict.DIFFERENT
+        if theirs and ours and self._samples and len(self._cache.nodes) > _SAMPLED_NODES_MIN:
+            # Which nodes are tried for preemption begins at a random one.
+            verdict = ShadowVerdict.SAMPLED
+        return msgspec.structs.replace(found, verdict=verdict, sentence=words)
+
+    def _compared(
+        self, info: PodInfo, theirs: ShadowDecision, chosen: _Chosen, seen: str
+    ) -> Disagreement | None:
+        """Return how two decisions disagree, None if they do not."""
+        choice = chosen.choice
+        if choice.answer == theirs:
+            return None
+        found = _disagreement(info, theirs, chosen, seen)
+        if choice.agrees(theirs):
+            words = f"{theirs.node} and {choice.answer.node} have the same score"
+            return msgspec.structs.replace(found, verdict=ShadowVerdict.TIE, sentence=words)
+        return _explained(found, chosen.explain())
 
     def note_change(
         self, old: Pod | Node | None, new: Pod | Node | None, number: int | None = None
@@ -240,7 +307,7 @@ class ShadowJudge:
             return item
         if not item.spec.node_name or item.status.phase in FINISHED:
             return None
-        return without_disabled_fields(item, self._profile.feature_gates)
+        return without_disabled_fields(item, self._gates)
 
     def settle_all(self) -> None:
         """Judge what is still open, at the end."""
@@ -341,6 +408,27 @@ class ShadowJudge:
         if self.counts[found.verdict] < KEPT_MAX:
             self.disagreements.append(found)
         self.counts[found.verdict] += 1
+        if found.verdict is ShadowVerdict.DIFFERENT and found.their_node != found.our_node:
+            self.lost += not found.our_node
+            self.gained += not found.their_node
+
+
+def _disagreement(
+    info: PodInfo, theirs: ShadowDecision, chosen: _Chosen, seen: str
+) -> Disagreement:
+    ours, version = chosen.choice.answer, chosen.choice.version
+    return Disagreement(
+        pod=info.key,
+        uid=info.uid,
+        verdict=ShadowVerdict.DIFFERENT,
+        sentence="",
+        their_node=theirs.node,
+        their_message=theirs.message,
+        our_node=ours.node,
+        our_message=ours.message,
+        seen_version=seen,
+        decided_version=version,
+    )
 
 
 def _place_of(pod: Pod, number: int) -> tuple[int, int]:
@@ -350,7 +438,6 @@ def _place_of(pod: Pod, number: int) -> tuple[int, int]:
 def _explained(found: Disagreement, report: PodExplanation) -> Disagreement:
     """Return a disagreement that is no tie, with its reasons."""
     theirs, ours = found.their_node, found.our_node
-    found = msgspec.structs.replace(found, verdict=ShadowVerdict.DIFFERENT)
     if not theirs and ours:
         words = f"left pending ({found.their_message}); kubesched chooses {ours}"
     elif not theirs:

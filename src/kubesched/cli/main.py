@@ -75,6 +75,9 @@ SUBCOMMANDS: Final = {
     "shadow": Subcommand(
         "kubesched.cli.shadow:shadow", "Compare another scheduler's decisions with kubesched's."
     ),
+    "replay": Subcommand(
+        "kubesched.cli.replay:replay", "Make recorded decisions again, and show what differs now."
+    ),
     "why": Subcommand(
         "kubesched.cli.why:why", "Tell why a pod is pending, and what would make it fit."
     ),

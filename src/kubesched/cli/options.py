@@ -40,12 +40,14 @@ class TimelineOptions:
     Attributes:
         html: The file for the HTML report; None for none.
         decision_log: The file for decisions, one JSON object per line; None for none.
+        record: The file for events and decisions; None for none.
         duration_seconds: Virtual time; None for the scenario's duration.
         times: Whether pods of a trace arrive and end at their recorded times.
     """
 
     html: Path | None = None
     decision_log: Path | None = None
+    record: Path | None = None
     duration_seconds: float | None = None
     times: bool = False
 
@@ -198,6 +200,13 @@ decision_log_option = click.option(
     metavar="FILE",
     help="Write every decision over time, one JSON object per line; to FILE.partial until the end.",
 )
+record_option = click.option(
+    "--record",
+    type=FILE_PATH,
+    metavar="FILE",
+    help="Record events and decisions for `kubesched replay`; to FILE.partial until the end, "
+    "compressed if its name ends in .gz.",
+)
 times_option = click.option(
     "--times",
     is_flag=True,
@@ -210,6 +219,7 @@ def timeline_options(command: Callable[Concatenate[TimelineOptions, P], R]) -> C
 
     @html_option
     @decision_log_option
+    @record_option
     @duration_option
     @times_option
     @functools.wraps(command)
@@ -218,6 +228,7 @@ def timeline_options(command: Callable[Concatenate[TimelineOptions, P], R]) -> C
         options = TimelineOptions(
             html=own.pop("html"),  # type: ignore[arg-type]  # click made it a Path
             decision_log=own.pop("decision_log"),  # type: ignore[arg-type]  # the same
+            record=own.pop("record"),  # type: ignore[arg-type]  # the same
             duration_seconds=own.pop("duration_seconds"),  # type: ignore[arg-type]  # a float
             times=bool(own.pop("times")),
         )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 import click
 import msgspec
@@ -24,6 +25,9 @@ from kubesched.explain.tables import Column, TextTable
 D = TypeVar("D", bound=Document)
 
 _GAP: Final = "  "
+_PATIENCE_SECONDS: Final = 1.0
+_RENEWAL_SECONDS: Final = 0.2
+_CLEAR: Final = "\r\x1b[K"
 _TERMINAL_GAP: Final = 3
 _PAGE_WIDTH: Final = 80
 
@@ -203,6 +207,32 @@ def progress(label: str, total: int, *, worthwhile: bool = True) -> Iterator[Pro
         length=total, label=label, file=sys.stderr, update_min_steps=max(1, total // 200)
     ) as bar:
         yield _Bar(bar.update)
+
+
+class StatusLine:
+    """A line on stderr that is renewed while work goes on; on a terminal only, after a second."""
+
+    def __init__(self) -> None:
+        self._is_watched = sys.stderr.isatty()
+        self._due = time.perf_counter() + _PATIENCE_SECONDS
+        self._is_shown = False
+
+    def __enter__(self) -> Self:
+        """Return the line, which is not shown yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the line."""
+        if self._is_shown:
+            click.echo(_CLEAR, nl=False, err=True)
+
+    def show(self, text: Callable[[], str]) -> None:
+        """Show a text if it is time to; to be called often."""
+        if self._is_watched and (now := time.perf_counter()) >= self._due:
+            self._due = now + _RENEWAL_SECONDS
+            self._is_shown = True
+            width = shutil.get_terminal_size().columns - 1
+            click.echo(_CLEAR + text()[:width], nl=False, err=True)
 
 
 def simple_table(

@@ -114,6 +114,14 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
 )
 @flag(
     _MAIN,
+    "--record",
+    type=_PATH,
+    metavar="FILE",
+    help="Record what the scheduler observes and decides, for `kubesched replay`; to FILE.partial "
+    "until the end, compressed if its name ends in .gz.",
+)
+@flag(
+    _MAIN,
     "--write-config-to",
     type=_PATH,
     metavar="FILE",

@@ -30,6 +30,8 @@ from kubesched.app.options import (
 )
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
+from kubesched.cli.files import check_outputs
+from kubesched.cli.recording_file import recording_to
 from kubesched.client.connect import find_settings, new_event_loop
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError, forbidden
@@ -39,6 +41,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file, register_plugins, with_plugins
 from kubesched.inputs.plugin_loading import load_entry_points
 from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 
 _ELECTION: Final = {
     "leader_elect": "leader_elect",
@@ -121,6 +124,7 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
     if flags["write_config_to"] is not None:
         _write(flags["write_config_to"], dump(encode_configuration(configuration)))
         return None
+    check_outputs({"--record": flags["record"]}, [options.config_file])
     registry = in_tree_registry()
     added = register_plugins(registry, flags["plugin"])
     load_entry_points(registry, configuration)
@@ -131,7 +135,7 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
     logs = Logs(_log_options(flags, options.feature_gates), sys.stderr, sys.stdout)
     reports = ReportWriter(sys.stdout)
 
-    async def main() -> int:
+    async def main(recorder: DecisionRecorder | None) -> int:
         process = SchedulerProcess(
             options,
             configuration,
@@ -140,6 +144,7 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
             report=reports.write if options.dry_run else None,
             logs=logs,
             flags=shown,
+            recorder=recorder,
         )
         reports.on_failure = process.stop
         if options.dry_run:
@@ -158,8 +163,11 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
 
     logs.start()
     try:
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(main())
+        with (
+            recording_to(flags["record"], RecordedBy.RUN) as recorder,
+            asyncio.Runner(loop_factory=new_event_loop) as runner,
+        ):
+            return runner.run(main(recorder))
     finally:
         logs.stop()
 

@@ -12,6 +12,7 @@ from kubesched.cli.options import (
     OutputFormat,
     html_option,
     output_option,
+    record_option,
     scheduler_options,
 )
 from kubesched.cli.output import write_document, write_page, writer
@@ -45,6 +46,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
     help="End after this time, such as 30m or 8h [default: at Ctrl-C].",
 )
 @html_option
+@record_option
 @output_option
 @scheduler_options
 def shadow(
@@ -54,6 +56,7 @@ def shadow(
     scheduler_name: str,
     duration: float | None,
     html: Path | None,
+    record: Path | None,
     output: OutputFormat,
 ) -> None:
     """Decide beside another scheduler, and report where both differ and why.
@@ -67,7 +70,9 @@ def shadow(
     between, and in clusters of more than 100 nodes, of which schedulers look at some only. These
     cases are told apart; what remains is listed with the scores, or with what the node lacks.
 
-    The report follows at Ctrl-C or after --duration.
+    The report follows at Ctrl-C or after --duration. With --record, `kubesched replay` compares
+    again later, with other configurations too. A recording holds what `kubesched snapshot` keeps,
+    no credentials, and the messages of pending pods.
 
     \b
     Examples:
@@ -78,9 +83,9 @@ def shadow(
     from kubesched.cli.shadow_run import run_shadow, write_shadow
 
     check_inputs([options.config])
-    check_outputs({"--html": html}, [options.config, kubeconfig])
+    check_outputs({"--html": html, "--record": record}, [options.config, kubeconfig])
     source = ClusterSource(kubeconfig=kubeconfig, context=context)
-    report = run_shadow(options, source, scheduler_name, duration)
+    report = run_shadow(options, source, scheduler_name, duration, record)
     write_page(html, report)
     if output is not OutputFormat.TABLE:
         write_document(report, output)

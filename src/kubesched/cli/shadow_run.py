@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import click
@@ -16,6 +17,7 @@ import msgspec
 from kubesched.app.shadow import Shadow
 from kubesched.app.signals import handled_signals
 from kubesched.cli.output import Writer, simple_table
+from kubesched.cli.recording_file import recording_to
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.config.field_errors import ConfigError
@@ -26,6 +28,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import live_target
 from kubesched.inputs.loading import SchedulerSetup, in_file, load_scheduler
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 from kubesched.simulator.exhaustive import exhaustive
 
 _INDENT: Final = 2
@@ -41,7 +44,11 @@ _EVERY_NODE: Final = 100
 
 
 def run_shadow(
-    options: SchedulerOptions, source: ClusterSource, scheduler_name: str, seconds: float | None
+    options: SchedulerOptions,
+    source: ClusterSource,
+    scheduler_name: str,
+    seconds: float | None,
+    record: Path | None,
 ) -> ShadowReport:
     """Compare until Ctrl-C, SIGTERM or the end of the time.
 
@@ -50,38 +57,65 @@ def run_shadow(
         source: The live cluster.
         scheduler_name: The scheduler to compare with.
         seconds: How long; None for no limit.
+        record: The file for events and decisions; None for none.
 
     Raises:
         UserError: The configuration has no profile for it, or no cluster is named.
         SetupError: The cluster cannot be read.
     """
-    loaded = load_scheduler(options)
-    configuration = _for_one(loaded.configuration, options.profile or scheduler_name)
-    (profile,) = configuration.profiles
-    named = msgspec.structs.replace(profile, scheduler_name=scheduler_name)
-    configuration = msgspec.structs.replace(configuration, profiles=(named,))
+    setup = for_schedulers(load_scheduler(options), options.profile, (scheduler_name,))
     settings, _ = live_target(source)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+    with (
+        recording_to(record, RecordedBy.SHADOW) as recorder,
+        asyncio.Runner(loop_factory=new_event_loop) as runner,
+    ):
         try:
-            setup = loaded._replace(configuration=configuration)
-            return runner.run(_shadow(setup, settings, options.seed, seconds))
+            return runner.run(_shadow(setup, settings, options.seed, seconds, recorder))
         except ConfigError as error:
             raise in_file(error, options.config) from error
 
 
-def _for_one(configuration: Configuration, name: str) -> Configuration:
-    """Return the configuration with one profile, the one of that name or the only one."""
-    found = [each for each in configuration.profiles if each.scheduler_name == name]
-    if not found and len(configuration.profiles) == 1:
-        found = list(configuration.profiles)
-    if not found:
-        known = ", ".join(each.scheduler_name for each in configuration.profiles)
-        raise UserError(f"--config has no profile {name}; name one with --profile: {known}")
-    return msgspec.structs.replace(configuration, profiles=tuple(found))
+def for_schedulers(
+    setup: SchedulerSetup, profile: str | None, names: Sequence[str]
+) -> SchedulerSetup:
+    """Return a setup with one profile for each of some schedulers, and with their names.
+
+    Args:
+        setup: The scheduler that kubesched is.
+        profile: The profile to use for all of them; None for the one of the same name, or the only
+            one.
+        names: The schedulers.
+
+    Raises:
+        UserError: There is no profile for one of them.
+    """
+    given = {each.scheduler_name: each for each in setup.configuration.profiles}
+    only = next(iter(given.values())) if len(given) == 1 else None
+    found = {name: given.get(profile or name, only) for name in names}
+    missing = [name for name, each in found.items() if each is None]
+    if missing:
+        known = ", ".join(given)
+        raise UserError(
+            *(
+                f"--config has no profile {name}; name one with --profile: {known}"
+                for name in missing
+            )
+        )
+    profiles = tuple(
+        msgspec.structs.replace(each, scheduler_name=name)
+        for name, each in found.items()
+        if each is not None
+    )
+    configuration = msgspec.structs.replace(setup.configuration, profiles=profiles)
+    return setup._replace(configuration=configuration)
 
 
 async def _shadow(
-    setup: SchedulerSetup, settings: ConnectionSettings, seed: int, seconds: float | None
+    setup: SchedulerSetup,
+    settings: ConnectionSettings,
+    seed: int,
+    seconds: float | None,
+    recorder: DecisionRecorder | None,
 ) -> ShadowReport:
     configuration = setup.configuration
     shadow = Shadow(
@@ -90,7 +124,8 @@ async def _shadow(
         setup.registry,
         setup.feature_gates,
         seed=seed,
-        samples=_samples(configuration),
+        samples=samples(configuration),
+        recorder=recorder,
     )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -111,13 +146,11 @@ async def _shadow(
     return shadow.report()
 
 
-def _samples(configuration: Configuration) -> bool:
-    """Whether the configured scheduler looks at a part of the nodes of a large cluster."""
-    (profile,) = configuration.profiles
-    percentage = profile.percentage_of_nodes_to_score
-    if percentage is None:
-        percentage = configuration.percentage_of_nodes_to_score
-    return percentage != _EVERY_NODE
+def samples(configuration: Configuration) -> bool:
+    """Whether a configured scheduler looks at a part of the nodes of a large cluster."""
+    shares = (profile.percentage_of_nodes_to_score for profile in configuration.profiles)
+    of_all = configuration.percentage_of_nodes_to_score
+    return any((of_all if share is None else share) != _EVERY_NODE for share in shares)
 
 
 async def _show(shadow: Shadow) -> None:
@@ -126,7 +159,8 @@ async def _show(shadow: Shadow) -> None:
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
             counts = ", ".join(
-                f"{number} {verdict.lower()}" for verdict, number in shadow.judge.counts.items()
+                f"{number} {verdict.lower()}"
+                for verdict, number in shadow.watch.judge.counts.items()
             )
             click.echo(f"\r\033[KCompared: {counts or 'nothing yet'}", nl=False, err=True)
     finally:
@@ -153,9 +187,7 @@ def write_shadow(writer: Writer, report: ShadowReport) -> None:
         writer.line(f"{late} after the cluster had changed since the pod appeared", indent=_INDENT)
     if report.skipped:
         writer.line(f"{count(report.skipped, 'pod')} of pod groups not judged", indent=_INDENT)
-    for verdict, heading in _HEADINGS:
-        found = [each for each in report.disagreements if each.verdict is verdict]
-        _write_examples(writer, heading, found)
+    write_disagreements(writer, report.disagreements)
 
 
 def _headline(report: ShadowReport) -> str:
@@ -174,11 +206,14 @@ def _nodes(report: ShadowReport) -> str:
     return count(report.nodes, "node")
 
 
-def _write_examples(writer: Writer, heading: str, found: Sequence[Disagreement]) -> None:
-    if not found:
-        return
-    writer.heading(heading)
-    for each in found[:_EXAMPLES_MAX]:
-        writer.line(f"{each.pod}: {each.sentence}", indent=_INDENT)
-    if len(found) > _EXAMPLES_MAX:
-        writer.line(f"and {len(found) - _EXAMPLES_MAX} more; -o json has them", indent=_INDENT)
+def write_disagreements(writer: Writer, disagreements: Sequence[Disagreement]) -> None:
+    """Write the first disagreements of each verdict."""
+    for verdict, heading in _HEADINGS:
+        found = [each for each in disagreements if each.verdict is verdict]
+        if not found:
+            continue
+        writer.heading(heading)
+        for each in found[:_EXAMPLES_MAX]:
+            writer.line(f"{each.pod}: {each.sentence}", indent=_INDENT)
+        if len(found) > _EXAMPLES_MAX:
+            writer.line(f"and {len(found) - _EXAMPLES_MAX} more; -o json has them", indent=_INDENT)

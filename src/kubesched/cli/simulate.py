@@ -35,6 +35,7 @@ _OF_DUMPS = {
 }
 _OF_TIMELINES = {
     "decision_log": "--decision-log",
+    "record": "--record",
     "duration_seconds": "--duration",
 }
 
@@ -166,7 +167,11 @@ def _play(
     else:
         found = read_scenario(files[0])
     check_outputs(
-        {"--html": timeline.html, "--decision-log": timeline.decision_log},
+        {
+            "--html": timeline.html,
+            "--decision-log": timeline.decision_log,
+            "--record": timeline.record,
+        },
         [*files, *pod_files, options.config, *named_files(found.scenario).values()],
     )
     source = click.get_current_context().get_parameter_source("seed")
@@ -174,7 +179,7 @@ def _play(
     played = with_scheduler(found, options).changed(seed, timeline.duration_seconds)
     write_warnings(workload_warnings(played))
     recorder = None if timeline.html is None else PlaybackRecorder()
-    report = play(played, timeline.decision_log, recorder)
+    report = play(played, timeline.decision_log, timeline.record, recorder)
     write_timeline(report, output, timeline.html, recorder)
     return EXIT_INTERRUPTED if report.partial else 0
 

@@ -2,77 +2,63 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-import click
-
 from kubesched.cli.errors import printable
 from kubesched.cli.files import replacing, write_text
 from kubesched.cli.options import OutputFormat
-from kubesched.cli.output import write_document, write_line
+from kubesched.cli.output import StatusLine, write_document, write_line
+from kubesched.cli.recording_file import recording_to
 from kubesched.cli.simulate_run import Interruption, catching_interrupt
 from kubesched.config.field_errors import ConfigError
 from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play
 from kubesched.page.render import render
+from kubesched.scheduler.decision_recorder import RecordedBy
 from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.run import simulate
 from kubesched.simulator.svg import duration, percent
 from kubesched.simulator.timeline_report import TimelineReport
 from kubesched.simulator.timeline_tables import render_text, title_of
 
-_PATIENCE_SECONDS: Final = 1.0
-_RENEWAL_SECONDS: Final = 0.2
 _RATE_SECONDS: Final = 2.0
-_CLEAR: Final = "\r\x1b[K"
 
 
 class _Watch:
-    """Shows progress on a terminal after a second; stops the run on Ctrl-C."""
+    """Shows progress; stops the run on Ctrl-C."""
 
-    def __init__(self, duration_seconds: float, interruption: Interruption) -> None:
+    def __init__(
+        self, duration_seconds: float, interruption: Interruption, status: StatusLine
+    ) -> None:
         self._duration_seconds = duration_seconds
         self._interruption = interruption
-        self._is_watched = sys.stderr.isatty()
-        self._due = time.perf_counter() + _PATIENCE_SECONDS
-        self._is_shown = False
-        self._rate = 0.0
+        self._status = status
+        self._rate: float | None = None
         self._rated = (time.perf_counter(), 0)
 
     def __call__(self, at_seconds: float, attempts: int, bound: int) -> bool:
         """Return whether to continue."""
-        if self._is_watched and (now := time.perf_counter()) >= self._due:
-            self._due = now + _RENEWAL_SECONDS
-            self._show(at_seconds, attempts, bound, now)
+        self._status.show(lambda: self._text(at_seconds, attempts, bound))
         return not self._interruption.requested
 
-    def _show(self, at_seconds: float, attempts: int, bound: int, now: float) -> None:
+    def _text(self, at_seconds: float, attempts: int, bound: int) -> str:
+        now = time.perf_counter()
         since, before = self._rated
-        if not self._is_shown or now - since >= _RATE_SECONDS:
+        if self._rate is None or now - since >= _RATE_SECONDS:
             self._rate = (attempts - before) / (now - since)
             self._rated = (now, attempts)
-        self._is_shown = True
         share = percent(at_seconds / self._duration_seconds)
-        text = (
+        return (
             f"{duration(at_seconds)} of {duration(self._duration_seconds)} ({share}), "
             f"{attempts:,} attempts, {bound:,} pods bound, {self._rate:,.0f} attempts/s"
         )
-        width = shutil.get_terminal_size().columns - 1
-        click.echo(_CLEAR + text[:width], nl=False, err=True)
-
-    def clear(self) -> None:
-        """Remove the progress line."""
-        if self._is_shown:
-            click.echo(_CLEAR, nl=False, err=True)
 
 
 class _InterruptedError(Exception):
-    """Ctrl-C ended the simulation, so the decision log is incomplete."""
+    """Ctrl-C ended the simulation, so decision log and recording are incomplete."""
 
     def __init__(self, report: TimelineReport) -> None:
         super().__init__()
@@ -80,13 +66,17 @@ class _InterruptedError(Exception):
 
 
 def play(
-    play: Play, decision_log: Path | None = None, recorder: PlaybackRecorder | None = None
+    play: Play,
+    decision_log: Path | None = None,
+    record: Path | None = None,
+    recorder: PlaybackRecorder | None = None,
 ) -> TimelineReport:
     """Run a scenario to its end, or until Ctrl-C; then the report is partial.
 
     Args:
         play: The scenario.
         decision_log: The file for decisions; None for none.
+        record: The file for events and decisions; None for none.
         recorder: Records what happens to nodes and pods; None for no record.
 
     Raises:
@@ -95,25 +85,33 @@ def play(
         DecodeError: A file of the scenario cannot be read.
     """
     try:
-        return _played(play, decision_log, recorder)
+        return _played(play, decision_log, record, recorder)
     except _InterruptedError as interrupted:
         return interrupted.report
 
 
 def _played(
-    play: Play, decision_log: Path | None, recorder: PlaybackRecorder | None
+    play: Play,
+    decision_log: Path | None,
+    record: Path | None,
+    recorder: PlaybackRecorder | None,
 ) -> TimelineReport:
     scenario = play.scenario
     with ExitStack() as stack:
         write = None
         if decision_log is not None:
             write = stack.enter_context(replacing(decision_log, keeps_part=True))
+        recording = stack.enter_context(recording_to(record, RecordedBy.SIMULATE))
         interruption = stack.enter_context(catching_interrupt())
-        watch = _Watch(scenario.duration, interruption)
-        stack.callback(watch.clear)
+        watch = _Watch(scenario.duration, interruption, stack.enter_context(StatusLine()))
         try:
             report = simulate(
-                scenario, play.registry, write_decision=write, watch=watch, recorder=recorder
+                scenario,
+                play.registry,
+                write_decision=write,
+                watch=watch,
+                recorder=recorder,
+                recording=recording,
             )
         except ConfigError as error:
             raise in_file(error, play.file) from error

@@ -28,8 +28,8 @@ STDOUT: Final = "-"
 _HEAD: Final = b'{"apiVersion":"v1","kind":"List","metadata":{},"items":[\n'
 _TAIL: Final = b"\n]}\n"
 _TYPES: Final = tuple(kind.type for kind in READ_KINDS)
-_LEVEL: Final = 6
-_GZIP: Final = zlib.MAX_WBITS | 16
+GZIP_LEVEL: Final = 6
+GZIP: Final = zlib.MAX_WBITS | 16
 
 
 def write_snapshot(cluster: ClusterInput, output: Path, *, anonymous: bool = False) -> str:
@@ -74,7 +74,7 @@ def _text(
 
 
 def _compressed(parts: Iterator[bytes]) -> Iterator[bytes]:
-    packing = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+    packing = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP)
     for part in parts:
         yield packing.compress(part)
     yield packing.flush()

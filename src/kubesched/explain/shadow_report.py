@@ -1,4 +1,4 @@
-"""How the decisions of another scheduler compare with kubesched's, as data."""
+"""How other decisions, of another scheduler or recorded ones, compare with kubesched's, as data."""
 
 from __future__ import annotations
 
@@ -100,6 +100,49 @@ class ShadowReport(Document, frozen=True, kw_only=True):
     sampled: int
     different: int
     pending: int
+    skipped: int
+    notes: tuple[str, ...] = ()
+    disagreements: tuple[Disagreement, ...] = ()
+
+
+class ReplayReport(Document, frozen=True, kw_only=True):
+    """How recorded decisions compare with those that kubesched would make now.
+
+    Attributes:
+        partial: Whether the replay was interrupted.
+        recorded_by: `run` or `simulate`, whose recordings have each decision where it was made, or
+            `shadow`, which observed another scheduler.
+        scheduler_names: The schedulers that decided.
+        seconds: How much time of the recording was replayed.
+        nodes: Number of nodes at the end.
+        judged: Number of decisions that were compared: nodes chosen, and pods left pending.
+        same: Same node, or left pending for the same reasons.
+        ties: Another node with the same score.
+        changed: In a recording of `shadow`, the same only in the cluster as it was shortly before
+            or after.
+        sampled: A choice that depends on which of more than 100 nodes were looked at.
+        different: The rest.
+        no_longer_placed: Those of them that had a node and would have none now.
+        now_placed: Those of them that had no node and would have one now.
+        skipped: Decisions or pods that were not judged because they belong to a pod group.
+        notes: Remarks that matter for reading the report.
+        disagreements: The first 1,000 of each verdict but Agreed; "their" is what was recorded,
+            "our" what kubesched would do now.
+    """
+
+    partial: bool
+    recorded_by: str
+    scheduler_names: tuple[str, ...]
+    seconds: float
+    nodes: int
+    judged: int
+    same: int
+    ties: int
+    changed: int
+    sampled: int
+    different: int
+    no_longer_placed: int
+    now_placed: int
     skipped: int
     notes: tuple[str, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()

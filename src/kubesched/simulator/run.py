@@ -27,6 +27,8 @@ from kubesched.framework.status import Status
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.decision_recorder import DecisionRecorder
+from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.checkers import Checkers
 from kubesched.simulator.decision_log import DecisionLog
@@ -61,6 +63,7 @@ def simulate(
     checks: bool = True,
     watch: Watch | None = None,
     recorder: PlaybackRecorder | None = None,
+    recording: DecisionRecorder | None = None,
 ) -> TimelineReport:
     """Run a scenario to its end.
 
@@ -74,6 +77,7 @@ def simulate(
         watch: Called after every attempt and before the clock moves. If it returns False, the
             simulation ends with a partial report.
         recorder: Records what happens to nodes and pods; None for no record.
+        recording: Records what the scheduler observes and decides; None for no record.
 
     Raises:
         ConfigError: with all field errors of the scheduler's configuration.
@@ -101,6 +105,7 @@ def simulate(
             random_streams,
             log,
             recorder,
+            recording,
             log_moves=log_moves,
         )
         if checks:
@@ -139,6 +144,7 @@ class _Simulation:
         random_streams: RandomStreams,
         log: DecisionLog,
         recorder: PlaybackRecorder | None,
+        recording: DecisionRecorder | None,
         *,
         log_moves: bool,
     ) -> None:
@@ -161,18 +167,22 @@ class _Simulation:
             scenario.faults.extender,
         )
         self._timeline = Timeline(self._width_seconds)
-        self._scheduler, self._handlers = assemble(
+        self._scheduler, handlers = assemble(
             configuration,
             registry,
             gates,
             self._world.api,
             random=random_streams.stream("scheduler"),
             observers=tuple(
-                filter(None, (_Attempts(self._timeline, self.call_watch), log, recorder))
+                filter(None, (_Attempts(self._timeline, self.call_watch), log, recorder, recording))
             ),
             connect=self._extenders.connect,
             report_plugin_error=self._end_on_plugin_error,
         )
+        self._handlers: EventHandlers | DecisionRecorder = handlers
+        if recording is not None:
+            recording.connect(handlers, self._scheduler)
+            self._handlers = recording
         self._scheduler.queue.observers.append(self._timeline.moved)
         if log_moves:
             self._scheduler.queue.observers.append(log.moved)

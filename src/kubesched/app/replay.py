@@ -1,0 +1,269 @@
+"""Replay decides recorded pods again, each in the state in which its decision was made.
+
+    recorded events ─▶ ExactWatch, or ShadowWatch where decisions were only observed ─▶ judge
+
+The recorded decision takes effect, whatever kubesched decides now: one difference does not lead to
+others.
+
+Invariants: a scheduler's own recording, replayed with its configuration and plugins, has no
+            difference, unless a plugin depends on more than the cluster.
+Differs:  upstream has no replay. Extenders are not asked, Permit plugins are not called, and pods
+          of pod groups are not judged. Errors of an API server are not repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from kubesched.api.core import Pod
+from kubesched.app.shadow_judge import ShadowDecision, ShadowJudge
+from kubesched.app.shadow_watch import ShadowWatch, idle_scheduler, notes_on
+from kubesched.cache.cache import CacheError
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.types import Configuration
+from kubesched.explain.shadow_report import ReplayReport, ShadowVerdict
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.registry import Registry
+from kubesched.scheduler.decision import Failed
+from kubesched.scheduler.decision_recorder import LineType, RecordedBy, RecordedDecision
+from kubesched.scheduler.placer import reserve, unreserve
+from kubesched.scheduler.profile import Profile
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import PodInfo, uid_of
+
+
+class RecordedEvent(NamedTuple):
+    """A line of a recording, as it is replayed.
+
+    Attributes:
+        type: What happened.
+        at: Seconds since the recording began.
+        item: The object of a watch event.
+        old: The object before a change.
+        is_final_state_known: Whether `item` is the last state before a deletion.
+        decision: What was decided or undone.
+    """
+
+    type: LineType
+    at: float
+    item: KubernetesObject | None = None
+    old: KubernetesObject | None = None
+    is_final_state_known: bool = True
+    decision: RecordedDecision | None = None
+
+
+class _Reservation(NamedTuple):
+    """What Reserve has kept for a pod."""
+
+    profile: Profile
+    cycle: CycleState
+    pod: PodInfo
+
+
+class ExactWatch:
+    """Follows the recording of a scheduler, which has each decision where it was made.
+
+    Attributes:
+        scheduler: Its cache and queue are the cluster; its loop does not run.
+        judge: Compares the decisions.
+        skipped: Number of decisions about pods of pod groups, which are not judged.
+        notes: Remarks that matter for reading a report.
+    """
+
+    def __init__(
+        self, configuration: Configuration, registry: Registry, gates: FeatureGates, *, seed: int
+    ) -> None:
+        """Set up; the arguments are those of ShadowWatch.
+
+        Raises:
+            ConfigError: The configuration of a plugin is invalid.
+        """
+        self.scheduler, self._handlers = idle_scheduler(configuration, registry, gates, seed)
+        self.judge = ShadowJudge(self.scheduler, samples=True)
+        self.skipped = 0
+        self.notes = notes_on(configuration)
+        self._reserved: dict[str, _Reservation] = {}
+
+    def synced(self) -> None:
+        """Do nothing: decisions say themselves when they were made."""
+
+    def added(self, item: KubernetesObject) -> None:
+        """Apply an added object."""
+        self._handlers.added(item)
+        self.judge.version = item.metadata.resource_version
+
+    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+        """Apply a change."""
+        self._handlers.updated(old, new)
+        self.judge.version = new.metadata.resource_version
+
+    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+        """Apply a deletion."""
+        self._handlers.deleted(item, is_final_state_known=is_final_state_known)
+        self.judge.version = item.metadata.resource_version
+        if isinstance(item, Pod):
+            self._release(uid_of(item))
+
+    def decided(self, decision: RecordedDecision) -> None:
+        """Decide again, compare, and let the recorded decision take effect."""
+        queued = self.scheduler.queue.get_pod(decision.pod)
+        if queued is None or queued.pod_info.uid != decision.uid:
+            # It was deleted while extenders were asked.
+            return
+        info, cycle = queued.pod_info, None
+        theirs = ShadowDecision(decision.node, decision.message)
+        if info.pod.spec.scheduling_group is not None:
+            self.skipped += 1
+        elif queued.is_gated:
+            self.judge.judge_held(info, theirs, queued.gating_plugin)
+        else:
+            ours = self.judge.judge_exactly(
+                info, theirs, decision.nominated_node, info.pod.metadata.resource_version
+            )
+            cycle = None if isinstance(ours, Failed) else ours.cycle
+        self.scheduler.steps.cycles[info.scheduler_name].sampler.next_start = decision.next_start
+        if decision.node:
+            self._place(info, decision.node, cycle)
+        else:
+            self.scheduler.queue.nominator.add(info, decision.nominated_node)
+
+    def _place(self, info: PodInfo, node: str, cycle: CycleState | None) -> None:
+        try:
+            there = self.scheduler.cache.assume_pod(info, node)
+        except CacheError:
+            # The informer knew already that the pod has a node.
+            return
+        self.scheduler.queue.nominator.delete(info.uid)
+        if cycle is None:
+            return
+        profile = self.scheduler.profiles[info.scheduler_name]
+        self._reserved[info.uid] = _Reservation(profile, cycle, there)
+        if not reserve(profile, cycle, there, node).is_success:
+            # It does not fit there now, so plugins have nothing that they could reserve.
+            self._release(info.uid)
+
+    def undone(self, decision: RecordedDecision) -> None:
+        """Take a pod off its node again: it was not bound."""
+        self._release(decision.uid)
+        cache, queue = self.scheduler.cache, self.scheduler.queue
+        there = cache.get_pod(decision.uid)
+        if there is not None and cache.is_assumed(decision.uid):
+            cache.forget_pod(there)
+        queued = queue.get_pod(decision.pod)
+        if queued is None:
+            return
+        known = self.scheduler.pods.get(queued.pod_info.namespace, queued.pod_info.name)
+        if known is not None and known is not queued.pod_info.pod:
+            # Changes of assumed pods are not passed to the queue.
+            queue.update(queued.pod_info, PodInfo(known), self.scheduler.now())
+        queue.nominator.add(queued.pod_info, "")
+
+    def _release(self, uid: str) -> None:
+        kept = self._reserved.pop(uid, None)
+        if kept is not None:
+            unreserve(kept.profile, kept.cycle, kept.pod, kept.pod.node_name)
+
+
+class Replay:
+    """Replays a recording.
+
+    Attributes:
+        decisions: Number of decisions so far.
+    """
+
+    def __init__(
+        self,
+        recorded_by: RecordedBy,
+        configuration: Configuration,
+        registry: Registry,
+        gates: FeatureGates,
+        *,
+        seed: int,
+        samples: bool,
+    ) -> None:
+        """Set up. To be called while a loop runs.
+
+        Args:
+            recorded_by: What recorded the decisions.
+            configuration: With a profile for each scheduler of the recording.
+            registry: The plugins that the profiles may name.
+            gates: The feature gates.
+            seed: Of the random source that breaks ties.
+            samples: Whether an observed scheduler looks at a part of the nodes of a large cluster.
+
+        Raises:
+            ConfigError: The configuration of a plugin is invalid.
+        """
+        self._recorded_by = recorded_by
+        self._names = tuple(each.scheduler_name for each in configuration.profiles)
+        self._watch: ExactWatch | ShadowWatch
+        if recorded_by is RecordedBy.SHADOW:
+            self._watch = ShadowWatch(configuration, registry, gates, seed=seed, samples=samples)
+        else:
+            self._watch = ExactWatch(configuration, registry, gates, seed=seed)
+        self._seconds = 0.0
+        self.decisions = 0
+
+    async def run(self, events: Iterable[RecordedEvent], goes_on: Callable[[], bool]) -> bool:
+        """Replay events at their times on the clock of the loop; return whether all were.
+
+        Args:
+            events: In order.
+            goes_on: Called before each event; False ends the replay.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        is_whole = True
+        for event in events:
+            if not goes_on():
+                is_whole = False
+                break
+            delay_seconds = began + event.at - loop.time()
+            if delay_seconds > 0:
+                await asyncio.sleep(delay_seconds)
+            self._seconds = event.at
+            self._apply(event)
+        self._watch.judge.settle_all()
+        return is_whole
+
+    def _apply(self, event: RecordedEvent) -> None:
+        watch, item = self._watch, event.item
+        match event.type:
+            case LineType.SYNCED:
+                watch.synced()
+            case LineType.DECIDED if event.decision is not None:
+                self.decisions += 1
+                watch.decided(event.decision)
+            case LineType.UNDONE if event.decision is not None:
+                watch.undone(event.decision)
+            case LineType.ADDED if item is not None:
+                watch.added(item)
+            case LineType.MODIFIED if item is not None and event.old is not None:
+                watch.updated(event.old, item)
+            case LineType.DELETED if item is not None:
+                watch.deleted(item, is_final_state_known=event.is_final_state_known)
+
+    def report(self, *, partial: bool) -> ReplayReport:
+        """Return the report so far."""
+        judge = self._watch.judge
+        counts = judge.counts
+        return ReplayReport(
+            partial=partial,
+            recorded_by=str(self._recorded_by),
+            scheduler_names=self._names,
+            seconds=round(self._seconds, 1),
+            nodes=len(self._watch.scheduler.cache.nodes),
+            judged=counts.total(),
+            same=counts[ShadowVerdict.AGREED],
+            ties=counts[ShadowVerdict.TIE],
+            changed=counts[ShadowVerdict.CHANGED],
+            sampled=counts[ShadowVerdict.SAMPLED],
+            different=counts[ShadowVerdict.DIFFERENT],
+            no_longer_placed=judge.lost,
+            now_placed=judge.gained,
+            skipped=self._watch.skipped,
+            notes=self._watch.notes,
+            disagreements=tuple(judge.disagreements),
+        )

@@ -1,0 +1,166 @@
+"""Recordings of `--record`, line by line.
+
+Rejects:  files that are no recording or end before its last line, and lines that are no JSON, lack
+          a field, or contradict those before; with file and line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NoReturn, Self, cast
+
+import msgspec
+
+from kubesched.api.codec import DecodeError, decode_object
+from kubesched.api.decode import STANDARD_INPUT
+from kubesched.app.replay import RecordedEvent
+from kubesched.inputs.errors import UserError
+from kubesched.scheduler.decision_recorder import RECORDING_VERSION, LineType, RecordedLine
+from kubesched.snapshot.objects import KubernetesObject
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_CUT_OFF: Final = "the recording is cut off here; its last line says END"
+_Key = tuple[type, str, str]
+
+
+class RecordingInput:
+    """A recording; to be used in a `with` statement.
+
+    Attributes:
+        header: Its first line.
+    """
+
+    def __init__(self, file: Path) -> None:
+        """Open a file, which may be compressed with gzip; `-` is standard input.
+
+        Raises:
+            OSError: It cannot be opened.
+            UserError: It is no recording.
+        """
+        if file.is_dir():
+            raise UserError(f"{file}: it is a directory; name the file of a recording")
+        is_stdin = str(file) == STANDARD_INPUT
+        self._name = "stdin" if is_stdin else str(file)
+        self._file = io.BytesIO(sys.stdin.buffer.read()) if is_stdin else file.open("rb")
+        self._bytes = self._file.seek(0, io.SEEK_END)
+        self._file.seek(0)
+        self._line = 0
+        self._decode = msgspec.json.Decoder(RecordedLine).decode
+        self._objects: dict[_Key, KubernetesObject] = {}
+        try:
+            self._lines = self._unpacked()
+            self.header = self._header()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        """Return the recording."""
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self._file.close()
+
+    @property
+    def share_read(self) -> float:
+        """How much of the file was read, from 0 to 1."""
+        return self._file.tell() / self._bytes if self._bytes else 1.0
+
+    def events(self) -> Iterator[RecordedEvent]:
+        """Yield what happened, in order.
+
+        Raises:
+            UserError: A line is invalid, or the last one is missing.
+        """
+        while True:
+            line = self._next()
+            if line is None:
+                self._fail(_CUT_OFF)
+            if line.type is LineType.END:
+                # Reading on checks the checksum of a compressed file.
+                if self._next() is not None:
+                    self._fail("a line follows the last one, which says END")
+                return
+            yield self._event(line)
+
+    def _unpacked(self) -> Iterator[bytes]:
+        head = self._file.read(len(_GZIP_MAGIC))
+        self._file.seek(0)
+        return iter(gzip.open(self._file) if head == _GZIP_MAGIC else self._file)
+
+    def _header(self) -> RecordedLine:
+        found = self._next()
+        if found is None:
+            self._fail("it is empty")
+        if found.type is not LineType.RECORDING or found.recorded_by is None:
+            self._fail("it is no recording; `kubesched shadow --record FILE` writes one")
+        if found.version != RECORDING_VERSION:
+            known = f"this kubesched reads version {RECORDING_VERSION}"
+            self._fail(f"the recording has version {found.version}; {known}")
+        return found
+
+    def _next(self) -> RecordedLine | None:
+        self._line += 1
+        try:
+            text = next(self._lines, None)
+        except (OSError, EOFError, zlib.error) as error:
+            self._fail(f"it cannot be read: {error}")
+        if text is None:
+            return None
+        try:
+            return self._decode(text)
+        except msgspec.ValidationError as error:
+            if self._line == 1:
+                self._fail("it is no recording; `kubesched shadow --record FILE` writes one")
+            self._fail(f"{str(error)[:1].lower()}{str(error)[1:]}")
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._fail(f"it is no JSON: {error}" if text.endswith(b"\n") else _CUT_OFF)
+
+    def _event(self, line: RecordedLine) -> RecordedEvent:
+        match line.type:
+            case LineType.ADDED | LineType.MODIFIED | LineType.DELETED:
+                return self._object_event(line)
+            case LineType.DECIDED | LineType.UNDONE:
+                if line.decision is None:
+                    self._fail(f"{line.type} without `decision`")
+            case LineType.RECORDING:
+                self._fail("a second recording begins; replay one at a time")
+        return RecordedEvent(line.type, line.at, decision=line.decision)
+
+    def _object_event(self, line: RecordedLine) -> RecordedEvent:
+        raw = bytes(line.object)
+        if not raw:
+            self._fail(f"{line.type} without `object`")
+        try:
+            item = cast("KubernetesObject", decode_object(raw))
+        except DecodeError as error:
+            self._fail(": ".join(filter(None, (error.object_name, error.path, error.problem))))
+        metadata = item.metadata
+        key = (type(item), metadata.namespace, metadata.name)
+        old = self._objects.get(key)
+        if (old is None) is not (line.type is LineType.ADDED):
+            name = "/".join(filter(None, key[1:]))
+            there = "is there already" if old is not None else "is not there"
+            self._fail(f"{line.type}: {type(item).__name__} {name} {there}")
+        if line.type is LineType.DELETED:
+            del self._objects[key]
+        else:
+            self._objects[key] = item
+        return RecordedEvent(
+            line.type, line.at, item, old, is_final_state_known=not line.final_state_unknown
+        )
+
+    def _fail(self, problem: str) -> NoReturn:
+        raise UserError(f"{self._name}: line {self._line}: {problem}")

@@ -1,0 +1,162 @@
+"""`kubesched replay`, and the recordings of `--record`."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.app.test_process import PODS, Cluster
+from tests.cli.cluster import run
+from tests.cli.test_shadow import Process, beside
+
+SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
+SCENARIO = SCENARIOS / "batch-and-web.yaml"
+
+
+@pytest.fixture(name="recording", scope="module")
+def _recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("replay") / "run.jsonl.gz"
+    result = run("simulate", SCENARIO, "--duration", "10m", "--record", file)
+    assert 0 == result.exit_code, result.stderr
+    assert [file] == list(file.parent.iterdir())
+    return file
+
+
+def test_the_same_configuration_decides_the_same(recording: Path) -> None:
+    """Ties are counted, and not listed."""
+    result = run("replay", recording)
+    assert (0, "") == (result.exit_code, result.stderr)
+    lines = result.stdout.splitlines()
+    assert lines[0].endswith(", on 10 nodes: none would differ now.")
+    assert ["same", "another node of the same score"] == [
+        line.strip().rsplit(maxsplit=1)[0] for line in lines[4:]
+    ]
+
+
+def test_another_configuration(recording: Path) -> None:
+    """The exit code is 1, and the plugin is named."""
+    result = run("replay", recording, "--config", SCENARIOS / "pack.yaml")
+    assert (1, "") == (result.exit_code, result.stderr)
+    assert "would differ now." in result.stdout.splitlines()[0]
+    assert "which scores lower than" in result.stdout
+    assert "NodeResourcesFit" in result.stdout
+
+
+def test_stdin(recording: Path) -> None:
+    """`-` is stdin, compressed or not."""
+    results = [
+        run("replay", "-", stdin=data)
+        for data in (recording.read_bytes(), gzip.decompress(recording.read_bytes()))
+    ]
+    assert [0, 0] == [result.exit_code for result in results]
+    assert results[0].stdout == results[1].stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(("none.jsonl",), "none.jsonl: it cannot be read: No such file", id="no-file"),
+        pytest.param((".",), ".: it is a directory; name the file of a recording", id="directory"),
+        pytest.param(("cut.jsonl",), "cut.jsonl: line 2: the recording is cut off", id="cut-off"),
+        pytest.param(
+            ("cut.jsonl", "--config", "two.yaml"), "--config has no profile s; name one", id="names"
+        ),
+        pytest.param(("cut.jsonl", "--profile", "x"), "--profile x: the configur", id="profile"),
+        pytest.param(("cut.jsonl", "--seed", "-1"), "'--seed'", id="seed"),
+        pytest.param(("cut.jsonl", "--plugin", "no:where"), "--plugin no:where: ", id="plugin"),
+    ],
+)
+def test_bad_input_is_one_line(
+    words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With exit code 2 and nothing on stdout."""
+    monkeypatch.chdir(tmp_path)
+    Path("cut.jsonl").write_text(
+        '{"type":"RECORDING","version":1,"recordedBy":"run","schedulerNames":["s"]}\n'
+    )
+    Path("two.yaml").write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: a}, {schedulerName: b}]\n"
+    )
+    result = run("replay", *words)
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert message in result.stderr.splitlines()[0]
+
+
+def test_ctrl_c(recording: Path, tmp_path: Path) -> None:
+    """A partial report, and 130."""
+    plugin = tmp_path / "interrupts.py"
+    plugin.write_text(
+        "import os, signal\n"
+        "from kubesched.framework import FilterPlugin, SUCCESS\n"
+        "class Interrupts(FilterPlugin):\n"
+        "    name = 'Interrupts'\n"
+        "    def filter(self, state, pod, nodes):\n"
+        "        if not Interrupts.done:\n"
+        "            Interrupts.done = True\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "        return SUCCESS\n"
+        "    done = False\n"
+    )
+    result = run("replay", recording, "--plugin", f"{plugin}:Interrupts", "-o", "json")
+    assert 130 == result.exit_code, result.stderr
+    report = json.loads(result.stdout)
+    assert (True, 1) == (report["partial"], report["judged"])
+
+
+def test_a_simulation_that_fails_leaves_no_recording(tmp_path: Path) -> None:
+    """Nor part of one, if nothing was recorded."""
+    scenario = tmp_path / "s.yaml"
+    scenario.write_text("version: 1\nduration: 1m\nobjects: [none.yaml]\n")
+    result = run("simulate", scenario, "--record", tmp_path / "run.jsonl")
+    assert 2 == result.exit_code
+    assert [scenario] == list(tmp_path.iterdir())
+
+
+_SECRETS = ("hunter2-env", "hunter2-annotation", "hunter2-argument", "hunter2-message")
+
+
+@pytest.mark.slow
+def test_a_recording_of_a_live_cluster(tmp_path: Path) -> None:
+    """It holds no credentials, and its replay is the report of the shadow."""
+    file = tmp_path / "live.jsonl.gz"
+
+    async def script(cluster: Cluster, kubeconfig: Path) -> None:
+        await cluster.add_node("n1", "2")
+        shadow = await Process.start(kubeconfig, "-o", "json", "--record", str(file))
+        container = {
+            "name": "c",
+            "image": "pause",
+            "args": ["--password=hunter2-argument"],
+            "env": [{"name": "PASSWORD", "value": "hunter2-env"}],
+            "resources": {"requests": {"cpu": "1"}},
+        }
+        annotations = {"token": "hunter2-annotation"}
+        metadata = {"name": "small", "annotations": annotations}
+        await cluster.send(
+            "POST", PODS, {"metadata": metadata, "spec": {"containers": [container]}}
+        )
+        await cluster.add_pod("large", "9")
+        await cluster.until(f"{PODS}/small", lambda pod: "nodeName" in pod["spec"])
+        await cluster.until(f"{PODS}/large", lambda pod: "conditions" in pod["status"])
+        await asyncio.sleep(0.3)
+        out, err, code = await shadow.end()
+        assert ("", 0) == (err, code)
+        reports.append(json.loads(out))
+
+    reports: list[dict[str, Any]] = []
+    beside(tmp_path, script)
+    (live,) = reports
+    text = gzip.decompress(file.read_bytes()).decode()
+    assert [] == [secret for secret in _SECRETS if secret in text]
+    assert "hunter2" not in text
+    result = run("replay", file, "-o", "json")
+    assert 0 == result.exit_code, result.stderr
+    again = json.loads(result.stdout)
+    assert ("shadow", 2, 2) == (again["recordedBy"], again["judged"], again["same"])
+    assert live["disagreements"] == again["disagreements"]

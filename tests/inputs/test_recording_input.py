@@ -1,0 +1,109 @@
+"""Recordings that cannot be used: the error names file and line."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.recording_input import RecordingInput
+from kubesched.scheduler.decision_recorder import LineType
+
+HEAD = b'{"type":"RECORDING","version":1,"recordedBy":"run","schedulerNames":["s"]}\n'
+NODE = b'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}'
+ADDED = b'{"type":"ADDED","at":1,"object":' + NODE + b"}\n"
+CHANGED = ADDED.replace(b"ADDED", b"MODIFIED")
+GONE = ADDED.replace(b"ADDED", b"DELETED")
+END = b'{"type":"END","at":2}\n'
+
+
+def test_a_change_has_the_object_before(tmp_path: Path) -> None:
+    """As informers report it; a file may be compressed whatever its name is."""
+    file = tmp_path / "run"
+    file.write_bytes(gzip.compress(HEAD + ADDED + CHANGED + GONE + ADDED + END))
+    with RecordingInput(file) as recording:
+        events = list(recording.events())
+        assert 1 == recording.share_read
+    added, changed, gone, again = events
+    assert [LineType.ADDED, LineType.MODIFIED, LineType.DELETED, LineType.ADDED] == [
+        event.type for event in events
+    ]
+    assert (None, added.item, changed.item, None) == (added.old, changed.old, gone.old, again.old)
+
+
+_NOT_ONE = "it is no recording; `kubesched shadow --record FILE` writes one"
+_CUT_OFF = "the recording is cut off here; its last line says END"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        pytest.param(b"", "line 1: it is empty", id="empty"),
+        pytest.param(b"kind: List\n", "line 1: it is no JSON: ", id="yaml"),
+        pytest.param(NODE + b"\n", f"line 1: {_NOT_ONE}", id="an-object"),
+        pytest.param(b"[1]\n", f"line 1: {_NOT_ONE}", id="a-list"),
+        pytest.param(END, f"line 1: {_NOT_ONE}", id="no-head"),
+        pytest.param(
+            HEAD.replace(b":1", b":2"),
+            "line 1: the recording has version 2; this kubesched reads version 1",
+            id="version",
+        ),
+        pytest.param(HEAD, f"line 2: {_CUT_OFF}", id="head-only"),
+        pytest.param(HEAD + ADDED, f"line 3: {_CUT_OFF}", id="no-end"),
+        pytest.param(HEAD + ADDED[:40], f"line 2: {_CUT_OFF}", id="half-a-line"),
+        pytest.param(HEAD + b"{]\n" + END, "line 2: it is no JSON: ", id="no-json"),
+        pytest.param(HEAD + b"\xff\n" + END, "line 2: it is no JSON: ", id="no-utf-8"),
+        pytest.param(
+            HEAD + b'{"type":"LOST"}\n',
+            "line 2: invalid enum value 'LOST' - at `$.type`",
+            id="type",
+        ),
+        pytest.param(HEAD + b"{}\n", "line 2: object missing required field `type`", id="no-type"),
+        pytest.param(
+            HEAD + b'{"type":"DECIDED"}\n', "line 2: DECIDED without `decision`", id="no-decision"
+        ),
+        pytest.param(
+            HEAD + b'{"type":"ADDED"}\n', "line 2: ADDED without `object`", id="no-object"
+        ),
+        pytest.param(
+            HEAD + HEAD, "line 2: a second recording begins; replay one at a time", id="two"
+        ),
+        pytest.param(
+            HEAD + ADDED + ADDED, "line 3: ADDED: Node n1 is there already", id="added-twice"
+        ),
+        pytest.param(HEAD + CHANGED, "line 2: MODIFIED: Node n1 is not there", id="not-added"),
+        pytest.param(HEAD + GONE, "line 2: DELETED: Node n1 is not there", id="not-there"),
+        pytest.param(
+            HEAD + ADDED.replace(b"Node", b"Nod"),
+            "line 2: Nod n1: kind 'Nod' of apiVersion 'v1' is not known",
+            id="kind",
+        ),
+        pytest.param(
+            HEAD + ADDED.replace(b'"n1"', b"7"),
+            "line 2: $.metadata.name: expected `str`, got `int`",
+            id="field",
+        ),
+    ],
+)
+def test_an_invalid_line(data: bytes, message: str, tmp_path: Path) -> None:
+    """The line counts from 1."""
+    file = tmp_path / "run.jsonl"
+    file.write_bytes(data)
+    with pytest.raises(UserError) as raised, RecordingInput(file) as recording:
+        list(recording.events())
+    (found,) = raised.value.messages
+    assert found.startswith(f"{file}: {message}")
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.99])
+def test_compressed_and_cut_off(kept: float, tmp_path: Path) -> None:
+    """The error is not a traceback of gzip."""
+    data = gzip.compress(HEAD + ADDED + END)
+    file = tmp_path / "run.jsonl.gz"
+    file.write_bytes(data[: int(len(data) * kept)])
+    with pytest.raises(UserError) as raised, RecordingInput(file) as recording:
+        list(recording.events())
+    (found,) = raised.value.messages
+    assert "it cannot be read: Compressed file ended" in found

@@ -7,7 +7,7 @@ Differs:  a second document is an error (upstream ignores it).
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +15,7 @@ import yaml
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.yaml_syntax import FALSE_WORDS, TRUE_WORDS
-from kubesched.config.field_errors import ConfigError, FieldError, child
+from kubesched.config.field_errors import ConfigError, FieldError, child, not_supported, required
 
 _NODES_MAX = 100_000  # limits expanded documents, because aliases multiply nodes
 _DEPTH_MAX = 100
@@ -40,6 +40,25 @@ def read_source(source: Path | str | bytes | Mapping[str, Any], errors: list[Fie
             reason = getattr(error, "strerror", None) or str(error)
             raise ConfigError([FieldError(str(source), f"cannot read file: {reason}")]) from error
     return read_document(source, errors) if isinstance(source, str | bytes) else source
+
+
+def check_version(
+    raw: object, kind: str, version: int, errors: Sequence[FieldError]
+) -> Mapping[str, Any]:
+    """Return a document that is a mapping with this `version`.
+
+    Raises:
+        ConfigError: It is none. Errors in the fields of another version would be noise.
+    """
+    if not isinstance(raw, Mapping):
+        words = f"must be a {kind}: a mapping with `version: {version}`"
+        raise ConfigError([*errors, FieldError("", words)])
+    found = raw.get("version")
+    if found is None:
+        raise ConfigError([required("version", f"must be {version}")])
+    if found != version or isinstance(found, bool):
+        raise ConfigError([not_supported("version", found, [str(version)])])
+    return raw
 
 
 def read_document(text: str | bytes, errors: list[FieldError]) -> Any:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kubesched.api.codec import DecodeError
 from kubesched.config.decoding import decode_struct
-from kubesched.config.documents import read_source
+from kubesched.config.documents import check_version, read_source
 from kubesched.config.field_errors import (
     ConfigError,
     FieldError,
@@ -73,20 +73,8 @@ def load_scenario(
         ConfigError: with every field error.
     """
     errors: list[FieldError] = []
-    raw = with_fields(read_source(source, errors), changes)
-    if not isinstance(raw, Mapping):
-        raise ConfigError(
-            [*errors, FieldError("", "must be a scenario: a mapping with `version: 1`")]
-        )
-    version = raw.get("version")
-    if version != VERSION or isinstance(version, bool):
-        field_error = (
-            required("version", f"must be {VERSION}")
-            if version is None
-            else not_supported("version", version, [str(VERSION)])
-        )
-        # Errors in the fields of another version would be noise.
-        raise ConfigError([field_error])
+    changed = with_fields(read_source(source, errors), changes)
+    raw = check_version(changed, "scenario", VERSION, errors)
     scenario = decode_struct(Scenario, raw, "", errors)
     unread = [field_error.path for field_error in errors]
     errors += (

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.config.decoding import decode_struct
-from kubesched.config.documents import read_document
+from kubesched.config.documents import check_version, read_source
 from kubesched.config.durations import DurationSeconds
 from kubesched.config.field_errors import (
     ConfigError,
@@ -27,7 +27,6 @@ from kubesched.config.field_errors import (
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
 )
 
@@ -145,23 +144,10 @@ def load_sweep(source: Path | Mapping[str, Any]) -> SweepSpec:
     """Load a sweep; contradictions are found by `sweep_errors`, after options have changed it.
 
     Raises:
-        OSError: The file cannot be read.
         ConfigError: With every field error.
     """
     errors: list[FieldError] = []
-    raw = read_document(source.read_bytes(), errors) if isinstance(source, Path) else source
-    if not isinstance(raw, Mapping):
-        raise ConfigError([FieldError("", "must be a sweep: a mapping with `version: 1`")])
-    version = raw.get("version")
-    if version != VERSION or isinstance(version, bool):
-        given = version is not None
-        raise ConfigError(
-            [
-                not_supported("version", version, [str(VERSION)])
-                if given
-                else required("version", f"must be {VERSION}")
-            ]
-        )
+    raw = check_version(read_source(source, errors), "sweep", VERSION, errors)
     spec = decode_struct(SweepSpec, raw, "", errors)
     if errors:
         # Of a field that could not be read the default would be checked.

@@ -18,9 +18,9 @@ from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play
 from kubesched.page.render import render
 from kubesched.scheduler.decision_recorder import RecordedBy
+from kubesched.simulator.figures import duration, percent
 from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.run import simulate
-from kubesched.simulator.svg import duration, percent
 from kubesched.simulator.timeline_report import TimelineReport
 from kubesched.simulator.timeline_tables import render_text, title_of
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from kubesched.explain.document import Document
-from kubesched.simulator.svg import duration, number, percent
+from kubesched.simulator.figures import duration, number, percent
 from kubesched.simulator.timeline_report import ResourceReport, TimelineReport
 
 _ABSENT: Final = "-"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kubesched.simulator.svg import duration, number, percent
+from kubesched.simulator.figures import duration, number, percent
 from kubesched.simulator.timeline_report import TimelineReport
 
 _MOVES_SHOWN = 20

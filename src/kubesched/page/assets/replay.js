@@ -16,8 +16,9 @@ export function replayOf(playback) {
 
 function columnsOf(playback) {
   const { nodes, pods, workloads, resources } = playback;
-  const zones = [...new Set(nodes.zones)].sort();
+  const zones = [...new Set(nodes.zones)];
   const order = nodes.names.map((_, row) => row);
+  const inOrder = new Intl.Collator("en", { numeric: true }).compare;
   order.sort((one, other) => inOrder(nodes.zones[one], nodes.zones[other]) || inOrder(nodes.names[one], nodes.names[other]));
   return {
     playback,
@@ -33,10 +34,6 @@ function columnsOf(playback) {
     gone: playback.nodeStates.indexOf("gone"),
     names: { key: "", list: [] },
   };
-}
-
-function inOrder(one, other) {
-  return one < other ? -1 : one > other ? 1 : one.localeCompare(other, "en", { numeric: true });
 }
 
 /** The state of each node at a time: a position in nodeStates, or -1 before it joins. */
@@ -68,7 +65,7 @@ export function viewAt(replay, at) {
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }
   const onNode = nodes.names.map(() => []);
-  for (const [key, count] of [...counts].sort(([one], [other]) => one - other)) {
+  for (const [key, count] of counts) {
     onNode[Math.floor(key / workloads.length)].push(key % workloads.length, count);
   }
   return {

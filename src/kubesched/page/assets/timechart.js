@@ -4,6 +4,8 @@ import { html, useEffect, useRef, useState } from "./dom.js";
 import { colour, useDark } from "./theme.js";
 
 const HEIGHT = 180;
+const LANE = 7;
+const LINES_MAX = 40;
 const NO_MARKS = [];
 const COMPACT = new Intl.NumberFormat("en-US", { notation: "compact" });
 
@@ -46,7 +48,7 @@ export function TimeChart({ title, times, lines, text, at = null, range, onTime 
         height: HEIGHT,
         legend: { show: false },
         cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
-        scales: { x: { time: false }, y: { range: (_, low, high) => [0, top ?? Math.max(1, high * 1.1)] } },
+        scales: { x: { time: false }, y: { range: (_, low, high) => [0, top === null ? Math.max(1, high * 1.2) : top * (marks.length ? 1.15 : 1)] } },
         axes: [
           { ...axis, size: 30, values: (_, values) => values.map(clock), space: 90, incrs: [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 864000] },
           { ...axis, values: (_, values) => values.map((value) => (value >= 10000 ? COMPACT.format(value) : text(value))), size: 52, space: 30 },
@@ -103,19 +105,31 @@ function Swatch({ number }) {
   return html`<span class="line-key" style=${{ background: colours[number % colours.length] }}></span>`;
 }
 
+/** Draw events as ticks at the top, a lane per colour, and as lines where there are few in sight. */
 function drawMarks(chart, marks) {
   const { ctx: pen, bbox } = chart;
+  const lanes = [...new Set(marks.map((mark) => mark.colour))];
+  const colours = lanes.map(colour);
+  const places = marks.map((mark) => [chart.valToPos(mark.at, "x", true), lanes.indexOf(mark.colour)]);
+  const seen = places.filter(([x]) => x >= bbox.left && x <= bbox.left + bbox.width);
+  const height = LANE * devicePixelRatio;
   pen.save();
-  pen.lineWidth = devicePixelRatio;
-  for (const mark of marks) {
-    const x = chart.valToPos(mark.at, "x", true);
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    pen.strokeStyle = colour(mark.colour);
-    pen.globalAlpha = 0.75;
-    pen.beginPath();
-    pen.moveTo(x, bbox.top);
-    pen.lineTo(x, bbox.top + bbox.height);
-    pen.stroke();
+  pen.lineWidth = 1.5 * devicePixelRatio;
+  for (const [x, lane] of seen) {
+    pen.strokeStyle = colours[lane];
+    const top = bbox.top + lane * height;
+    line(pen, x, top, top + height - devicePixelRatio);
+    if (seen.length > LINES_MAX) continue;
+    pen.globalAlpha = 0.4;
+    line(pen, x, bbox.top, bbox.top + bbox.height);
+    pen.globalAlpha = 1;
   }
   pen.restore();
+}
+
+function line(pen, x, top, bottom) {
+  pen.beginPath();
+  pen.moveTo(x, top);
+  pen.lineTo(x, bottom);
+  pen.stroke();
 }

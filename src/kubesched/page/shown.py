@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -28,6 +28,9 @@ from kubesched.simulator.run import simulate
 from kubesched.simulator.timeline_report import TimelineReport
 
 T = TypeVar("T")
+
+_PAUSE: Final = 3.0
+"""How many times as long as a view took the next one waits: it takes a quarter of a processor."""
 
 
 class SentDocuments(NamedTuple):
@@ -101,43 +104,51 @@ class ShownCluster:
         self._options = options
         self._version = -1
         self._sent: SentDocuments | None = None
+        self._due = 0.0
         self._worker = _Worker()
         self._turn = asyncio.Lock()
 
     async def documents(self) -> SentDocuments:
-        """Return the view, computed again if the cluster has changed.
+        """Return the view, computed again if the cluster has changed; large ones not every time.
 
         Raises:
             UserError: The cluster cannot be read at present.
         """
+        loop = asyncio.get_running_loop()
         # Readers that come at the same time wait for one computation.
         async with self._turn:
-            cluster = await self._newest()
-            if self._sent is not None:
+            self._check()
+            if self._sent is not None and loop.time() < self._due:
                 return self._sent
-            sent = await self._worker.do(lambda: _sent(self.title, [cluster.view()]))
-            self._sent = sent
-            return sent
+            began = loop.time()
+            cluster = await self._newest()
+            if self._sent is None:
+                self._sent = await self._worker.do(lambda: _sent(self.title, [cluster.view()]))
+                self._due = loop.time() + _PAUSE * (loop.time() - began)
+            return self._sent
 
     async def ask(self, question: Callable[[Cluster], Document]) -> Document:
         """Return the answer to a question about the cluster as it is now."""
         async with self._turn:
+            self._check()
             cluster = await self._newest()
         return await self._worker.do(lambda: question(cluster))
 
+    def _check(self) -> None:
+        if self._followed is not None and self._followed.problem:
+            raise UserError(self._followed.problem)
+
     async def _newest(self) -> Cluster:
         followed = self._followed
-        if followed is not None:
-            if followed.problem:
-                raise UserError(followed.problem)
-            if self._cluster is None or self._version != followed.version:
-                version, live = followed.version, followed.live()
-                self._cluster = await self._worker.do(
-                    lambda: Cluster(
-                        live_input(live, self._options.profile), self._scheduler, self._options
-                    )
+        is_old = self._cluster is None or (followed and self._version != followed.version)
+        if followed is not None and is_old:
+            version, live = followed.version, followed.live()
+            self._cluster = await self._worker.do(
+                lambda: Cluster(
+                    live_input(live, self._options.profile), self._scheduler, self._options
                 )
-                self._version, self._sent = version, None
+            )
+            self._version, self._sent = version, None
         assert self._cluster is not None, "files are read before"
         return self._cluster
 

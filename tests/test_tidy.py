@@ -23,8 +23,6 @@ LONG_MODULES: Final[set[str]] = set()
 
 CRUMB_LINES_MAX: Final = 80
 CRUMBS: Final = {
-    "simulator.admission",
-    "simulator.arrivals",
     "snapshot.topology",
 }
 """Small modules that one other module of their package imports, and nobody else."""

@@ -15,7 +15,7 @@ from configuration import ROOT, default_of, shown, table, write_or_check
 
 from kubesched.answers.documents import described
 from kubesched.api.go_text import go_duration
-from kubesched.config.durations import DurationSeconds
+from kubesched.config.decoding import DurationSeconds
 from kubesched.simulator.scenario import Scenario
 from kubesched.sweep.spec import SweepSpec
 

@@ -20,7 +20,7 @@ from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.exhaustive import exhaustive
+from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver import json_patch, strategic_merge
+from kubesched.apiserver import patching, strategic_merge
 from kubesched.apiserver.patching import merge
 from kubesched.apiserver.plain import deep_copy
 from kubesched.apiserver.schema import decoded, type_of_object
@@ -20,7 +20,7 @@ def _apply(record: dict[str, Any]) -> Any:
     current, patch = record["current"], record["patch"]
     match record["type"]:
         case "application/json-patch+json":
-            return json_patch.apply(current, patch)
+            return patching.apply_json_patch(current, patch)
         case "application/merge-patch+json":
             return merge(current, patch)
         case _:

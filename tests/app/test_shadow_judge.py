@@ -16,7 +16,7 @@ from kubesched.config.load import default_configuration
 from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.assembly import assemble
-from kubesched.simulator.exhaustive import exhaustive
+from kubesched.simulator.evaluate import exhaustive
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod

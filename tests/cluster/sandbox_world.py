@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, TypeVar
 
-from kubesched.apiserver.local_client import LocalClient
-from kubesched.apiserver.pod_reports import PodLatencies, kubelets_of
 from kubesched.apiserver.server import ApiServer
 from kubesched.cluster.nodes import NodeKeeper, NodeTemplate
+from kubesched.sandbox.local_client import LocalClient
+from kubesched.sandbox.pod_reports import PodLatencies, kubelets_of
 from kubesched.simulator.virtual_loop import run
 
 T = TypeVar("T")

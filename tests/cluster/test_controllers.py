@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 import pytest
 
 from kubesched.api.errors import ApiError
-from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.pod_reports import RUN_SECONDS, PodLatencies
 from kubesched.cluster.controllers import IDLE_KINDS, Controllers
 from kubesched.cluster.controllers.deployments import template_hash
 from kubesched.cluster.store import Key
+from kubesched.sandbox.local_client import LocalClient
+from kubesched.sandbox.pod_reports import RUN_SECONDS, PodLatencies
 from kubesched.simulator.virtual_loop import run
 from tests.apiserver.test_server import ask, new_server
 

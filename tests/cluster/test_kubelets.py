@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from kubesched.apiserver.pod_reports import EXIT_CODE, RUN_SECONDS, PodLatencies, kubelets_of
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.cluster.store import Key
+from kubesched.sandbox.pod_reports import EXIT_CODE, RUN_SECONDS, PodLatencies, kubelets_of
 
 from .sandbox_world import Json, World, live
 

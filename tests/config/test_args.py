@@ -6,7 +6,7 @@ import pytest
 from msgspec import field
 
 from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
-from kubesched.config.durations import DurationSeconds
+from kubesched.config.decoding import DurationSeconds
 from kubesched.config.field_errors import ConfigError
 from kubesched.config.types import API_VERSION, Int32
 

@@ -9,9 +9,8 @@ import pytest
 from kubesched.cli.evaluate_files import family_of, read_lines
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.differences import differences
 from kubesched.simulator.evaluate import Evaluator
-from kubesched.simulator.scenario_lines import AnsweredLine, answer_lines
+from kubesched.simulator.scenario_lines import AnsweredLine, answer_lines, differences
 
 DATA = Path(__file__).parent / "data"
 FILES = sorted(DATA.glob("*.jsonl.gz"))

@@ -26,9 +26,8 @@ from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
-from kubesched.simulator.faults import NO_FAULTS, FaultPlan
+from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
 from kubesched.simulator.informer import EventHandler
-from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.object_server import PODS
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi

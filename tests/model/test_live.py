@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from kubesched.simulator.faults import NO_FAULTS
-from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.faults import NO_FAULTS, Latencies
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
 

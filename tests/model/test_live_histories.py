@@ -21,8 +21,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import NotFoundError
-from kubesched.simulator.faults import FaultPlan, RequestFaults, WatchFaults
-from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.faults import FaultPlan, Latencies, RequestFaults, WatchFaults
 from kubesched.simulator.pod_reports import RUN_SECONDS
 from kubesched.simulator.virtual_loop import VirtualClock, VirtualLoop
 

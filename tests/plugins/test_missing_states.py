@@ -24,7 +24,7 @@ from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.exhaustive import exhaustive
+from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot

@@ -13,7 +13,7 @@ from kubesched.api.codec import decode_object, encode_json
 from kubesched.api.decode import load_bytes
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import KINDS, Kind
-from kubesched.simulator.timestamps import timestamp
+from kubesched.simulator.virtual_loop import timestamp
 from kubesched.snapshot.objects import KubernetesObject
 
 Json: TypeAlias = "dict[str, Any]"

@@ -12,8 +12,7 @@ from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.scheduling import PodGroup
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
-from kubesched.simulator.faults import NO_FAULTS
-from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.faults import NO_FAULTS, Latencies
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi

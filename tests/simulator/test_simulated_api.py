@@ -10,8 +10,7 @@ import pytest
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
-from kubesched.simulator.faults import FaultPlan, RequestFaultDraws, RequestFaults
-from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.faults import FaultPlan, Latencies, RequestFaultDraws, RequestFaults
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi

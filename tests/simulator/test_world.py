@@ -10,8 +10,7 @@ import pytest
 from kubesched.api.apps import DaemonSet, DaemonSetSpec, ReplicaSet, ReplicaSetSpec
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.meta import ObjectMeta
-from kubesched.simulator.faults import FaultPlan, WatchFaults
-from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.faults import FaultPlan, Latencies, WatchFaults
 from kubesched.simulator.pod_reports import RUN_SECONDS, run_seconds_of
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.virtual_loop import run

@@ -57,7 +57,7 @@ from kubesched.inputs.pod_names import check_nodes, find_pod
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.exhaustive import exhaustive
+from kubesched.simulator.evaluate import exhaustive
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import SimulationEnd, Watch, simulate_cluster

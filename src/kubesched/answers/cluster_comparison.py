@@ -20,9 +20,9 @@ from kubesched.api.core import Pod
 from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
 from kubesched.scheduler.eventhandlers import FINISHED
-from kubesched.simulator.fragmentation import AveragePod, fragmentation
 from kubesched.simulator.report import Eviction, SimulationReport, Summary, ZoneUse
 from kubesched.simulator.simulation import SimulationEnd
+from kubesched.simulator.utilisation import AveragePod, fragmentation
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 

@@ -23,7 +23,7 @@ from kubesched.answers.upgrade import CompactReport, UpgradeReport
 from kubesched.answers.whatif import WhatIfReport
 from kubesched.answers.why import WhyReport
 from kubesched.api.go_text import go_duration
-from kubesched.config.durations import DURATION_FORMAT
+from kubesched.config.decoding import DURATION_FORMAT
 from kubesched.explain.decision_records import DecisionRecords
 from kubesched.explain.document import API_VERSION, Document
 from kubesched.explain.report import PodExplanation

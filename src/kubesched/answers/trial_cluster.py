@@ -35,7 +35,7 @@ from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
 from kubesched.inputs.loading import with_scheduler_name
 from kubesched.simulator.defaults import SYSTEM_CLASSES
-from kubesched.simulator.instant_writers import InstantVolumeWriter
+from kubesched.simulator.instant_server import InstantVolumeWriter
 from kubesched.simulator.object_server import NODES, key_of
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Eviction

@@ -14,9 +14,15 @@ from kubesched.api.node import (
     Node,
     NodeAddress,
     NodeCondition,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
     NodeSpec,
     NodeStatus,
+    PreferredSchedulingTerm,
     Taint,
+    TopologySelectorLabelRequirement,
+    TopologySelectorTerm,
 )
 from kubesched.api.pod import (
     Affinity,
@@ -45,14 +51,6 @@ from kubesched.api.pod import (
     Toleration,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
-)
-from kubesched.api.selector_terms import (
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PreferredSchedulingTerm,
-    TopologySelectorLabelRequirement,
-    TopologySelectorTerm,
 )
 from kubesched.api.volume import (
     AWSElasticBlockStoreVolumeSource,

@@ -1,14 +1,17 @@
-# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
-"""Node: a machine with its resources and taints.
+"""Node: a machine with its resources and taints; and selectors of nodes.
 
-Upstream: staging/src/k8s.io/api/core/v1/types.go, Node (v1.36)
+Upstream: staging/src/k8s.io/api/core/v1/types.go, Node, NodeSelector (v1.36)
 Differs:  nodeInfo, daemon endpoints and configuration sources are not read.
 """
 
+from __future__ import annotations
+
 from msgspec import field
 
-from kubesched.api.meta import Int64, KubeStruct, ObjectMeta
+from kubesched.api.meta import Int32, Int64, KubeStruct, ObjectMeta
 from kubesched.api.quantity import Quantity
+
+# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
 
 
 class Taint(KubeStruct):
@@ -83,3 +86,47 @@ class Node(KubeStruct):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+
+# Selectors of nodes.
+
+
+class NodeSelectorRequirement(KubeStruct):
+    """One expression on a node: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(KubeStruct):
+    """Expressions that must all match; a term without any matches no node."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(KubeStruct):
+    """Terms of which one must match."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(KubeStruct):
+    """A preferred term with its weight, 1 to 100."""
+
+    weight: Int32 = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class TopologySelectorLabelRequirement(KubeStruct):
+    """A node label that must have one of the values."""
+
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologySelectorTerm(KubeStruct):
+    """Node labels of a storage topology, which must all match."""
+
+    match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()

@@ -8,8 +8,8 @@ Differs:  fields that only the kubelet reads (commands, environment, probes) are
 from msgspec import field
 
 from kubesched.api.meta import Int32, Int64, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.api.node import NodeSelector, PreferredSchedulingTerm
 from kubesched.api.quantity import Quantity
-from kubesched.api.selector_terms import NodeSelector, PreferredSchedulingTerm
 from kubesched.api.volume import Volume
 
 

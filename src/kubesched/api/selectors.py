@@ -14,7 +14,13 @@ import msgspec
 from kubesched.api.field_errors import aggregate
 from kubesched.api.label_format import invalid
 from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
-from kubesched.api.node import Node
+from kubesched.api.node import (
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
 from kubesched.api.pod import Pod
 from kubesched.api.requirements import (
     DOES_NOT_EXIST,
@@ -34,12 +40,6 @@ from kubesched.api.requirements import (
     selector_of,
 )
 from kubesched.api.selector_syntax import FieldSelector, parse_field_selector, parse_selector
-from kubesched.api.selector_terms import (
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PreferredSchedulingTerm,
-)
 
 __all__ = [
     "EVERYTHING",

@@ -8,8 +8,8 @@ Differs:  mount options, token requests and attachment errors are not read.
 from msgspec import field
 
 from kubesched.api.meta import Int32, Int64, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.api.node import TopologySelectorTerm
 from kubesched.api.quantity import Quantity
-from kubesched.api.selector_terms import TopologySelectorTerm
 from kubesched.api.volume import PersistentVolumeSpec
 
 

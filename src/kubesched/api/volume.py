@@ -8,8 +8,8 @@ Differs:  of sources the scheduler does not look into, only their presence is re
 from msgspec import field
 
 from kubesched.api.meta import Condition, Int32, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.api.node import NodeSelector
 from kubesched.api.quantity import Quantity
-from kubesched.api.selector_terms import NodeSelector
 
 
 class ObjectReference(KubeStruct):

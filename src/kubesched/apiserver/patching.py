@@ -1,29 +1,216 @@
-"""Patches of every kind, from the request to the changed object.
+"""Patches of every kind, from the request to the changed object; JSON patches are applied here.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go,
-          vendor/gopkg.in/evanphx/json-patch.v4/merge.go (v1.36)
-Rejects:  patches that do not apply, whose outcome is no object of its kind, or that change the
-          name.
-Differs:  messages do not show the outcome of a patch.
+          vendor/gopkg.in/evanphx/json-patch.v4/{merge,patch}.go (v1.36)
+Rejects:  400 if a JSON patch is not a list of operations; 413 if it has too many; 422 without a
+          reason if an operation does not apply; patches whose outcome is no object of its kind, or
+          that change the name.
+Invariants: the object and the patch handed in are not changed.
+Differs:  the `test` of a JSON patch compares numbers by type and value; upstream compares their
+          text. Messages do not show the outcome of a patch.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from kubesched.api.json_syntax import json_text_error
-from kubesched.apiserver import defaults, json_patch, server_side_apply, strategic_merge
+from kubesched.apiserver import defaults, server_side_apply, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
 from kubesched.apiserver.operation import APPLY_TYPE, Operation
 from kubesched.apiserver.plain import Plain, deep_copy, json_word
 from kubesched.apiserver.registry import check_namespace
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import decoded
-from kubesched.apiserver.status import bad_request, unfit_patch, unsupported_patch_type
+from kubesched.apiserver.status import (
+    StatusError,
+    bad_request,
+    rejected_patch,
+    unfit_patch,
+    unsupported_patch_type,
+)
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.values import SchemaError
+
+# JSON patches (RFC 6902).
+
+_Container: TypeAlias = dict[str, Any] | list[Any]
+_Operation: TypeAlias = Mapping[str, Any]
+
+_OPERATIONS_MAX: Final = 10_000
+_INDEX: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+def apply_json_patch(current: Any, operations: Any) -> Any:
+    """Return a patched copy of an object.
+
+    Args:
+        current: The object, any JSON value.
+        operations: The decoded patch.
+
+    Raises:
+        StatusError: The patch is malformed or does not apply.
+    """
+    checked = _checked(operations)
+    document = deep_copy(current)
+    for operation in checked:
+        document = _OPERATIONS.get(operation.get("op"), _unknown)(document, operation)
+    return document
+
+
+def _checked(operations: Any) -> list[_Operation]:
+    if operations is None:
+        return []
+    if not isinstance(operations, list):
+        raise _wrong_type(operations, "value of type []handlers.jsonPatchOp")
+    for operation in operations:
+        if not isinstance(operation, dict | None):
+            raise _wrong_type(operation, "value of type handlers.jsonPatchOp")
+        for name in ("op", "path", "from"):
+            value = (operation or {}).get(name)
+            if not isinstance(value, str | None):
+                raise _wrong_type(value, f"struct field jsonPatchOp.{name} of type string")
+    if len(operations) > _OPERATIONS_MAX:
+        raise StatusError(
+            413,
+            "RequestEntityTooLarge",
+            "Request entity is too large: The allowed maximum operations in a JSON patch is "
+            f"{_OPERATIONS_MAX}, got {len(operations)}",
+        )
+    return [operation or {} for operation in operations]
+
+
+def _wrong_type(value: Any, expected: str) -> StatusError:
+    word = json_word(value)
+    return bad_request(f"error decoding patch: json: cannot unmarshal {word} into Go {expected}")
+
+
+def _unknown(document: Any, operation: _Operation) -> Any:
+    raise rejected_patch()
+
+
+def _add(document: Any, operation: _Operation) -> Any:
+    _insert(*_find(document, operation.get("path")), deep_copy(operation.get("value")))
+    return document
+
+
+def _remove(document: Any, operation: _Operation) -> Any:
+    _delete(*_find(document, operation.get("path")))
+    return document
+
+
+def _replace(document: Any, operation: _Operation) -> Any:
+    value = deep_copy(operation.get("value"))
+    if operation.get("path") == "":
+        if not isinstance(value, dict | list):
+            raise rejected_patch()
+        return value
+    container, key = _find(document, operation.get("path"))
+    if isinstance(container, dict):
+        # Upstream also replaces a field that does not exist.
+        container[key] = value
+    else:
+        container[_index(container, key)] = value
+    return document
+
+
+def _move(document: Any, operation: _Operation) -> Any:
+    container, key = _find(document, operation.get("from"))
+    value = _get(container, key)
+    _delete(container, key)
+    _insert(*_find(document, operation.get("path")), value)
+    return document
+
+
+def _copy(document: Any, operation: _Operation) -> Any:
+    value = _get(*_find(document, operation.get("from")))
+    _insert(*_find(document, operation.get("path")), deep_copy(value))
+    return document
+
+
+def _test(document: Any, operation: _Operation) -> Any:
+    path = operation.get("path")
+    found = document if path == "" else _get(*_find(document, path))
+    if not _same(found, operation.get("value")):
+        raise rejected_patch()
+    return document
+
+
+_OPERATIONS: Final[Mapping[Any, Callable[[Any, _Operation], Any]]] = {
+    "add": _add,
+    "copy": _copy,
+    "move": _move,
+    "remove": _remove,
+    "replace": _replace,
+    "test": _test,
+}
+
+
+def _find(document: Any, path: str | None) -> tuple[_Container, str]:
+    """Return the container that a path leads into, and the last key of the path."""
+    # Like upstream, ignore anything before the first slash.
+    parts = path.split("/")[1:] if path is not None else []
+    if not parts:
+        raise rejected_patch()
+    keys = [part.replace("~1", "/").replace("~0", "~") for part in parts]
+    for key in keys[:-1]:
+        document = _get(document, key)
+    if not isinstance(document, dict | list):
+        raise rejected_patch()
+    return document, keys[-1]
+
+
+def _get(container: Any, key: str) -> Any:
+    if isinstance(container, dict):
+        return container.get(key)
+    if isinstance(container, list):
+        return container[_index(container, key)]
+    raise rejected_patch()
+
+
+def _insert(container: _Container, key: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
+    else:
+        container.insert(_index([*container, None], key), value)
+
+
+def _delete(container: _Container, key: str) -> None:
+    if isinstance(container, list):
+        del container[_index(container, key)]
+    elif key in container:
+        del container[key]
+    else:
+        raise rejected_patch()
+
+
+def _index(container: list[Any], key: str) -> int:
+    """Return the index that a key stands for; negative indices count from the end."""
+    if not _INDEX.fullmatch(key):
+        raise rejected_patch()
+    index = int(key)
+    if not -len(container) <= index < len(container):
+        raise rejected_patch()
+    return index % len(container)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
+
+
+# Patches of all kinds.
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -101,7 +288,7 @@ class Patch:
             return strategic_merge.apply(self._resource.type, current, self.value)
         if self._type == MERGE_PATCH:
             return merge(current, self.value)
-        return json_patch.apply(current, self.value)
+        return apply_json_patch(current, self.value)
 
     def _may_repeat_fields(self) -> bool:
         """Whether the patch may say something twice, or something that no patch says."""

@@ -20,9 +20,8 @@ import msgspec
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, naming, write_errors
 from kubesched.cli.output import Writer, simple_table, write_line, writer
 from kubesched.inputs.errors import UserError
-from kubesched.simulator.differences import Difference, differences
 from kubesched.simulator.evaluate import Evaluator
-from kubesched.simulator.scenario_lines import AnsweredLine, answer_lines
+from kubesched.simulator.scenario_lines import AnsweredLine, Difference, answer_lines, differences
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _SUFFIXES: Final = (".gz", ".jsonl", ".json")

@@ -37,7 +37,7 @@ class DurationType(click.ParamType[float]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Parse a duration."""
-        from kubesched.config.durations import parse_duration
+        from kubesched.config.decoding import parse_duration
 
         if isinstance(value, int | float):
             return float(value)

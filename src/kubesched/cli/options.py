@@ -168,7 +168,7 @@ output_option = click.option(
 def _seconds(
     _context: click.Context, _parameter: click.Parameter, text: str | None
 ) -> float | None:
-    from kubesched.config.durations import parse_duration
+    from kubesched.config.decoding import parse_duration
 
     if text is None:
         return None

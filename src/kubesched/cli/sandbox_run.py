@@ -16,7 +16,6 @@ from typing import Any, Final
 import click
 
 from kubesched.apiserver.durable import DurableServer, JournalError
-from kubesched.apiserver.pod_reports import PodLatencies
 from kubesched.apiserver.server import ApiServer
 from kubesched.cli.errors import write_errors
 from kubesched.cli.sandbox_nodes import node_template
@@ -26,6 +25,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import UserError, cannot_listen
 from kubesched.sandbox.access import HOST, SandboxAccess, check_ours, remove_own, write_private
 from kubesched.sandbox.assembly import Population, needs_alpha, populate
+from kubesched.sandbox.pod_reports import PodLatencies
 
 _EXIT_FAILED: Final = 1
 _EXIT_NOT_FOUND: Final = 127

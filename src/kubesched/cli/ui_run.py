@@ -16,7 +16,6 @@ from typing import Final
 import click
 
 from kubesched.answers.cluster import Cluster
-from kubesched.apiserver.pod_reports import PodLatencies
 from kubesched.apiserver.server import ApiServer
 from kubesched.app.signals import handled_signals
 from kubesched.cli.errors import printable, write_warnings
@@ -36,6 +35,7 @@ from kubesched.page.shown import ShownCluster, ShownPlay, ShownSource
 from kubesched.sandbox.access import SandboxAccess, write_private
 from kubesched.sandbox.assembly import CAPACITY, Population, needs_alpha
 from kubesched.sandbox.local_cluster import start_cluster
+from kubesched.sandbox.pod_reports import PodLatencies
 
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY")
 

@@ -1,10 +1,15 @@
 """Strict decoding of plain values into frozen structs; collects every field error.
 
-Upstream: apimachinery's strict JSON decoding, as kube-scheduler's codecs use it (v1.36)
+Durations are in Go's notation ("1m30s"), and stored in seconds.
+
+Upstream: apimachinery's strict JSON decoding, as kube-scheduler's codecs use it; metav1.Duration
+          (v1.36)
 Rejects:  unknown fields, values of the wrong type or out of the type's range.
 Differs:  errors about unknown fields suggest the nearest known one; a missing required field is
           reported by the decoder.
 """
+
+from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
@@ -13,9 +18,26 @@ from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type
 import msgspec
 from msgspec import Meta
 
-from kubesched.api.go_text import go_quote
-from kubesched.config.durations import parse_duration
+from kubesched.api.go_text import go_quote, parse_go_duration
 from kubesched.config.field_errors import FieldError, child, invalid, render, required
+
+# Durations.
+
+DURATION_FORMAT = "go-duration"
+"""The format of durations in JSON Schemas."""
+
+DurationSeconds = Annotated[
+    float, Meta(extra={"go": "duration"}, extra_json_schema={"format": DURATION_FORMAT})
+]
+"""Seconds, written as a Go duration in configuration files."""
+
+
+def parse_duration(text: str) -> float:
+    """Return a Go duration in seconds; raises ValueError with Go's message."""
+    return parse_go_duration(text) / 10**9
+
+
+# Structs.
 
 T = TypeVar("T")
 

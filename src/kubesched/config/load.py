@@ -16,9 +16,8 @@ import msgspec
 
 from kubesched.api.go_text import go_duration
 from kubesched.config.args import ARGS_PLUGINS, check_kind
-from kubesched.config.decoding import decode_struct
+from kubesched.config.decoding import DurationSeconds, decode_struct
 from kubesched.config.documents import read_source
-from kubesched.config.durations import DurationSeconds
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import (
     ConfigError,

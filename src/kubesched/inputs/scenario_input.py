@@ -34,8 +34,8 @@ from kubesched.simulator.scenario import (
     TraceSpec,
 )
 from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario
-from kubesched.simulator.timestamps import SECONDS_MAX
 from kubesched.simulator.trace_pods import trace_pods
+from kubesched.simulator.virtual_loop import SECONDS_MAX
 
 _BYTES_MAX: Final = 4 << 20
 """Larger files are dumps, not scenarios, and are not read twice."""

@@ -24,7 +24,7 @@ from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, Storag
 from kubesched.config.args import PluginArgs, UtilizationShapePoint, decode_args
 from kubesched.config.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.config.types import Int64
-from kubesched.config.validators import validate_function_shape
+from kubesched.config.validation import validate_function_shape
 from kubesched.framework.cluster_event import (
     CSI_DRIVER,
     CSI_NODE,

@@ -38,7 +38,7 @@ from kubesched.rl.rewards import UNPLACED, Reward, packing
 from kubesched.scheduler.decision import Placed
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.exhaustive import exhaustive
+from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 

@@ -11,15 +11,15 @@ from typing import Final
 import msgspec
 
 from kubesched.api.errors import AlreadyExistsError, ApiError
-from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.pod_reports import PodLatencies, kubelets_of
 from kubesched.apiserver.registry import ObjectRegistry
 from kubesched.cluster.controllers import IDLE_KINDS, Controllers
 from kubesched.cluster.kubelets import Kubelets
 from kubesched.cluster.nodes import NodeKeeper
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import UserError
+from kubesched.sandbox.local_client import LocalClient
+from kubesched.sandbox.pod_reports import PodLatencies, kubelets_of
 
 CAPACITY: Final = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 """Of nodes that nobody describes."""

@@ -1,8 +1,10 @@
 """Evaluates recorded scenarios: the decision for a pod, or for a sequence of pods, in a cluster.
 
-The results have the keys and values of the conformance format (docs/conformance.md).
+The results have the keys and values of the conformance format (docs/conformance.md). Every node is
+evaluated, so that neither order nor chance matters.
 
-Upstream: decisions of kube-scheduler v1.36.2 with all nodes evaluated, one pod after another
+Upstream: decisions of kube-scheduler v1.36.2 with percentageOfNodesToScore 100, one pod after
+          another; minCandidateNodesPercentage of DefaultPreemption is 100, too
 Differs:  nothing.
 """
 
@@ -18,7 +20,7 @@ from kubesched.api.core import Pod
 from kubesched.api.decode import DecodeError, Source, decode_object
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
-from kubesched.config.types import Configuration
+from kubesched.config.types import Configuration, PluginConfig, ProfileConfiguration
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.registry import Registry
@@ -27,8 +29,35 @@ from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.plugin_failure import FILTER, failure_of
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
+
+_EVERY_NODE: Final = 100
+_EVERY_CANDIDATE: Final = {"minCandidateNodesPercentage": 100}
+
+
+def exhaustive(configuration: Configuration) -> Configuration:
+    """Return the configuration changed to filter, score and dry-run preemption on all nodes."""
+    return msgspec.structs.replace(
+        configuration,
+        percentage_of_nodes_to_score=_EVERY_NODE,
+        profiles=tuple(_exhaustive(profile) for profile in configuration.profiles),
+    )
+
+
+def _exhaustive(profile: ProfileConfiguration) -> ProfileConfiguration:
+    return msgspec.structs.replace(
+        profile,
+        percentage_of_nodes_to_score=_EVERY_NODE,
+        plugin_config=tuple(
+            PluginConfig(entry.name, {**(entry.args or {}), **_EVERY_CANDIDATE})
+            if entry.name == "DefaultPreemption"
+            else entry
+            for entry in profile.plugin_config
+        ),
+    )
+
+
+# Scenarios.
 
 Answer = dict[str, Any]
 

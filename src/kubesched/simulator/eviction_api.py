@@ -19,9 +19,8 @@ from kubesched.cluster.eviction import (
     grant,
 )
 from kubesched.scheduler.api_client import PodConditionPatch
-from kubesched.simulator.object_server import ObjectServer
-from kubesched.simulator.pod_conditions import with_condition
-from kubesched.simulator.timestamps import timestamp
+from kubesched.simulator.object_server import ObjectServer, with_condition
+from kubesched.simulator.virtual_loop import timestamp
 
 _EVICTED: Final = PodConditionPatch(
     "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting"

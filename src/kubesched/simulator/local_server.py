@@ -21,7 +21,7 @@ from kubesched.api.scheme import KINDS, kind_of
 from kubesched.cluster.server import Follower, OnChange, Plain, Typed, kind_name
 from kubesched.cluster.store import Key
 from kubesched.simulator.object_server import PODS, ObjectServer, key_of
-from kubesched.simulator.timestamps import EPOCH, timestamp
+from kubesched.simulator.virtual_loop import EPOCH, timestamp
 from kubesched.snapshot.objects import KubernetesObject
 
 _SPECS_KEPT: Final = 256

@@ -22,7 +22,7 @@ from kubesched.cluster.kubelets import FINISHED, Kubelets
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.simulator.eviction_api import evict
 from kubesched.simulator.object_server import ObjectServer
-from kubesched.simulator.timestamps import timestamp
+from kubesched.simulator.virtual_loop import timestamp
 
 log = logging.getLogger(__name__)
 

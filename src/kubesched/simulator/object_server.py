@@ -1,33 +1,162 @@
 """ObjectServer is the simulated API server's storage: synchronous, without I/O.
 
-It sets defaults, admits, binds and deletes gracefully, and refuses what the real one
-refuses. Latency, injected faults and watches are elsewhere.
+It sets defaults, admits, binds and deletes gracefully, and refuses what the real one refuses.
+Latency, injected faults and watches are elsewhere.
 
-Upstream: pkg/registry/core/pod/storage/storage.go (v1.36)
-Differs:  validation, finalizers and owners' garbage collection are left out; generated names end
-          in a number.
+Upstream: pkg/registry/core/pod/storage/storage.go; pkg/api/v1/pod/util.go, UpdatePodCondition;
+          apimachinery/pkg/api/meta, SetStatusCondition; pkg/apis/core/v1/defaults.go;
+          plugin/pkg/admission/{priority,defaulttolerationseconds} (v1.36)
+Differs:  validation, quota, limit ranges, service accounts, finalizers and owners' garbage
+          collection are left out; generated names end in a number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
-from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod, Taint
-from kubesched.api.errors import ConflictError, NotFoundError
-from kubesched.api.meta import KubeStruct, ObjectMeta
+from kubesched.api.core import (
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodCondition,
+    Taint,
+    Toleration,
+)
+from kubesched.api.errors import ApiError, ConflictError, NotFoundError
+from kubesched.api.meta import Condition, KubeStruct, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
 from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
-from kubesched.simulator.admission import NOT_READY, complete_pod
-from kubesched.simulator.defaults import PriorityClasses, node_with_defaults
-from kubesched.simulator.pod_conditions import with_condition, with_group_condition
-from kubesched.simulator.timestamps import timestamp
+from kubesched.simulator.defaults import PriorityClasses, node_with_defaults, pod_with_defaults
+from kubesched.simulator.virtual_loop import timestamp
 from kubesched.snapshot.objects import KubernetesObject
+
+# Conditions.
+
+
+def with_condition(
+    pod: Pod, patch: PodConditionPatch, now: float, *, observed_generation: int | None = None
+) -> Pod:
+    """Return the pod with a condition; the same object if it has the condition already.
+
+    The transition time changes only with the status. `observed_generation` defaults to the pod's
+    generation; 0 omits it.
+    """
+    conditions = list(pod.status.conditions)
+    at = next((i for i, known in enumerate(conditions) if known.type == patch.type), None)
+    since = timestamp(now)
+    if at is not None:
+        known = conditions[at]
+        if patch == PodConditionPatch(known.type, known.status, known.reason, known.message):
+            return pod
+        if known.status == patch.status:
+            since = known.last_transition_time or since
+    condition = PodCondition(
+        type=patch.type,
+        status=patch.status,
+        observed_generation=pod.metadata.generation
+        if observed_generation is None
+        else observed_generation,
+        last_transition_time=since,
+        reason=patch.reason,
+        message=patch.message,
+    )
+    if at is None:
+        conditions.append(condition)
+    else:
+        conditions[at] = condition
+    return replace(pod, status=replace(pod.status, conditions=tuple(conditions)))
+
+
+def with_group_condition(group: PodGroup, patch: PodGroupConditionPatch, now: float) -> PodGroup:
+    """Return the group with a condition; the same object if it has the condition already."""
+    conditions = {known.type: known for known in group.status.conditions}
+    known = conditions.get(patch.type)
+    same_status = known is not None and known.status == patch.status
+    since = known.last_transition_time if known is not None and same_status else timestamp(now)
+    condition = Condition(
+        type=patch.type,
+        status=patch.status,
+        observed_generation=patch.observed_generation,
+        last_transition_time=since,
+        reason=patch.reason,
+        message=patch.message,
+    )
+    if condition == known:
+        return group
+    conditions[patch.type] = condition
+    return replace(group, status=replace(group.status, conditions=tuple(conditions.values())))
+
+
+# Admission.
+
+GRACE_SECONDS: Final = 30
+"""How long a pod may take to stop, unless it says otherwise."""
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+_TOLERATION_SECONDS: Final = 300
+_GATED: Final = PodConditionPatch(
+    "PodScheduled",
+    "False",
+    "SchedulingGated",
+    "Scheduling is blocked due to non-empty scheduling gates",
+)
+
+
+def complete_pod(pod: Pod, classes: PriorityClasses, now: float) -> Pod:
+    """Return the pod as it is stored.
+
+    Raises:
+        ApiError: Its priority class does not exist.
+    """
+    classes.unknown.clear()
+    pod = pod_with_defaults(pod, classes)
+    if classes.unknown:
+        raise ApiError(
+            403,
+            "Forbidden",
+            f'pods "{pod.metadata.name}" is forbidden: no PriorityClass with name '
+            f"{pod.spec.priority_class_name} was found",
+        )
+    spec = pod.spec
+    grace = spec.termination_grace_period_seconds
+    spec = replace(
+        spec,
+        priority=spec.priority or 0,
+        preemption_policy=spec.preemption_policy or "PreemptLowerPriority",
+        restart_policy=spec.restart_policy or "Always",
+        scheduler_name=spec.scheduler_name or "default-scheduler",
+        termination_grace_period_seconds=GRACE_SECONDS if grace is None else grace,
+        tolerations=(*spec.tolerations, *_default_tolerations(spec.tolerations)),
+    )
+    pod = replace(pod, spec=spec, status=replace(pod.status, phase=pod.status.phase or "Pending"))
+    return with_condition(pod, _GATED, now, observed_generation=0) if spec.scheduling_gates else pod
+
+
+def _default_tolerations(given: tuple[Toleration, ...]) -> Iterator[Toleration]:
+    """Tolerate a failed node for five minutes, unless the pod has such tolerations."""
+    for key in (NOT_READY, UNREACHABLE):
+        if not any(_concerns(toleration, key) for toleration in given):
+            yield Toleration(
+                key=key,
+                operator="Exists",
+                effect="NoExecute",
+                toleration_seconds=_TOLERATION_SECONDS,
+            )
+
+
+def _concerns(toleration: Toleration, key: str) -> bool:
+    return toleration.key in (key, "") and toleration.effect in ("NoExecute", "")
+
+
+# The server.
 
 T = TypeVar("T", bound=KubernetesObject)
 

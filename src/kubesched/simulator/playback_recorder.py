@@ -17,7 +17,6 @@ from kubesched.api.meta import controller_of
 from kubesched.scheduler.decision import Decision, FailedAttempt, Rejected
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.node_life import Disruption, is_unreachable
-from kubesched.simulator.outcomes import reasons_of
 from kubesched.simulator.playback import (
     NodeChanges,
     NodeState,
@@ -29,6 +28,7 @@ from kubesched.simulator.playback import (
     WorkloadOnNodes,
 )
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting, node_allocatable
+from kubesched.simulator.rehearsal import reasons_of
 from kubesched.simulator.utilisation import FIRST_RESOURCES
 from kubesched.snapshot.pod_info import PodInfo
 

@@ -14,9 +14,8 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from kubesched.config.durations import DurationSeconds
-from kubesched.simulator.faults import FaultPlan
-from kubesched.simulator.latencies import Latencies
+from kubesched.config.decoding import DurationSeconds
+from kubesched.simulator.faults import FaultPlan, Latencies
 
 VERSION: Final = 1
 

@@ -40,7 +40,7 @@ from kubesched.simulator.scenario import (
 )
 from kubesched.simulator.scenario_objects import nodes_of, template_of
 from kubesched.simulator.soundness import spec_errors
-from kubesched.simulator.timestamps import SECONDS_MAX
+from kubesched.simulator.virtual_loop import SECONDS_MAX
 
 _ACTIONS: Final = (
     "drain",

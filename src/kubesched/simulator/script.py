@@ -1,6 +1,7 @@
 """Script plays a scenario: it sets a timer for each next step and applies the step to the world.
 
 Times come from generators, one step ahead, so memory does not grow with the length of a scenario.
+Arrivals are drawn from a workload's own random streams.
 
 Invariants: script and scheduler do not depend on each other.
 """
@@ -9,25 +10,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import count
 from random import Random
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
-from kubesched.simulator.arrivals import arrival_seconds, run_seconds
 from kubesched.simulator.pod_reports import RUN_SECONDS
 from kubesched.simulator.scenario import (
     NodeGroup,
     NodeSelection,
     PodArrivals,
     PodSelection,
+    RunTime,
     Scenario,
     ScenarioEvent,
     ScenarioWorkload,
@@ -45,6 +47,63 @@ from kubesched.simulator.trace_pods import trace_nodes, trace_pods
 from kubesched.simulator.workloads import pod_of_template
 from kubesched.simulator.world import World
 from kubesched.snapshot.objects import KubernetesObject
+
+_SECONDS_PER_HOUR: Final = 3600.0
+# math.exp(700) is near the largest float; no pod runs that long.
+_LOG_MAX: Final = 60.0
+
+
+def arrival_seconds(arrivals: PodArrivals, end_seconds: float, random: Random) -> Iterator[float]:
+    """Yield the time of each burst in virtual seconds, up to the end.
+
+    Args:
+        arrivals: The arrival process.
+        end_seconds: The end of the simulation.
+        random: A random source used for these arrivals only.
+    """
+    end = end_seconds if arrivals.end is None else min(arrivals.end, end_seconds)
+    for seconds in _endless(arrivals, random):
+        if seconds >= end:
+            return
+        yield seconds
+
+
+def _endless(arrivals: PodArrivals, random: Random) -> Iterator[float]:
+    if arrivals.at:
+        yield from sorted(arrivals.at)
+    elif arrivals.every is not None:
+        number = 0
+        while True:
+            # Multiplied, because a running sum would drift.
+            yield arrivals.start + number * arrivals.every
+            number += 1
+    else:
+        assert arrivals.per_hour is not None, "one of three is given"
+        seconds = arrivals.start
+        while True:
+            seconds += random.expovariate(arrivals.per_hour / _SECONDS_PER_HOUR)
+            yield seconds
+
+
+def run_seconds(run_time: RunTime | None, random: Random) -> Callable[[], float | None]:
+    """Return a function that draws run times in seconds; None: the pod runs until deleted."""
+    if run_time is None:
+        return lambda: None
+    if run_time.fixed is not None:
+        fixed = run_time.fixed
+        return lambda: fixed
+    if run_time.exponential is not None:
+        rate = 1 / run_time.exponential
+        return lambda: random.expovariate(rate)
+    if run_time.uniform is not None:
+        shortest, longest = run_time.uniform.min, run_time.uniform.max
+        return lambda: random.uniform(shortest, longest)
+    assert run_time.log_normal is not None, "one of four is given"
+    median, sigma = math.log(run_time.log_normal.median), run_time.log_normal.sigma
+    return lambda: math.exp(min(random.gauss(median, sigma), _LOG_MAX))
+
+
+# The script.
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,7 @@ from kubesched.scheduler.api_client import (
     PodConditionPatch,
     PodGroupConditionPatch,
 )
-from kubesched.simulator.faults import FINE, FaultPlan, RequestFaultDraws
-from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.faults import FINE, FaultPlan, Latencies, RequestFaultDraws
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams
 

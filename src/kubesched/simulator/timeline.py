@@ -16,11 +16,9 @@ from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
-from kubesched.simulator.fragmentation import AveragePod, fragmentation
 from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting
-from kubesched.simulator.quantile_sketch import QuantileSketch
-from kubesched.simulator.series import CountSeries, Gauge
+from kubesched.simulator.series import CountSeries, Gauge, QuantileSketch
 from kubesched.simulator.timeline_report import (
     Histogram,
     MoveCount,
@@ -29,6 +27,7 @@ from kubesched.simulator.timeline_report import (
     Totals,
     WaitReport,
 )
+from kubesched.simulator.utilisation import AveragePod, fragmentation
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 

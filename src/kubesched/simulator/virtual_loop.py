@@ -5,9 +5,9 @@ process: no threads, no sockets.
 
 Unlike asyncio's loops, this one stops when a callback raises, and `run` raises the exception.
 
-Invariants: time never goes back, and moves in ticks of about a microsecond; callbacks of one
-            moment run in an order that depends on the order of the calls that scheduled them,
-            and on nothing else.
+Invariants: time never goes back, and moves in ticks of about a microsecond; callbacks of one moment
+            run in an order that depends on the order of the calls that scheduled them, and on
+            nothing else; second 0 is the start of a fixed year in timestamps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ import selectors
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final, TypeVar, TypeVarTuple
+
+from kubesched.api.times import parse_time, second_time
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -175,3 +179,30 @@ def _deadlock_message() -> str:
     listed = ", ".join(names[:_TASKS_NAMED_MAX])
     more = f" and {len(names) - _TASKS_NAMED_MAX} more" if len(names) > _TASKS_NAMED_MAX else ""
     return f"nothing is ready and no timer is set; waiting for ever: {listed or 'nobody'}{more}"
+
+
+# Timestamps.
+
+EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_NANOSECONDS: Final = 1_000_000_000
+SECONDS_MAX: Final = 86_400.0 * 365 * 100
+
+
+def timestamp(seconds: float) -> str:
+    """Return the RFC 3339 time of a virtual second, in whole seconds as metav1.Time."""
+    return _timestamp(int(seconds))
+
+
+# The fields of one object mostly get the same time.
+@lru_cache(maxsize=16)
+def _timestamp(seconds: int) -> str:
+    return second_time(EPOCH + timedelta(seconds=seconds))
+
+
+def seconds_of(text: str) -> float:
+    """Return the virtual second of an RFC 3339 time.
+
+    Raises:
+        ValueError: if the text is not an RFC 3339 time.
+    """
+    return parse_time(text) / _NANOSECONDS - EPOCH.timestamp()

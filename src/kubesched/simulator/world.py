@@ -30,9 +30,8 @@ from kubesched.cluster.controllers.pods_by_node import PodsByNode
 from kubesched.cluster.controllers.taint_eviction import TaintEviction
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
 from kubesched.cluster.server import kind_name
-from kubesched.simulator.faults import NO_FAULTS, FaultPlan
+from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
 from kubesched.simulator.informer import EventHandler, SimulatedInformer, is_unfinished
-from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.local_server import Delay, LocalServer
 from kubesched.simulator.node_life import Disruption, NodeLife
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from kubesched.api.codec import encode_json
 from kubesched.api.core import Node
 from kubesched.apiserver.plain import Plain, decode, encode
-from kubesched.apiserver.pod_reports import PodLatencies
 from kubesched.apiserver.request import JSON, ApiRequest
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.client.connect import new_event_loop
@@ -44,6 +43,7 @@ from kubesched.inputs.sources import SchedulerOptions
 from kubesched.sandbox.access import HOST, SandboxAccess
 from kubesched.sandbox.assembly import CAPACITY, Population, needs_alpha
 from kubesched.sandbox.local_cluster import start_cluster
+from kubesched.sandbox.pod_reports import PodLatencies
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient

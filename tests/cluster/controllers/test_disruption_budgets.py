@@ -18,7 +18,7 @@ from kubesched.api.policy import (
     PodDisruptionBudgetStatus,
 )
 from kubesched.simulator.eviction_api import evict
-from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.faults import Latencies
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World

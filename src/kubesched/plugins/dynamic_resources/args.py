@@ -9,7 +9,7 @@ import msgspec
 
 from kubesched.api.go_text import go_duration
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.durations import DurationSeconds
+from kubesched.config.decoding import DurationSeconds
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError, child, forbidden, invalid
 

@@ -24,7 +24,7 @@ from kubesched.config.field_errors import (
     required,
 )
 from kubesched.config.types import ConfigStruct
-from kubesched.config.validators import (
+from kubesched.config.validation import (
     validate_function_shape,
     validate_label_name,
     validate_resources,

@@ -21,7 +21,7 @@ from kubesched.config.field_errors import (
     not_supported,
     required,
 )
-from kubesched.config.validators import validate_label_name
+from kubesched.config.validation import validate_label_name
 
 SYSTEM_DEFAULTING: Final = "System"
 LIST_DEFAULTING: Final = "List"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.simulator.fragmentation import AveragePod, fragmentation
+from kubesched.simulator.utilisation import AveragePod, fragmentation
 from kubesched.testing.builders import make_node, make_pod, make_table
 
 GIB = 1024**3

@@ -7,8 +7,8 @@ import pytest
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PriorityClass
-from kubesched.simulator.admission import complete_pod
 from kubesched.simulator.defaults import PriorityClasses
+from kubesched.simulator.object_server import complete_pod
 from kubesched.testing.builders import Json, make_pod
 
 CLASSES = [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver import json_patch
+from kubesched.apiserver import patching
 from kubesched.apiserver.status import StatusError
 
 JSON = st.recursive(
@@ -68,7 +68,7 @@ def _pointer(path: tuple[str, ...]) -> str:
 )
 def test_operations(document: Any, operation: dict[str, Any], expected: Any) -> None:
     """Operations do what RFC 6902 says, with upstream's liberties."""
-    assert expected == json_patch.apply(document, [operation])
+    assert expected == patching.apply_json_patch(document, [operation])
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_operations_that_do_not_apply(operation: dict[str, Any]) -> None:
     """They are refused with 422, and the object stays as it was."""
     document = {"n": 1, "l": [1, 2]}
     with pytest.raises(StatusError) as caught:
-        json_patch.apply(document, [operation])
+        patching.apply_json_patch(document, [operation])
     assert (422, "Invalid", {}) == (
         caught.value.code,
         caught.value.reason,
@@ -120,7 +120,7 @@ def test_operations_that_do_not_apply(operation: dict[str, Any]) -> None:
 def test_what_is_no_patch(operations: Any, expected: str) -> None:
     """It is refused with 400 and Go's words."""
     with pytest.raises(StatusError) as caught:
-        json_patch.apply({}, operations)
+        patching.apply_json_patch({}, operations)
     assert 400 == caught.value.code
     assert f"error decoding patch: json: cannot unmarshal {expected}" == caught.value.message
 
@@ -128,13 +128,13 @@ def test_what_is_no_patch(operations: Any, expected: str) -> None:
 def test_too_many_operations() -> None:
     """Ten thousand operations are the most."""
     with pytest.raises(StatusError) as caught:
-        json_patch.apply({}, [{"op": "test", "path": "/a"}] * 10_001)
+        patching.apply_json_patch({}, [{"op": "test", "path": "/a"}] * 10_001)
     assert (413, "RequestEntityTooLarge") == (caught.value.code, caught.value.reason)
 
 
 def test_null_changes_nothing() -> None:
     """Upstream reads null as an empty list of operations."""
-    assert {"a": 1} == json_patch.apply({"a": 1}, None)
+    assert {"a": 1} == patching.apply_json_patch({"a": 1}, None)
 
 
 @given(document=st.dictionaries(st.sampled_from(("a", "c/d", "e~f")), JSON, max_size=3), value=JSON)
@@ -146,4 +146,4 @@ def test_what_is_added_can_be_tested_and_removed(document: Any, value: Any) -> N
         {"op": "test", "path": path, "value": value},
         {"op": "remove", "path": path},
     ]
-    assert document == json_patch.apply(document, steps)
+    assert document == patching.apply_json_patch(document, steps)

@@ -8,8 +8,7 @@ from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
 from kubesched.scheduler.api_client import PodGroupConditionPatch
-from kubesched.simulator.object_server import ObjectServer
-from kubesched.simulator.pod_conditions import with_group_condition
+from kubesched.simulator.object_server import ObjectServer, with_group_condition
 
 NAME = "PodGroupScheduled"
 REJECTED = PodGroupConditionPatch(NAME, "False", "Unschedulable", "no", 1)

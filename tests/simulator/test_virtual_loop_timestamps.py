@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.api.times import parse_time
-from kubesched.simulator.timestamps import SECONDS_MAX, timestamp
+from kubesched.simulator.virtual_loop import SECONDS_MAX, timestamp
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-from kubesched.config.durations import parse_duration
+from kubesched.config.decoding import parse_duration
 
 
 def test_a_duration_is_a_number_of_seconds() -> None:

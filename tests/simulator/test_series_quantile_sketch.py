@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.simulator.quantile_sketch import ACCURACY, MAX, MIN, QuantileSketch
+from kubesched.simulator.series import ACCURACY, MAX, MIN, QuantileSketch
 
 VALUES = st.lists(st.floats(0, 1e9), min_size=1, max_size=60)
 

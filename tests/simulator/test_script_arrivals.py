@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.simulator.arrivals import arrival_seconds, run_seconds
 from kubesched.simulator.scenario import LogNormal, PodArrivals, RunTime, Uniform
+from kubesched.simulator.script import arrival_seconds, run_seconds
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
-from kubesched.simulator.exhaustive import exhaustive
+from kubesched.simulator.evaluate import exhaustive
 
 
 def test_every_node_is_looked_at() -> None:

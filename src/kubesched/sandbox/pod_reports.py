@@ -17,9 +17,9 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Node, Pod
-from kubesched.apiserver.local_client import LocalClient
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
 from kubesched.cluster.server import Plain, key_of_plain
+from kubesched.sandbox.local_client import LocalClient
 
 _FIRST_ADDRESS: Final = int(IPv4Address("10.128.0.1"))
 _LAST_ADDRESS: Final = int(IPv4Address("10.255.255.254"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.scheduler.api_client import PodConditionPatch
-from kubesched.simulator.pod_conditions import with_condition
+from kubesched.simulator.object_server import with_condition
 from kubesched.testing.builders import make_pod
 
 NO = PodConditionPatch("PodScheduled", "False", "Unschedulable", "no room")

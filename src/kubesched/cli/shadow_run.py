@@ -29,7 +29,7 @@ from kubesched.inputs.live_cluster import live_target
 from kubesched.inputs.loading import SchedulerSetup, in_file, load_scheduler
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
-from kubesched.simulator.exhaustive import exhaustive
+from kubesched.simulator.evaluate import exhaustive
 
 _INDENT: Final = 2
 _EXAMPLES_MAX: Final = 10

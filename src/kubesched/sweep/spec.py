@@ -17,9 +17,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.config.decoding import decode_struct
+from kubesched.config.decoding import DurationSeconds, decode_struct
 from kubesched.config.documents import check_version, read_source
-from kubesched.config.durations import DurationSeconds
 from kubesched.config.field_errors import (
     ConfigError,
     FieldError,

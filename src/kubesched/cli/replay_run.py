@@ -20,7 +20,7 @@ from kubesched.inputs.recording_input import RecordingInput
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.decision_recorder import RecordedBy
 from kubesched.simulator import virtual_loop
-from kubesched.simulator.exhaustive import exhaustive
+from kubesched.simulator.evaluate import exhaustive
 from kubesched.simulator.figures import duration, percent
 
 _INDENT: Final = 2

@@ -9,7 +9,7 @@ import msgspec
 
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.explain.report import Unknown
-from kubesched.simulator.unknown_kinds import UnknownOutcomes
+from kubesched.simulator.simulation import UnknownOutcomes
 from kubesched.snapshot.pod_info import PodInfo
 
 _GONE = "it was evicted, and no controller creates it again"

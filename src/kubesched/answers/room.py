@@ -30,7 +30,7 @@ from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.row_answers import Filtering
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.unknown_kinds import UnknownOutcomes
+from kubesched.simulator.simulation import UnknownOutcomes
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 

@@ -22,7 +22,7 @@ from kubesched.api.pod import PodTemplateSpec
 from kubesched.api.scheme import kind_of
 from kubesched.cluster.controllers.daemon_sets import daemons_of
 from kubesched.cluster.controllers.deployments import template_hash
-from kubesched.cluster.controllers.owned_objects import with_owner
+from kubesched.cluster.controllers.indexes import with_owner
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Plain

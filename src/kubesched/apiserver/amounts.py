@@ -22,9 +22,9 @@ from kubesched.api.resource_names import (
     is_huge_page_resource_name,
     is_native_resource,
 )
-from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import dns_label
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.status import FieldErrors
 
 SHARED_RESOURCES: Final = ("cpu", "memory")
 

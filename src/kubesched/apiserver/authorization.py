@@ -13,11 +13,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubesched.apiserver.admission import Lookup
-from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Target, User
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import StatusError, details_of
+from kubesched.apiserver.status import FieldErrors, StatusError, details_of, invalid_kind
 
 _MASTERS: Final = "system:masters"
 _AUTHENTICATED: Final = "system:authenticated"

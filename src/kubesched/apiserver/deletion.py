@@ -15,13 +15,12 @@ import msgspec
 from kubesched.api.times import second_time
 from kubesched.apiserver.admission import admit_delete
 from kubesched.apiserver.decoding import BodyError, parsed
-from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.operation import Operation, check_dry_run
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import ObjectRegistry
 from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import bad_request, conflict_of
+from kubesched.apiserver.status import FieldErrors, bad_request, conflict_of, invalid_kind
 from kubesched.apiserver.stored_object import StoredObject, key_of
 from kubesched.apiserver.times import after, moment_of
 from kubesched.cluster.store import Key

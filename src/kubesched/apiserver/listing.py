@@ -21,12 +21,18 @@ from kubesched.api.errors import GoneError
 from kubesched.api.json_syntax import json_text_error
 from kubesched.api.requirements import SelectorError
 from kubesched.api.selector_syntax import parse_selector
-from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.selection import Selection
-from kubesched.apiserver.status import StatusError, bad_request, expired, internal
+from kubesched.apiserver.status import (
+    FieldErrors,
+    StatusError,
+    bad_request,
+    expired,
+    internal,
+    invalid_kind,
+)
 from kubesched.apiserver.stored_object import StoredObject, sort_key
 from kubesched.cluster.store import Listing, Store
 

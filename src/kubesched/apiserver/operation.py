@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.request import ApiRequest, Target
 from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.status import FieldErrors, invalid_kind
 
 APPLY_TYPE: Final = "application/apply-patch+yaml"
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")

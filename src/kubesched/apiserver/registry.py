@@ -16,17 +16,19 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver import admission, managed_fields, strategy, validation
-from kubesched.apiserver.field_errors import FieldErrors, invalid_kind, invalid_status
 from kubesched.apiserver.listing import is_version, version_of_object
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource, Resources
 from kubesched.apiserver.status import (
+    FieldErrors,
     StatusError,
     already_exists,
     bad_request,
     conflict,
     internal,
+    invalid_kind,
+    invalid_status,
     not_found,
 )
 from kubesched.apiserver.stored_object import (

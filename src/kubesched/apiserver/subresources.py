@@ -29,12 +29,18 @@ from kubesched.apiserver.deletion import (
     delete,
     options_of,
 )
-from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import ObjectRegistry, precondition_failed
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import StatusError, bad_request, conflict_of, internal
+from kubesched.apiserver.status import (
+    FieldErrors,
+    StatusError,
+    bad_request,
+    conflict_of,
+    internal,
+    invalid_kind,
+)
 from kubesched.apiserver.stored_object import key_of
 from kubesched.cluster.eviction import (
     BrokenBudgetError,

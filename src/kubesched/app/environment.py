@@ -3,29 +3,41 @@
 With an environment for tests, a whole process runs on virtual time against a server in the same
 process, and does the same each time.
 
-Upstream: none; the code that needs a clock or a connection makes it.
+Connections opens those to the API server. Events have a connection of their own, so that they never
+delay bindings.
+
+Upstream: cmd/kube-scheduler/app/options/options.go, createClients (v1.36)
+Differs:  nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import socket
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, suppress
+from functools import partial
 from random import Random
 from typing import Final, Protocol
 
 import msgspec
 
 from kubesched.app.http_extenders import HttpExtenderTransports
+from kubesched.app.live_writers import LiveClaimWriter, LiveVolumeWriter
 from kubesched.app.signals import handled_signals
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.core_event_recorder import CoreEventRecorder
+from kubesched.client.event_recorder import EventRecorder, Occurrence, serves_events
+from kubesched.client.pod_client import SchedulerClient
 from kubesched.client.requests import RequestObserver, Rest
 from kubesched.client.rest import Permit
-from kubesched.config.types import ExtenderConfiguration
+from kubesched.config.types import ClientConnection, ExtenderConfiguration
+from kubesched.scheduler.assembly import Writers
 from kubesched.scheduler.extender import ExtenderTransport
+from kubesched.scheduler.pod_lister import PodLister
 
 _COLLECTOR_THRESHOLDS: Final = (10_000, 10, 1000)
 """The second generation has at most 100,000 objects, so collecting it takes some 20 ms."""
@@ -106,3 +118,94 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
 REAL_ENVIRONMENT: Final = Environment()
 """Real clocks, connections and random sources."""
+
+
+# Connections to the API server.
+
+_LAST_EVENTS_SECONDS = 2.0
+
+
+class Connections:
+    """Open connections, and the writers on top of them.
+
+    Attributes:
+        rest: For everything but events.
+        events_rest: For events.
+        recorder: Writes events of pods.
+        leader_recorder: Writes events of the lock, in the core group.
+        api: Executes the scheduler's writes.
+    """
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        connection: ClientConnection,
+        permit: Callable[[], None],
+        component: str,
+        observer: RequestObserver | None,
+        environment: Environment,
+    ) -> None:
+        """Set up; nothing is sent yet. To be called while a loop runs.
+
+        Args:
+            settings: The API server and the user.
+            connection: The rate limit.
+            permit: Called immediately before each write that only the leader may do.
+            component: The reporting component of the lock's events: the first profile's name.
+            observer: Called for every request.
+            environment: Supplies connections, the time of day and random sources.
+        """
+        open_one = partial(
+            environment.connect,
+            settings,
+            qps=connection.qps,
+            burst=connection.burst,
+            user_agent_suffix="scheduler",
+            observer=observer,
+        )
+        self.rest = open_one(permit=permit)
+        self.events_rest = open_one()
+        self._now_ns = now_ns = environment.now_ns
+        self._random = random = environment.new_random()
+        self.leader_recorder = CoreEventRecorder(self.events_rest, now_ns, random, component)
+        self.recorder: EventRecorder | CoreEventRecorder = EventRecorder(
+            self.events_rest, now_ns, random, environment.host_name
+        )
+        self.api = SchedulerClient(self.rest, self, now_ns)
+        self._claims: LiveClaimWriter | None = None
+        self._recording: list[asyncio.Task[None]] = []
+
+    def record_event(self, event: Occurrence) -> None:
+        """Queue an event of a pod for writing."""
+        self.recorder.record_event(event)
+
+    async def open(self, opened: AsyncExitStack) -> None:
+        """Start writing events, in an API group that the server has; the stack closes all."""
+        opened.push_async_callback(self._close)
+        if not await serves_events(self.events_rest):
+            self.recorder = self.leader_recorder
+        self._recording = [
+            asyncio.ensure_future(recorder.run())
+            for recorder in dict.fromkeys((self.recorder, self.leader_recorder))
+        ]
+
+    def writers(self, pods: PodLister) -> Writers:
+        """Return how plugins write claims and volumes."""
+        self._claims = LiveClaimWriter(self.rest, self._now_ns, self._random, self.record_event)
+        return Writers(self._claims, LiveVolumeWriter(self.rest, pods))
+
+    async def drain(self) -> None:
+        """Wait for background writes."""
+        if self._claims is not None:
+            await self._claims.drain()
+
+    async def _close(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_EVENTS_SECONDS):
+                for recorder in dict.fromkeys((self.recorder, self.leader_recorder)):
+                    await recorder.drain()
+        for task in self._recording:
+            task.cancel()
+        await asyncio.gather(*self._recording, return_exceptions=True)
+        await self.events_rest.aclose()
+        await self.rest.aclose()

@@ -27,12 +27,11 @@ from msgspec.structs import replace
 
 from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError
-from kubesched.app.connections import Connections
 from kubesched.app.debugger import CacheDebugger, Observed
 from kubesched.app.decision_ring import DecisionQuery, DecisionRing
 from kubesched.app.election import Election
 from kubesched.app.endpoints import Endpoints
-from kubesched.app.environment import REAL_ENVIRONMENT, Environment, ExtenderTransports
+from kubesched.app.environment import REAL_ENVIRONMENT, Connections, Environment, ExtenderTransports
 from kubesched.app.health import scheduler_health
 from kubesched.app.live_writers import DryRunClient
 from kubesched.app.logs import Logs

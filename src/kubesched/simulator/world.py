@@ -26,7 +26,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
 from kubesched.cluster.controllers.garbage_collector import PodCollector
-from kubesched.cluster.controllers.pods_by_node import PodsByNode
+from kubesched.cluster.controllers.indexes import PodsByNode
 from kubesched.cluster.controllers.taint_eviction import TaintEviction
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
 from kubesched.cluster.server import kind_name

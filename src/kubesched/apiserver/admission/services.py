@@ -13,9 +13,9 @@ from itertools import islice
 from typing import Final
 
 from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest
-from kubesched.apiserver.field_errors import FieldErrors, invalid_status
 from kubesched.apiserver.formats import parsed_address
 from kubesched.apiserver.plain import Plain, without
+from kubesched.apiserver.status import FieldErrors, invalid_status
 
 # The first address belongs to the API server's own service.
 _RANGE: Final = IPv4Network("10.0.0.0/16")

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubesched.api.field_errors import FieldError
-from kubesched.apiserver.field_errors import FieldErrors, invalid_status
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import ObjectType
+from kubesched.apiserver.status import FieldErrors, invalid_status
 from kubesched.apiserver.validation import kinds, pod_updates, pods
 from kubesched.apiserver.validation.kinds import UpdateCheck
 from kubesched.apiserver.validation.metadata import check_metadata, check_metadata_update

@@ -19,9 +19,9 @@ from kubesched.api.quantity import parse_quantity
 from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.apiserver.amounts import check_amount, check_overhead
-from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.schema import ObjectType, type_of
+from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_finalizer
 from kubesched.apiserver.validation.pods import (
     VOLUME_SOURCES,

@@ -13,7 +13,6 @@ from typing import Final
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors, label_value_errors
-from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import (
     FORMS,
     dns_label,
@@ -21,6 +20,7 @@ from kubesched.apiserver.formats import (
 )
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.status import FieldErrors
 
 _STANDARD_FINALIZERS: Final = ("foregroundDeletion", "kubernetes", "orphan")
 _NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"

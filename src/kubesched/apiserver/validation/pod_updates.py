@@ -14,10 +14,10 @@ from typing import Any, Final
 from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors
 from kubesched.apiserver.amounts import qos_class
-from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import address, between, dns_subdomain, parsed_address
 from kubesched.apiserver.plain import Plain, get, without
 from kubesched.apiserver.schema import ObjectType, type_of
+from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.pods import check_toleration
 
 _SECONDS_MAX: Final = 2**31 - 1

@@ -15,7 +15,6 @@ from typing import Final
 from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors, label_value_errors
 from kubesched.apiserver.amounts import check_overhead, check_resources
-from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import (
     dns_label,
     dns_subdomain,
@@ -23,6 +22,7 @@ from kubesched.apiserver.formats import (
     relative_path,
 )
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import (
     check_annotations,
     check_labels,

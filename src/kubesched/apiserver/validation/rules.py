@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import FORMS, between, percent, port_name, valid_port
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.schema import (
@@ -37,6 +36,7 @@ from kubesched.apiserver.schema import (
     ObjectType,
     object_in,
 )
+from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_labels
 from kubesched.apiserver.values import Field, Rule
 

@@ -21,10 +21,9 @@ from kubesched.cluster.controllers.garbage_collector import (
     NamespaceController,
     PodCollector,
 )
+from kubesched.cluster.controllers.indexes import OwnedPods, PodsByNode
 from kubesched.cluster.controllers.jobs import JobController
-from kubesched.cluster.controllers.owned_objects import OwnedPods
 from kubesched.cluster.controllers.pod_claims import PodClaimController
-from kubesched.cluster.controllers.pods_by_node import PodsByNode
 from kubesched.cluster.controllers.replica_sets import REPLICATION_CONTROLLERS, ReplicaSetController
 from kubesched.cluster.controllers.stateful_sets import StatefulSetController
 from kubesched.cluster.controllers.taint_eviction import TaintEviction

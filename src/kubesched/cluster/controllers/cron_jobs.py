@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from kubesched.api.times import second_time
-from kubesched.cluster.controllers.owned_objects import OwnedKind
+from kubesched.cluster.controllers.indexes import OwnedKind
 from kubesched.cluster.controllers.owner_controller import OwnerController, seconds_of
 from kubesched.cluster.server import Plain, Server
 from kubesched.cluster.store import Key

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.cluster.controllers.owned_objects import OwnedKind
+from kubesched.cluster.controllers.indexes import OwnedKind
 from kubesched.cluster.controllers.owner_controller import OwnerController, with_conditions
 from kubesched.cluster.server import Plain, Server, key_of_plain
 from kubesched.cluster.store import Key

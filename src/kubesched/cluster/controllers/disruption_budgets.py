@@ -26,7 +26,7 @@ from kubesched.api.policy import (
     PodDisruptionBudgetStatus,
 )
 from kubesched.api.selectors import CompiledSelector, SelectorError, compile_label_selector
-from kubesched.cluster.controllers.owned_objects import controller_of_plain
+from kubesched.cluster.controllers.indexes import controller_of_plain
 from kubesched.cluster.controllers.owner_controller import seconds_of
 from kubesched.cluster.controllers.work_queue import Pause, WorkQueue, short_pause
 from kubesched.cluster.eviction import is_ready, plain_status, with_allowed_condition

@@ -16,7 +16,7 @@ from typing import Final
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.cluster.controllers.pods_by_node import PodsByNode, node_name_of
+from kubesched.cluster.controllers.indexes import PodsByNode, node_name_of
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
 from kubesched.cluster.server import AnyKindServer, Plain, Server, Subscription, key_of_plain
 from kubesched.cluster.store import Key

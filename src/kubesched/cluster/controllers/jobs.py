@@ -8,7 +8,7 @@ Differs:  pods that are deleted are not counted; indexed completion, deadlines, 
 from __future__ import annotations
 
 from kubesched.api.core import Pod
-from kubesched.cluster.controllers.owned_objects import OwnedPods
+from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.owner_controller import (
     BURST,
     PodsController,

@@ -11,7 +11,7 @@ from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.times import parse_time
-from kubesched.cluster.controllers.owned_objects import OwnedPods
+from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.work_queue import Pause, WorkQueue, short_pause
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Plain, Server

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubesched.api.core import Pod
-from kubesched.cluster.controllers.owned_objects import with_owner
+from kubesched.cluster.controllers.indexes import with_owner
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import AnyKindServer, Plain

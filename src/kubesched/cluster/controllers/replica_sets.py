@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from kubesched.api.core import Pod
-from kubesched.cluster.controllers.owned_objects import OwnedPods
+from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.owner_controller import (
     BURST,
     PodsController,

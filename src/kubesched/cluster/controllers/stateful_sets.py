@@ -11,7 +11,7 @@ from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.cluster.controllers.deployments import template_hash
-from kubesched.cluster.controllers.owned_objects import OwnedPods
+from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.owner_controller import BURST, PodsController, pod_of
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Plain, Server

@@ -12,7 +12,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.errors import NotFoundError
 from kubesched.api.node import Taint
 from kubesched.api.tolerations import NO_EXECUTE, tolerates
-from kubesched.cluster.controllers.pods_by_node import PodsByNode, node_name_of
+from kubesched.cluster.controllers.indexes import PodsByNode, node_name_of
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Server

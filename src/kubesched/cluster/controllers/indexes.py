@@ -1,4 +1,4 @@
-"""OwnedPods and OwnedKind track objects by their controller: pods, and objects of one other kind.
+"""Indexes of objects: pods by owner and by node, and objects of any other kind by owner.
 
 Upstream: pkg/controller/controller_ref_manager.go (v1.36)
 Invariants: what a controller created or deleted through it counts at once, so that nothing is
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from kubesched.api.core import Pod
 from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.cluster.controllers.work_queue import WorkQueue
-from kubesched.cluster.server import Plain, Server, key_in, key_of_plain
+from kubesched.cluster.server import OnChange, Plain, Server, key_in, key_of_plain
 from kubesched.cluster.store import Key
 
 OnOwnedChange = Callable[[str, str, Pod | None, Pod | None], None]
@@ -205,3 +205,50 @@ def controller_of_plain(obj: Plain) -> Plain | None:
 def _owner_uid(obj: Plain) -> str:
     owner = controller_of_plain(obj)
     return "" if owner is None else str(owner["uid"])
+
+
+# Pods by node.
+
+
+class PodsByNode:
+    """One watch on pods for all controllers that need them by node."""
+
+    def __init__(self, server: Server) -> None:
+        """Set up; nothing happens before `start`."""
+        self._keys: dict[str, dict[Key, None]] = {}
+        self._subscribers: list[OnChange[Pod]] = []
+        self._pods = server.watch(Pod, self._changed)
+
+    def start(self) -> None:
+        """Watch pods from now on."""
+        self._pods.start()
+
+    def stop(self) -> None:
+        """Stop watching."""
+        self._pods.stop()
+
+    def subscribe(self, on_change: OnChange[Pod]) -> None:
+        """Report changes to pods that were or are bound."""
+        self._subscribers.append(on_change)
+
+    def on(self, node_name: str) -> tuple[Key, ...]:
+        """Return the pods of a node, in the order in which they were bound."""
+        return tuple(self._keys.get(node_name, ()))
+
+    def _changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
+        old, new = node_name_of(before), node_name_of(after)
+        if old and old != new:
+            keys = self._keys[old]
+            del keys[key]
+            if not keys:
+                del self._keys[old]
+        if new:
+            self._keys.setdefault(new, {})[key] = None
+        if old or new:
+            for on_change in self._subscribers:
+                on_change(key, before, after)
+
+
+def node_name_of(pod: Pod | None) -> str:
+    """Return the node that a pod is bound to, "" if it is bound to none or gone."""
+    return "" if pod is None else pod.spec.node_name

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.field_errors import FieldError
-from kubesched.apiserver.field_errors import FieldErrors, invalid_status
+from kubesched.apiserver.status import FieldErrors, invalid_status
 
 from .verdicts import resource_of
 

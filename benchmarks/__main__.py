@@ -25,6 +25,7 @@ from benchmarks import (
     loop,
     million,
     openb,
+    overload,
     plugins,
     scaling,
 )
@@ -38,7 +39,7 @@ T = TypeVar("T")
 ALL: Final = "all"
 TABLE: Final = "table"
 SUITES: Final = ("throughput", "plugins", "kernels", "scaling", "loop")
-ON_REQUEST: Final = ("live", "footprint", "long", "openb", "diverse", "million")
+ON_REQUEST: Final = ("live", "footprint", "long", "openb", "diverse", "million", "overload")
 """Suites that run only on request: they take minutes or need files."""
 _QUICK_DIVISOR: Final = 10
 _QUICK_KERNEL_SIZES: Final = (500, 5000)
@@ -160,6 +161,16 @@ def _million(record: Record, nodes: int | None, pods: int | None) -> Record:
     return replace(record, million=found)
 
 
+def _overload(record: Record) -> Record:
+    hours = overload.HOURS / (_QUICK_DIVISOR if record.is_quick else 1)
+    found = [
+        _measured(overload.Overload, "overload", nodes, "--load", load, "--hours", hours)
+        for nodes, load in overload.CASES
+        if record.only in {"", str(nodes)}
+    ]
+    return replace(record, overload=tuple(found))
+
+
 def _run(options: argparse.Namespace) -> Record:
     runners: dict[str, Callable[[Record], Record]] = {
         "throughput": partial(_throughput, repeats=options.repeat),
@@ -173,6 +184,7 @@ def _run(options: argparse.Namespace) -> Record:
         "openb": partial(_openb, directory=options.trace),
         "diverse": _diverse,
         "million": partial(_million, nodes=options.nodes, pods=options.pods),
+        "overload": _overload,
     }
     record = new_record(is_quick=options.quick, only=options.only)
     for suite in _suites(options):

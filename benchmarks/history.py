@@ -20,6 +20,7 @@ from benchmarks.long import LongRun
 from benchmarks.loop import LoopSpeed
 from benchmarks.million import Million
 from benchmarks.openb import Replay
+from benchmarks.overload import Overload
 from benchmarks.plugins import Costs
 from benchmarks.scaling import Scaling
 from benchmarks.throughput import Throughput, Tracing
@@ -51,6 +52,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         openb: Time and results of the trace, by configuration.
         diverse: Decisions about pods that differ, by shape.
         million: A million nodes and pods, by kind of pods.
+        overload: Simulations of clusters with more pods than room.
     """
 
     date: str
@@ -72,6 +74,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     openb: dict[str, Replay] = {}
     diverse: dict[str, Diverse] = {}
     million: dict[str, Million] = {}
+    overload: tuple[Overload, ...] = ()
 
 
 def new_record(*, is_quick: bool = False, only: str = "") -> Record:

@@ -13,6 +13,7 @@ from benchmarks.long import LongRun
 from benchmarks.loop import LoopSpeed
 from benchmarks.million import Million
 from benchmarks.openb import Replay
+from benchmarks.overload import Overload
 from benchmarks.plugins import POINTS
 from benchmarks.throughput import Throughput
 from benchmarks.workloads import WORKLOADS, Reference
@@ -83,6 +84,8 @@ def _tables_of_runs(record: Record) -> Iterator[Table]:
         yield _diverse(record.diverse)
     if record.million:
         yield _million(record.million)
+    if record.overload:
+        yield _overload(record.overload)
 
 
 def caption(record: Record) -> str:
@@ -309,6 +312,29 @@ def _million(found: Mapping[str, Million]) -> Table:
         for name, each in found.items()
     ]
     return Table("A million nodes: queue, cycles, simulated binding and watch", columns, rows)
+
+
+def _overload(found: Sequence[Overload]) -> Table:
+    columns = (
+        *("nodes", "load", "hours", "pods", "bound", "pending", "attempts", "CPU s"),
+        *("µs/attempt", "RSS MiB"),
+    )
+    rows = [
+        (
+            f"{each.nodes:,}",
+            f"{each.load:.0%}",
+            f"{each.virtual_hours:g}",
+            f"{each.pods:,}",
+            f"{each.bound:,}",
+            f"{each.pending:,}",
+            f"{each.attempts:,}",
+            f"{each.cpu_seconds:,.1f}",
+            _figure(each.cpu_seconds / max(1, each.attempts) * 1e6),
+            f"{each.peak_rss_mib:,}",
+        )
+        for each in found
+    ]
+    return Table("Simulations of crowded clusters", columns, rows)
 
 
 def _figure(value: float | None) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import (
     NODE,
@@ -81,9 +83,11 @@ class Answers:
         broken: PreEnqueue plugins that fail.
         asked: Plugin and pod of every hint asked.
         gated: Plugin and pod of every PreEnqueue plugin asked.
+        per_template: Whether most hints are asked once for all pods of a template.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, per_template: bool = False) -> None:
+        self.per_template = per_template
         self.helped: set[str] = set()
         self.raising: set[str] = set()
         self.closed: dict[str, set[str]] = {"Gates": set(), "Preemption": set()}
@@ -131,7 +135,11 @@ class Answers:
     def _registrations(self, events: Iterable[tuple[str, ClusterEvent]]) -> list[Registration]:
         return [
             Registration(
-                plugin, event, self.hint(plugin), filing=BY_NAME if plugin == "Volumes" else None
+                plugin,
+                event,
+                self.hint(plugin),
+                per_template=self.per_template and plugin != "Volumes",
+                filing=BY_NAME if plugin == "Volumes" else None,
             )
             for plugin, event in events
         ]
@@ -148,8 +156,8 @@ class Scene:
         now: The time, seconds.
     """
 
-    def __init__(self, options: QueueOptions | None = None) -> None:
-        self.answers = Answers()
+    def __init__(self, options: QueueOptions | None = None, *, per_template: bool = False) -> None:
+        self.answers = Answers(per_template=per_template)
         self.moves: list[QueueMove] = []
         self.observed: dict[str, PodInfo] = {}
         self.now = 0.0
@@ -158,9 +166,12 @@ class Scene:
             self.answers.rules(),
             options,
             nominator=Nominator(self._find_pod),
-            observers=[self.moves.append],
+            observers=[self._moved],
         )
         self._popped: dict[str, QueuedPodInfo] = {}
+
+    def _moved(self, move: QueueMove) -> None:
+        self.moves.append(replace(move, followers=tuple(move.followers)))
 
     def _find_pod(self, namespace: str, name: str) -> Pod | None:
         info = self.observed.get(f"{namespace}/{name}")

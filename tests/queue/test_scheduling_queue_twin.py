@@ -74,11 +74,12 @@ class QueueAndTwin(RuleBasedStateMachine):
     """Compare a queue with its slow twin after each random step."""
 
     options = QueueOptions()
+    per_template = False
 
     @initialize()
     def start(self) -> None:
         """Start with empty queues."""
-        self.scene = Scene(self.options)
+        self.scene = Scene(self.options, per_template=self.per_template)
         self.queue = self.scene.queue
         rules = self.scene.answers.rules()
         self.twin = NaiveQueue(
@@ -275,6 +276,10 @@ class QueueAndTwin(RuleBasedStateMachine):
             assert [story(pod) for pod in pods] == [
                 queued_story(queued) for queued in self.queue.pods(place)
             ], place
+
+    @invariant()
+    def finds_pods(self) -> None:
+        """A pod of a part is the one that is found by its name."""
         for queued in self.queue.pods(QueuePlace.BACKOFF):
             assert queued is self.queue.get_pod(queued.pod_info.key)
 
@@ -300,6 +305,7 @@ class QueueAndTwin(RuleBasedStateMachine):
         incoming = Counter(
             (move.destination.value, move.event)
             for move in self.scene.moves
+            for _ in range(move.pods)
             if move.destination in {QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE}
         )
         assert twin.incoming == incoming

@@ -27,7 +27,13 @@ from kubesched.explain.decision_records import (
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import Status
 from kubesched.scheduler.binding import Assumed
-from kubesched.scheduler.decision import Decision, FailedAttempt, Placed, Rejected
+from kubesched.scheduler.decision import (
+    Decision,
+    FailedAttempt,
+    Placed,
+    Rejected,
+    RejectedAgain,
+)
 from kubesched.scheduler.observer import Observer
 
 DECISIONS: Final = "/debug/decisions"
@@ -152,6 +158,12 @@ class DecisionRing(Observer):
             )
         elif isinstance(decision, Rejected):
             self._preemption = _preemption_of(decision)
+
+    def rejected_again(self, again: RejectedAgain, now: float) -> None:
+        """Record the attempts of as many pods as are kept."""
+        self.recorded += max(0, again.pods - self.capacity)
+        for _, attempt in again.each(self.capacity):
+            self.failed(attempt, now)
 
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
         """Keep the node for the record of the failed attempt."""

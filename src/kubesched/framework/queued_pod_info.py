@@ -19,6 +19,7 @@ class QueuedPodInfo:
     Attributes:
         pod_info: The pod; a newer version has the same name.
         key: `namespace/name`.
+        arrival: Its place in the queue among pods that are equally urgent.
         timestamp: When it last entered a queue, in seconds.
         attempts: How often it was tried.
         backoff_expiration: When its backoff ends, in seconds; None if not computed.
@@ -26,6 +27,9 @@ class QueuedPodInfo:
         consecutive_errors_count: Failed attempts in a row that ended in an error.
         was_flushed: Whether a timeout moved it last.
         initial_attempt_timestamp: When it first entered the active queue, in seconds.
+        standing_message: The message of its last rejection, if an equal one would change nothing
+            but counts and times: its condition is written, and a cycle that rejects one pod of its
+            template rejects all of them; else "".
         unschedulable_plugins: Plugins that rejected it in the last attempt.
         pending_plugins: Plugins that returned Pending and will activate the pod themselves.
         gating_plugin: The PreEnqueue plugin that rejects it; "" if none does.
@@ -40,11 +44,13 @@ class QueuedPodInfo:
     consecutive_errors_count: int = 0
     was_flushed: bool = False
     initial_attempt_timestamp: float | None = None
+    standing_message: str = ""
     unschedulable_plugins: frozenset[str] = frozenset()
     pending_plugins: frozenset[str] = frozenset()
     gating_plugin: str = ""
     gating_plugin_events: tuple[ClusterEvent, ...] = field(default=())
     key: str = field(init=False)
+    arrival: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.key = self.pod_info.key

@@ -96,6 +96,15 @@ class BackoffQueue:
         """Remove and return one pod; None if absent."""
         return self._rejected.delete(key) or self._failed.delete(key)
 
+    def peek_rejected(self) -> QueuedPodInfo | None:
+        """Return what `pop_rejected` would return."""
+        return self._rejected.peek()
+
+    def order(self, queued: QueuedPodInfo) -> Order:
+        """Return the order of `pods`."""
+        is_failed = queued.key in self._failed
+        return (is_failed, *(self._failed if is_failed else self._rejected).order(queued))
+
     def pop_rejected(self) -> QueuedPodInfo | None:
         """Remove and return the first rejected pod before its backoff has ended; None if none."""
         return self._rejected.pop()

@@ -28,8 +28,8 @@ class GateTimer:
         """Return the current time in seconds; called before the plugins run."""
         return 0.0
 
-    def asked_gates(self, scheduler_name: str, started: float) -> None:
-        """Record the time since `started`; called after the plugins ran."""
+    def asked_gates(self, scheduler_name: str, started: float, pods: int) -> None:
+        """Record the time since `started`; called after the plugins ran for this number of pods."""
 
 
 class Gates:
@@ -51,15 +51,18 @@ class Gates:
         self._rejections = rejections
         self.timer = GateTimer()
 
-    def ask(self, queued: QueuedPodInfo) -> None:
+    def ask(self, queued: QueuedPodInfo, pods: int = 1) -> None:
         """Set `queued.gating_plugin` to the first plugin that rejects the pod, or to "".
+
+        The pod may stand for `pods` equal ones, which the plugins would let pass, too.
 
         The plugin that gated the pod before runs first. A gating plugin also becomes one of
         `queued.unschedulable_plugins`, and remains so when it lets the pod pass.
         """
         started = self.timer.begin_gates()
         self._ask(queued)
-        self.timer.asked_gates(queued.pod_info.scheduler_name, started)
+        assert pods == 1 or not queued.is_gated, f"{queued.key} is gated, and those like it"
+        self.timer.asked_gates(queued.pod_info.scheduler_name, started, pods)
 
     def _ask(self, queued: QueuedPodInfo) -> None:
         info, gating = queued.pod_info, queued.gating_plugin

@@ -149,6 +149,14 @@ class QueueingHints:
             strategy = QueueingStrategy.AFTER_BACKOFF
         return strategy
 
+    def is_shared(self, queued: QueuedPodInfo, change: ClusterChange) -> bool:
+        """Whether a change has the same strategy for all pods of a pod's template.
+
+        The pods were rejected by the same plugins.
+        """
+        # A hint may return something else for this pod than for others of its template.
+        return not _is_unassigned_pod(change.new) and self._is_shared(queued, change)
+
     def strategies(self, change: ClusterChange) -> Callable[[QueuedPodInfo], QueueingStrategy]:
         """Return a function equal to `strategy` for one change, faster for many pods."""
         if _is_unassigned_pod(change.new):

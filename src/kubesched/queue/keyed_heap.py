@@ -18,8 +18,9 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 Order = tuple[int | float, ...]
 SortKey = Callable[[QueuedPodInfo], Order]
 
-# Order, arrival, version, pod. The version is unique, so pods are never compared.
-_Entry = tuple[Order, int, int, QueuedPodInfo]
+# Order, the pod's number and its arrival here, version, pod. The version is unique, so pods are
+# never compared.
+_Entry = tuple[Order, int, int, int, QueuedPodInfo]
 
 _STALE_MIN: Final = 64
 
@@ -40,12 +41,12 @@ class KeyedHeap:
         return key in self._entries
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return (entry[3] for entry in self._entries.values())
+        return (entry[-1] for entry in self._entries.values())
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """Return the pod of that `namespace/name`, None if absent."""
         entry = self._entries.get(key)
-        return None if entry is None else entry[3]
+        return None if entry is None else entry[-1]
 
     def keys(self) -> KeysView[str]:
         """Return `namespace/name` of the pods, in the order of their arrival."""
@@ -56,20 +57,26 @@ class KeyedHeap:
         key = queued.key
         known = self._entries.get(key)
         self._version += 1
-        arrival = self._version if known is None else known[1]
-        entry = (self._sort_key(queued), arrival, self._version, queued)
+        arrival = self._version if known is None else known[2]
+        if known is not None:
+            queued.arrival = known[1]
+        entry = (self._sort_key(queued), queued.arrival, arrival, self._version, queued)
         self._entries[key] = entry
         heappush(self._heap, entry)
         if known is not None:
             self._drop_stale()
+
+    def order(self, queued: QueuedPodInfo) -> Order:
+        """Return the sort key of a pod."""
+        return self._sort_key(queued)
 
     def peek(self) -> QueuedPodInfo | None:
         """Return the first pod without removing it; None if empty."""
         heap, entries = self._heap, self._entries
         while heap:
             entry = heap[0]
-            if entries.get(entry[3].pod_info.key) is entry:
-                return entry[3]
+            if entries.get(entry[-1].pod_info.key) is entry:
+                return entry[-1]
             heappop(heap)
         return None
 
@@ -78,7 +85,7 @@ class KeyedHeap:
         heap, entries = self._heap, self._entries
         while heap:
             entry = heappop(heap)
-            queued = entry[3]
+            queued = entry[-1]
             key = queued.key
             if entries.get(key) is entry:
                 del entries[key]
@@ -91,16 +98,16 @@ class KeyedHeap:
         if entry is None:
             return None
         self._drop_stale()
-        return entry[3]
+        return entry[-1]
 
     def pods(self) -> list[QueuedPodInfo]:
         """Return all pods in the order of popping."""
-        return [entry[3] for entry in sorted(self._entries.values())]
+        return [entry[-1] for entry in sorted(self._entries.values())]
 
     def check(self) -> None:
         """Assert that every pod is in the heap under its name and sort key."""
-        live = {entry[2] for entry in self._heap}
-        for key, (order, _, version, queued) in self._entries.items():
+        live = {entry[3] for entry in self._heap}
+        for key, (order, _, _, version, queued) in self._entries.items():
             assert version in live, f"{key} is not in the heap"
             assert key == queued.key, f"{queued.key} is filed as {key}"
             assert order == self._sort_key(queued), f"{key} has another sort key now"

@@ -1,4 +1,4 @@
-"""QueueMove is a pod's move from one part of the queue to another.
+"""QueueMove is the move of a pod, or of equal pods together, from one part of the queue to another.
 
 Metrics count moves (`queue_incoming_pods_total` counts those into activeQ, backoffQ and
 unschedulablePods), and the decision log lists them.
@@ -6,7 +6,7 @@ unschedulablePods), and the decision log lists them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import Enum
 
 import msgspec
@@ -26,7 +26,7 @@ class QueuePlace(Enum):
 
 
 class QueueMove(msgspec.Struct, frozen=True):
-    """One move of one pod.
+    """One move of one pod, and of those that follow it.
 
     Attributes:
         pod: `namespace/name`.
@@ -36,6 +36,8 @@ class QueueMove(msgspec.Struct, frozen=True):
         event: The label of the event that moved it.
         now: Time of the move, in seconds.
         gating_plugin: The PreEnqueue plugin that gates it, "" if none.
+        followers: `namespace/name` of equal pods that move with it, in order. They may change
+            after the observers have returned.
     """
 
     pod: str
@@ -44,6 +46,12 @@ class QueueMove(msgspec.Struct, frozen=True):
     event: str
     now: float
     gating_plugin: str = ""
+    followers: Collection[str] = ()
+
+    @property
+    def pods(self) -> int:
+        """The number of pods that move."""
+        return 1 + len(self.followers)
 
 
 MoveObserver = Callable[[QueueMove], None]

@@ -8,6 +8,10 @@
      ▼       │                        │                    │ activeQ if a pending plugin waited
     (gated) unschedulablePods ── move_all, update ◀────────┘ for it, else to unschedulablePods
 
+Equal pods that were rejected together move together, as a cohort (`queue.cohorts`): the first of
+them is in a part of the queue, the others follow it. `take_again` and `put_back_again` try a cohort
+in one step. Every operation that concerns one of its pods alone takes that pod out of it before.
+
 PreEnqueue plugins run before a pod enters activeQ or backoffQ; a pod that one of them rejects goes
 to unschedulablePods. The queue has no clock: every operation takes `now`, in seconds. Nothing here
 blocks: an operation returns True if `pop` may find a pod that it did not find before, so that the
@@ -23,7 +27,7 @@ Differs:  pods move in the order of their arrival, where upstream iterates over 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -31,18 +35,18 @@ import msgspec
 from kubesched.framework.cluster_event import ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue import queue_events
-from kubesched.queue.backoff_queue import BackoffQueue, note_failure
+from kubesched.queue.backoff_queue import note_failure
 from kubesched.queue.gates import Gates
 from kubesched.queue.hinting import AskHint, QueueingHints, QueueingStrategy, ask_hint
 from kubesched.queue.in_flight import InFlight
-from kubesched.queue.keyed_heap import KeyedHeap, SortKey
+from kubesched.queue.keyed_heap import SortKey
 from kubesched.queue.moves import MoveObserver, QueueMove, QueuePlace
 from kubesched.queue.nominator import Nominator
+from kubesched.queue.parts import QueueParts
 from kubesched.queue.pod_events import pod_events
 from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
 from kubesched.queue.rejection_counts import RejectionCounts
-from kubesched.queue.unschedulable_pods import UnschedulablePods
 from kubesched.snapshot.pod_info import PodInfo
 
 PreCheck = Callable[[QueuedPodInfo], bool]
@@ -124,20 +128,16 @@ class SchedulingQueue:
         self.on_unschedulable: Callable[[float], None] = lambda _late_after: None
         self.scheduling_cycle = 0
         self.is_closed = False
-        self._active = KeyedHeap(sort_key)
-        self._backoff = BackoffQueue(
-            sort_key,
-            initial_seconds=options.initial_backoff_seconds,
-            max_seconds=options.max_backoff_seconds,
-            pops_from_backoff=options.pops_from_backoff,
-            has_pod_groups=options.generic_workload,
-        )
-        self._unschedulable = UnschedulablePods()
         self._in_flight = InFlight()
         self._rejections = RejectionCounts()
         self.hints = QueueingHints(
             {name: rules.registrations for name, rules in profiles.items()}, ask
         )
+        self._parts = QueueParts(sort_key, options, self.hints.topics_of_pod)
+        self._active = self._parts.active
+        self._backoff = self._parts.backoff
+        self._unschedulable = self._parts.unschedulable
+        self._cohorts = self._parts.cohorts
         self.gates = Gates(
             {name: rules.pre_enqueue for name, rules in profiles.items()},
             self.hints,
@@ -154,10 +154,10 @@ class SchedulingQueue:
 
     def get_pod(self, key: str) -> QueuedPodInfo | None:
         """Return the pod of that `namespace/name`; None if it is unknown or in flight."""
-        return self._backoff.get(key) or self._unschedulable.get(key) or self._active.get(key)
+        return self._parts.get(key)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._unschedulable or key in self._backoff or key in self._active
+        return key in self._parts
 
     def is_in_flight(self, uid: str) -> bool:
         """Whether the pod was popped, and neither `done` nor put back since."""
@@ -165,11 +165,7 @@ class SchedulingQueue:
 
     def place_of(self, key: str) -> QueuePlace:
         """Return where the pod of that `namespace/name` is; NOWHERE as `get_pod` returns None."""
-        if key in self._unschedulable:
-            return QueuePlace.UNSCHEDULABLE
-        if key in self._backoff:
-            return QueuePlace.BACKOFF
-        return QueuePlace.ACTIVE if key in self._active else QueuePlace.NOWHERE
+        return self._parts.place_of(key)
 
     def backoff_end(self, queued: QueuedPodInfo) -> float:
         """Return the second at which `flush_backoff` moves a pod of backoffQ."""
@@ -177,21 +173,17 @@ class SchedulingQueue:
 
     def pods(self, place: QueuePlace) -> list[QueuedPodInfo]:
         """Return the pods of one place; those of activeQ and backoffQ in the order of popping."""
-        holders: dict[QueuePlace, KeyedHeap | BackoffQueue | UnschedulablePods | InFlight] = {
-            QueuePlace.ACTIVE: self._active,
-            QueuePlace.BACKOFF: self._backoff,
-            QueuePlace.UNSCHEDULABLE: self._unschedulable,
-            QueuePlace.IN_FLIGHT: self._in_flight,
-        }
-        holder = holders.get(place)
-        return [] if holder is None else holder.pods()
+        if place is QueuePlace.IN_FLIGHT:
+            return self._in_flight.pods()
+        return [] if place is QueuePlace.NOWHERE else self._parts.pods(place)
 
     def statistics(self) -> QueueStatistics:
         """Return the current counts."""
+        sizes = self._parts.sizes()
         return QueueStatistics(
-            active=len(self._active),
-            backoff=len(self._backoff),
-            unschedulable=len(self._unschedulable) - self._unschedulable.gated,
+            active=sizes[QueuePlace.ACTIVE],
+            backoff=sizes[QueuePlace.BACKOFF],
+            unschedulable=sizes[QueuePlace.UNSCHEDULABLE] - self._unschedulable.gated,
             gated=self._unschedulable.gated,
             in_flight=len(self._in_flight),
             in_flight_events=tuple(sorted(self._in_flight.counts().items())),
@@ -201,24 +193,23 @@ class SchedulingQueue:
 
     def check(self) -> None:
         """Assert that every pod is in one place and not gated in activeQ; check each place."""
-        for part in (self._active, self._backoff, self._unschedulable, self._in_flight):
-            part.check()
+        self._parts.check()
+        self._in_flight.check()
         self.nominator.check()
         gated = [queued.key for queued in self._active if queued.is_gated]
         assert not gated, f"gated pods are active: {gated}"
-        backoff, rejected = self._backoff.keys(), self._unschedulable.keys()
-        twice = (backoff & rejected) | (self._active.keys() & (backoff | rejected))
-        assert not twice, f"{sorted(twice)} wait twice"
         for queued in self._in_flight.pods():
             key, uid = queued.key, queued.pod_info.uid
-            waiting = self.get_pod(key)
+            waiting = self._parts.find(key)
             assert waiting is None or waiting.pod_info.uid != uid, f"{key} waits and is in flight"
 
     # Pods are added, updated and deleted.
 
     def add(self, info: PodInfo, now: float) -> bool:
         """Add a new pod; return whether it is in activeQ, and not in unschedulablePods as gated."""
+        self._parts.single_out(info.key)
         queued = QueuedPodInfo(info, timestamp=now)
+        self._parts.arrive(queued)
         return self._to_active(queued, QueuePlace.NOWHERE, _ADD_LABEL, now)
 
     def update(self, old: PodInfo, new: PodInfo, now: float) -> bool:
@@ -229,13 +220,15 @@ class SchedulingQueue:
             for event in events:
                 self._in_flight.record(ClusterChange(event, old.pod, new.pod))
             return False
+        self._parts.single_out(old.key)
         if self._update_in_heap(old, new):
             return False
         queued = self._unschedulable.get(new.key)
         if queued is None:
             queued = QueuedPodInfo(new, timestamp=now)
+            self._parts.arrive(queued)
             return self._to_active(queued, QueuePlace.NOWHERE, _UPDATE_LABEL, now)
-        queued.pod_info = new
+        queued.pod_info, queued.standing_message = new, ""
         self._unschedulable.put(queued, self.hints.topics_of_pod(queued))
         self.nominator.update(old, new)
         return any(
@@ -246,13 +239,13 @@ class SchedulingQueue:
     def _update_in_heap(self, old: PodInfo, new: PodInfo) -> bool:
         queued = self._active.get(old.key)
         if queued is not None:
-            queued.pod_info = new
+            queued.pod_info, queued.standing_message = new, ""
             self._active.add(queued)
         else:
             queued = self._backoff.get(old.key)
             if queued is None:
                 return False
-            queued.pod_info = new
+            queued.pod_info, queued.standing_message = new, ""
             self._backoff.reorder(queued)
         self.nominator.update(old, new)
         return True
@@ -263,20 +256,17 @@ class SchedulingQueue:
         if strategy is QueueingStrategy.SKIP and in_backoff:
             return False
         origin = QueuePlace.BACKOFF if in_backoff else QueuePlace.UNSCHEDULABLE
+        self._parts.arrive(queued)
         return self._wakes(self._requeue(queued, origin, strategy, change.event.label, now))
 
     def delete(self, info: PodInfo, now: float) -> None:
         """Delete a pod and its nomination; a pod in flight stays until it is done."""
-        key = info.key
         self.nominator.delete(info.uid)
-        queued, origin = self._active.delete(key), QueuePlace.ACTIVE
-        if queued is None:
-            queued, origin = self._backoff.delete(key), QueuePlace.BACKOFF
-        if queued is None:
-            queued, origin = self._unschedulable.delete(key), QueuePlace.UNSCHEDULABLE
-            if queued is not None:
+        deleted = self._parts.delete(info.key)
+        if deleted is not None:
+            queued, origin = deleted
+            if origin is QueuePlace.UNSCHEDULABLE:
                 self._rejections.remove_all(queued)
-        if queued is not None:
             self._report(queued, origin, QueuePlace.NOWHERE, _DELETE_LABEL, now)
 
     # Events move pods.
@@ -295,11 +285,13 @@ class SchedulingQueue:
         return woke
 
     def _activate(self, info: PodInfo, now: float) -> bool:
+        self._parts.single_out(info.key)
         queued, origin = self._unschedulable.get(info.key), QueuePlace.UNSCHEDULABLE
         if queued is None:
             queued, origin = self._backoff.delete(info.key), QueuePlace.BACKOFF
         if queued is None:
             return False
+        self._parts.arrive(queued)
         return self._to_active(queued, origin, queue_events.FORCE_ACTIVATE.label, now)
 
     def move_all(
@@ -330,12 +322,17 @@ class SchedulingQueue:
         else:
             candidates = self._unschedulable.filed_under(topics)
         if pre_check is not None:
+            candidates = self._parts.one_by_one(candidates, lambda _leader: True)
             candidates = [queued for queued in candidates if pre_check(queued)]
         return self._move(candidates, change, now)
 
     def _move(self, candidates: Sequence[QueuedPodInfo], change: ClusterChange, now: float) -> bool:
         event, woke = change.event, False
         strategy_of = self.hints.strategies(change)
+        candidates = self._parts.one_by_one(
+            candidates, lambda leader: not self.hints.is_shared(leader, change)
+        )
+        self._cohorts.begin_step()
         for queued in candidates:
             if queued.is_gated and not any(e.matches(event) for e in queued.gating_plugin_events):
                 continue
@@ -343,6 +340,7 @@ class SchedulingQueue:
             if strategy is QueueingStrategy.SKIP:
                 continue
             self._unschedulable.delete(queued.key)
+            self._cohorts.arrive(queued)
             place = self._requeue(queued, QueuePlace.UNSCHEDULABLE, strategy, event.label, now)
             woke = self._wakes(place) or woke
         self._in_flight.record(change)
@@ -350,8 +348,13 @@ class SchedulingQueue:
 
     def flush_backoff(self, now: float) -> bool:
         """Move the pods whose backoff has ended to activeQ; return whether any got there."""
-        woke = False
+        woke, before = False, None
         for queued in self._backoff.pop_completed(now):
+            order = self._backoff.order(queued)
+            if order != before:
+                self._cohorts.begin_step()
+            before = order
+            self._cohorts.arrive(queued)
             label = queue_events.BACKOFF_COMPLETE
             woke = self._to_active(queued, QueuePlace.BACKOFF, label, now) or woke
         return woke
@@ -382,15 +385,69 @@ class SchedulingQueue:
 
         If activeQ is empty, this is the first rejected pod of backoffQ.
         """
-        while True:
-            queued = self._active.pop()
-            if queued is None and self._options.pops_from_backoff:
-                queued = self._backoff.pop_rejected()
-                if queued is not None:
-                    label = queue_events.POP_FROM_BACKOFF
-                    self._report(queued, QueuePlace.BACKOFF, QueuePlace.ACTIVE, label, now)
-            if queued is None or self._take_off(queued, now):
+        while (queued := self._parts.peek()) is not None:
+            self._parts.single_out(queued.key)
+            origin = self._parts.take(queued)
+            if origin is QueuePlace.BACKOFF:
+                label = queue_events.POP_FROM_BACKOFF
+                self._report(queued, origin, QueuePlace.ACTIVE, label, now)
+            if self._take_off(queued, now):
                 return queued
+        return None
+
+    # Pods are rejected again.
+
+    def take_again(
+        self, is_rejected: Callable[[QueuedPodInfo], bool]
+    ) -> list[tuple[QueuedPodInfo, QueuePlace]]:
+        """Remove the next pods as long as they are rejected again; return them for `try_again`.
+
+        A pod stands for those that follow it. They stay together unless a pod between them is not
+        rejected again.
+        """
+        taken: list[tuple[QueuedPodInfo, QueuePlace]] = []
+        while (queued := self._parts.peek()) is not None:
+            if queued.pod_info.uid in self._in_flight or not is_rejected(queued):
+                break
+            taken.append((queued, self._parts.take(queued)))
+        if queued is not None:
+            order = self._parts.order(queued, self.place_of(queued.key))
+            for earlier, origin in taken:
+                if self._parts.order(earlier, origin) == order:
+                    later = self._cohorts.split(earlier, queued.arrival)
+                    if later is not None:
+                        self._parts.put_beside(origin, later)
+        return taken
+
+    def try_again(
+        self, taken: Sequence[tuple[QueuedPodInfo, QueuePlace]], now: float
+    ) -> Iterator[QueuedPodInfo]:
+        """Pop what `take_again` returned, yield each pod while it is tried, and put it back."""
+        before: tuple[object, ...] = ()
+        for queued, origin in taken:
+            order = self._parts.order(queued, origin)
+            if origin is QueuePlace.BACKOFF:
+                label = queue_events.POP_FROM_BACKOFF
+                self._report(queued, origin, QueuePlace.ACTIVE, label, now)
+            self.scheduling_cycle += self._cohorts.attempt(queued)
+            label = queue_events.POD_POPPED
+            self._report(queued, QueuePlace.ACTIVE, QueuePlace.IN_FLIGHT, label, now)
+            yield queued
+            note_failure(queued, now)
+            if order != before:
+                self._cohorts.begin_step()
+            before = order
+            self._cohorts.arrive(queued)
+            self._to_unschedulable(queued, QueuePlace.IN_FLIGHT, _FAILURE_LABEL, now)
+            self._parts.follow_latest(queued)
+
+    def equal_pods(self, queued: QueuedPodInfo, last: int | None = None) -> Iterator[QueuedPodInfo]:
+        """Yield the pods that a pod stands for, or the last of them; copies but for the pod."""
+        return self._cohorts.members(queued, last)
+
+    def count_equal(self, queued: QueuedPodInfo) -> int:
+        """Return the number of pods that a pod stands for."""
+        return self._cohorts.size(queued)
 
     def pop_specific_pod(self, info: PodInfo, now: float) -> QueuedPodInfo | None:
         """Remove one pod and return it, now in flight; None if it is not queued or is gated."""
@@ -439,8 +496,11 @@ class SchedulingQueue:
         note_failure(queued, now)
         self._rejections.add_all(queued)
         strategy = self._strategy_of_failed(queued)
+        self._parts.arrive(queued)
         place = self._requeue(queued, QueuePlace.IN_FLIGHT, strategy, _FAILURE_LABEL, now)
         self._in_flight.done(uid)
+        if strategy is QueueingStrategy.SKIP:
+            self._parts.follow_latest(queued)
         return self._wakes(place)
 
     def _strategy_of_failed(self, queued: QueuedPodInfo) -> QueueingStrategy:
@@ -478,7 +538,7 @@ class SchedulingQueue:
     def _to_active(self, queued: QueuedPodInfo, origin: QueuePlace, label: str, now: float) -> bool:
         # With pop-from-backoff, PreEnqueue plugins ran when the pod entered backoffQ.
         if not (self._options.pops_from_backoff and origin is QueuePlace.BACKOFF):
-            self.gates.ask(queued)
+            self.gates.ask(queued, self._cohorts.size(queued))
         key = queued.key
         if queued.is_gated:
             if key not in self._active and key not in self._backoff:
@@ -498,7 +558,7 @@ class SchedulingQueue:
         self, queued: QueuedPodInfo, origin: QueuePlace, label: str, now: float
     ) -> QueuePlace:
         if self._options.pops_from_backoff:
-            self.gates.ask(queued)
+            self.gates.ask(queued, self._cohorts.size(queued))
             if queued.is_gated:
                 return self._to_unschedulable(queued, origin, label, now)
         self._unschedulable.delete(queued.key)
@@ -531,6 +591,7 @@ class SchedulingQueue:
     ) -> None:
         if self.observers:
             gating = queued.gating_plugin
-            move = QueueMove(queued.key, origin, destination, event, now, gating)
+            followers = self._cohorts.followers(queued)
+            move = QueueMove(queued.key, origin, destination, event, now, gating, followers)
             for observer in self.observers:
                 observer(move)

@@ -15,12 +15,14 @@ from collections.abc import Iterable, KeysView, Sequence
 from typing import NamedTuple
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.keyed_heap import Order
 
 # Profile and plugin, and optionally a name from the plugin's `Filing`.
 Topic = tuple[str, ...]
 
 
 class _Entry(NamedTuple):
+    number: int
     arrival: int
     queued: QueuedPodInfo
     topics: Sequence[Topic]
@@ -52,7 +54,7 @@ class UnschedulablePods:
         return None if entry is None else entry.queued
 
     def keys(self) -> KeysView[str]:
-        """Return `namespace/name` of the pods, in the order of their arrival."""
+        """Return `namespace/name` of the pods."""
         return self._entries.keys()
 
     def put(self, queued: QueuedPodInfo, topics: Sequence[Topic]) -> bool:
@@ -65,7 +67,8 @@ class UnschedulablePods:
         else:
             self._unfile(key, known)
             arrival = known.arrival
-        entry = _Entry(arrival, queued, topics, queued.is_gated)
+            queued.arrival = known.number
+        entry = _Entry(queued.arrival, arrival, queued, topics, queued.is_gated)
         self._entries[key] = entry
         self.gated += entry.is_gated
         for topic in topics:
@@ -82,7 +85,11 @@ class UnschedulablePods:
 
     def pods(self) -> list[QueuedPodInfo]:
         """Return all pods in the order of their arrival."""
-        return [entry.queued for entry in self._entries.values()]
+        return [entry.queued for entry in sorted(self._entries.values())]
+
+    def order(self, queued: QueuedPodInfo) -> Order:
+        """Return the order of `pods` but for the arrival, which is all there is."""
+        return ()
 
     def filed_under(self, topics: Iterable[Topic]) -> list[QueuedPodInfo]:
         """Return the pods filed under any of the topics, in the order of their arrival."""
@@ -94,17 +101,16 @@ class UnschedulablePods:
             for pods in filed:
                 merged.update(pods)
             filed = [merged]
-        # Entries compare by their arrival, which is unique.
+        # Entries compare by the pod's number, then by their arrival here, which is unique.
         return [entry.queued for pods in filed for entry in sorted(pods.values())]
 
     def check(self) -> None:
         """Assert that pods are filed under their names and topics, and that counts are right."""
         gated = [key for key, entry in self._entries.items() if entry.is_gated]
         assert self.gated == len(gated), f"{self.gated} gated pods are counted, not {gated}"
-        arrivals = [entry.arrival for entry in self._entries.values()]
-        assert arrivals == sorted(arrivals), "pods are out of order"
         for key, entry in self._entries.items():
             assert key == entry.queued.key, f"{entry.queued.key} is {key}"
+            assert entry.number == entry.queued.arrival, f"{key} was numbered without `put`"
             assert entry.is_gated == entry.queued.is_gated, f"{key} was gated without `put`"
         wanted = 0
         for key, entry in self._entries.items():

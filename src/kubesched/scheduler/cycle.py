@@ -99,11 +99,25 @@ class SchedulingCycle:
         finally:
             timer.end_cycle()
 
+    def recall_rejection(self, pod: PodInfo, snapshot: Snapshot) -> Rejected | None:
+        """Return what `schedule_one` would return, if it is known; else None."""
+        return self._rejections.recall(pod, snapshot) if self._recalls else None
+
+    def is_of_all(self, rejected: Rejected) -> bool:
+        """Whether all pods of the template have this rejection until the cluster changes."""
+        return self._recalls and self._rejections.is_of_all(rejected)
+
+    @property
+    def _recalls(self) -> bool:
+        """Whether rejections are kept and recalled."""
+        restriction = self.restriction
+        is_restricted = restriction.rows is not None or restriction.skips_post_filters
+        return self._memory is not None and not is_restricted
+
     def _schedule_remembering(self, pod: PodInfo, snapshot: Snapshot, memory: Memory) -> Decision:
         if self.restriction.rows is not None:
             return self._schedule(pod, snapshot, self._no_answers(snapshot), None)
-        recalls = not self.restriction.skips_post_filters
-        recalled = self._rejections.recall(pod, snapshot) if recalls else None
+        recalled = self.recall_rejection(pod, snapshot)
         if recalled is not None:
             self.rejecting.count_again(recalled)
             return recalled
@@ -111,7 +125,7 @@ class SchedulingCycle:
         if decision is None:
             self.profile.timer.begin_again()
             decision = self._schedule(pod, snapshot, self._no_answers(snapshot), None)
-        if recalls and isinstance(decision, Rejected) and not self.rejecting.used_random:
+        if self._recalls and isinstance(decision, Rejected) and not self.rejecting.used_random:
             self._rejections.keep(decision, snapshot)
         return decision
 

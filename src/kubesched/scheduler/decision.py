@@ -6,6 +6,7 @@ Differs:  outcomes are values; upstream returns a status, an error and a nominat
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -98,6 +99,33 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 Decision = Placed | Rejected | Failed
+
+
+class RejectedAgain(msgspec.Struct, frozen=True):
+    """Equal pods whose attempts ended as their last ones did.
+
+    Attributes:
+        decision: The decision about the first of them.
+        attempt: The attempt of the first of them.
+        equal_pods: Yields all of them, or the last so many; valid while an observer is called.
+        pods: How many they are.
+    """
+
+    decision: Rejected
+    attempt: FailedAttempt
+    equal_pods: Callable[[int | None], Iterator[QueuedPodInfo]]
+    pods: int
+
+    @property
+    def started(self) -> float:
+        """When the attempts began, in seconds of the loop's clock."""
+        return self.attempt.started
+
+    def each(self, last: int | None = None) -> Iterator[tuple[Rejected, FailedAttempt]]:
+        """Yield the decision and the attempt of each pod, or of the last so many."""
+        for queued in self.equal_pods(last):
+            decision = msgspec.structs.replace(self.decision, pod=queued.pod_info)
+            yield decision, msgspec.structs.replace(self.attempt, queued=queued)
 
 
 class FailedAttempt(msgspec.Struct, frozen=True):

@@ -25,6 +25,7 @@ from kubesched.scheduler.binding import ApiBinder
 from kubesched.scheduler.flushing import Flushing
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
 from kubesched.scheduler.pod_scheduling import PodScheduling
+from kubesched.scheduler.repeated_rejections import RepeatedRejections
 from kubesched.snapshot.pod_info import PodInfo
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class Scheduler:
         waiting_pods: Pods that wait on Permit.
         evictions: Preemptions under way.
         steps: The steps of scheduling one pod.
+        repeated_rejections: Rejects pods again without these steps.
         pods_per_slice: Number of pods after which the loop yields to other tasks.
     """
 
@@ -59,6 +61,7 @@ class Scheduler:
         self._pod_groups = None
         if self.cache.pod_groups is not None:
             self._pod_groups = PodGroupCycle(steps, self.cache.pod_groups)
+        self.repeated_rejections = RepeatedRejections(steps)
         self._stopped = False
         self._flushing = Flushing(self.queue, steps.wake)
 
@@ -71,6 +74,7 @@ class Scheduler:
         popped = 0
         try:
             while not self._stopped:
+                self.repeated_rejections.carry_out()
                 queued = self.queue.pop(self.now())
                 if queued is None and self.queue.is_closed:
                     break

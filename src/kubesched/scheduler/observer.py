@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubesched.framework.status import Status
 from kubesched.scheduler.binding import Assumed
-from kubesched.scheduler.decision import Decision, FailedAttempt
+from kubesched.scheduler.decision import Decision, FailedAttempt, RejectedAgain
 from kubesched.scheduler.pod_group_outcome import Outcome
 
 
@@ -26,6 +26,12 @@ class Observer:
 
     def failed(self, attempt: FailedAttempt, now: float) -> None:
         """An attempt has ended without a binding."""
+
+    def rejected_again(self, again: RejectedAgain, now: float) -> None:
+        """Equal pods were rejected as before; by default as if they were tried one by one."""
+        for decision, attempt in again.each():
+            self.decided(decision, again.started)
+            self.failed(attempt, now)
 
     def pod_group_tried(self, scheduler_name: str, started: float, now: float) -> None:
         """All pods of a group were tried in a cycle of the group that began at `started`."""

@@ -8,7 +8,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
 import numpy as np
@@ -70,6 +70,9 @@ class PhaseTimer:
     def leave(self, code: Code = Code.SUCCESS) -> None:
         """The phase that is open ends."""
 
+    def recalled(self, phases: Sequence[tuple[str, Code]], times: int) -> None:
+        """These phases, which took no time, count as passed in this number of cycles."""
+
     # Phases outside a cycle, which may overlap.
 
     def passed(self, extension_point: str, code: Code, started: float) -> None:
@@ -120,8 +123,8 @@ class PhaseTimer:
     def filtered_one(self, cycle: CycleState, failed_at: int) -> None:
         """The same for one row."""
 
-    def post_filtered(self, plugin: str) -> None:
-        """A PostFilter plugin has run."""
+    def post_filtered(self, plugin: str, times: int = 1) -> None:
+        """A PostFilter plugin has run this number of times."""
 
     def pre_scored(self, cycle: CycleState) -> None:
         """The PreScore plugins that left a state in `cycle` have run."""

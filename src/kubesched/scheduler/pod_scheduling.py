@@ -38,6 +38,7 @@ from kubesched.scheduler.decision import (
     FailedAttempt,
     Placed,
     Rejected,
+    RejectedAgain,
 )
 from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
 from kubesched.scheduler.extended_cycle import ExtendedCycle
@@ -48,7 +49,13 @@ from kubesched.scheduler.placer import Placer
 from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.sampling import NodeSampler
-from kubesched.scheduler.scheduling_log import log_attempt, log_bound, log_failure, log_scores
+from kubesched.scheduler.scheduling_log import (
+    log_attempt,
+    log_bound,
+    log_failure,
+    log_scores,
+    logs_failures,
+)
 from kubesched.snapshot.pod_info import PodInfo
 
 Arguments = TypeVarTuple("Arguments")
@@ -75,6 +82,8 @@ class PodScheduling:
         evictions: Preemptions under way.
         placer: Assumes pods and undoes it.
         observers: Receive decisions, bindings and failures.
+        records_events: Whether anybody reads events.
+        decided_ahead: What was decided about the next pod before it is popped; None if nothing was.
     """
 
     def __init__(
@@ -111,6 +120,8 @@ class PodScheduling:
         if extenders is not None:
             self.binding.bind_instead = extenders.bind
         self.awakened = asyncio.Event()
+        self.records_events = True
+        self.decided_ahead: Decision | None = None
         self._held: list[Callable[[], None]] | None = None
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self._binding_numbers = count()
@@ -143,7 +154,9 @@ class PodScheduling:
     async def schedule(self, queued: QueuedPodInfo, profile: Profile) -> None:
         """Run the scheduling cycle of a popped pod and carry the decision out."""
         started = self.now()
-        decision = await self.decide(queued.pod_info, profile)
+        decision, self.decided_ahead = self.decided_ahead, None
+        if decision is None or decision.pod is not queued.pod_info:
+            decision = await self.decide(queued.pod_info, profile)
         if isinstance(decision, Rejected):
             decision = await self.preempt(decision, profile)
         self.notify_decided(decision, started)
@@ -158,6 +171,7 @@ class PodScheduling:
                     nominated_node_name=decision.nominated_node_name,
                     diagnosis=decision.diagnosis,
                     started=started,
+                    is_of_all=self.cycles[profile.scheduler_name].is_of_all(decision),
                 )
             case Failed():
                 # No plugin rejected the pod, even if there is no node to try.
@@ -182,12 +196,18 @@ class PodScheduling:
 
     async def decide(self, pod: PodInfo, profile: Profile) -> Decision:
         """Decide where the pod goes in the cluster as it is now."""
-        snapshot = self.cache.snapshot(self.queue.nominator)
         cycle = self.cycles[profile.scheduler_name]
+        if not isinstance(cycle, ExtendedCycle):
+            return self.decide_at_once(pod, cycle)
+        snapshot = self.cache.snapshot(self.queue.nominator)
+        log_attempt(pod)
+        with self.holding_changes():
+            return await cycle.schedule_with_extenders(pod, snapshot)
+
+    def decide_at_once(self, pod: PodInfo, cycle: SchedulingCycle) -> Decision:
+        """Decide with a cycle that waits for no extender."""
+        snapshot = self.cache.snapshot(self.queue.nominator)
         trace = log_attempt(pod)
-        if isinstance(cycle, ExtendedCycle):
-            with self.holding_changes():
-                return await cycle.schedule_with_extenders(pod, snapshot)
         decision = cycle.schedule_one(pod, snapshot, trace)
         if trace is not None:
             log_scores(pod, trace, snapshot)
@@ -325,8 +345,19 @@ class PodScheduling:
         nominated_node_name: str | None,
         diagnosis: Diagnosis | None = None,
         started: float,
+        is_of_all: bool = False,
     ) -> None:
-        """Requeue the pod, and write condition and event; the attempt began at `started`."""
+        """Requeue the pod, and write condition and event.
+
+        Args:
+            queued: The pod that was popped.
+            profile: The profile that tried it.
+            status: What ended the attempt.
+            nominated_node_name: Node to nominate; "" clears a nomination, None leaves it alone.
+            diagnosis: Why the nodes were rejected; None after an error.
+            started: When the attempt began, in seconds of the loop's clock.
+            is_of_all: Whether all pods of its template are rejected like this.
+        """
         pod = queued.pod_info
         message = status.message
         if diagnosis is None and status.is_rejected and self.queue.is_in_flight(pod.uid):
@@ -337,6 +368,9 @@ class PodScheduling:
         queued.unschedulable_plugins = diagnosis.unschedulable_plugins if diagnosis else _NONE
         queued.pending_plugins = diagnosis.pending_plugins if diagnosis else _NONE
         queued.gating_plugin, queued.gating_plugin_events = "", ()
+        reason = "Unschedulable" if status.is_rejected else "SchedulerError"
+        condition = PodConditionPatch("PodScheduled", "False", reason, message)
+        queued.standing_message = ""
         attempt = FailedAttempt(queued, profile.scheduler_name, status, message, diagnosis, started)
         for observer in self.observers:
             observer.failed(attempt, self.now())
@@ -349,6 +383,8 @@ class PodScheduling:
         else:
             if known is not pod.pod:
                 queued.pod_info = pod = PodInfo(known)
+            elif is_of_all and self.status_writer.is_written(known, condition, nominated_node_name):
+                queued.standing_message = message
             try:
                 self.queue.add_unschedulable_if_not_present(queued, self.now())
             except QueueError as error:
@@ -356,23 +392,30 @@ class PodScheduling:
                 log.error("Failed to put pod back: %s", error)  # noqa: TRY400 - message suffices
             self.wake()
         self.queue.nominator.add(pod, nominated_node_name)
+        self._record_failure(pod.pod, profile, message)
+        self.status_writer.write(pod.pod, condition, nominated_node_name)
+
+    def report_failures(self, again: RejectedAgain) -> None:
+        """Log the attempts of pods that were rejected again, and write their events."""
+        if self.records_events or logs_failures():
+            attempt = again.attempt
+            profile = self.profiles[attempt.scheduler_name]
+            for queued in again.equal_pods(None):
+                log_failure(queued.pod_info, attempt.status, attempt.message)
+                self._record_failure(queued.pod_info.pod, profile, attempt.message)
+
+    def _record_failure(self, pod: Pod, profile: Profile, message: str) -> None:
         note = _truncate(message)
-        self._record(pod.pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
-        reason = "Unschedulable" if status.is_rejected else "SchedulerError"
-        self.status_writer.write(
-            pod.pod,
-            PodConditionPatch("PodScheduled", "False", reason, message),
-            nominated_node_name,
-        )
+        self._record(pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
 
     def _record(
         self, pod: Pod, profile: Profile, kind: str, reason: str, action: str, note: str
     ) -> None:
-        self._api.record_event(
-            EventRecord(
+        if self.records_events:
+            event = EventRecord(
                 pod, kind, reason, action, note, reporting_controller=profile.scheduler_name
             )
-        )
+            self._api.record_event(event)
 
 
 def _post_bind(assumed: Assumed) -> None:

@@ -58,17 +58,15 @@ class Rejecting:
         diagnosis = diagnosis.with_post_filter_message(result.status.message)
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
 
-    def count_again(self, rejected: Rejected) -> None:
-        """Record the phases of a recalled rejection, which took no time."""
+    def count_again(self, rejected: Rejected, times: int = 1) -> None:
+        """Record the phases of recalled rejections, which took no time."""
         timer = self._profile.timer
-        for phase in (PRE_FILTER, FILTER):
-            timer.enter(phase)
-            timer.leave()
+        phases = [(PRE_FILTER, Code.SUCCESS), (FILTER, Code.SUCCESS)]
         if rejected.post_filter is not None:
-            timer.enter(POST_FILTER)
+            phases.append((POST_FILTER, rejected.post_filter.status.code))
             for plugin in self._profile.post_filter_plugins:
-                timer.post_filtered(plugin.name)
-            timer.leave(rejected.post_filter.status.code)
+                timer.post_filtered(plugin.name, times)
+        timer.recalled(phases, times)
 
     def _post_filter(
         self,

@@ -10,6 +10,7 @@ Invariants: a recalled rejection equals a computed one, and rejections that used
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -38,6 +39,7 @@ class RejectionMemory:
             *profile.filter_plugins,
             *profile.post_filter_plugins,
         )
+        self._gating: tuple[Plugin, ...] = profile.pre_enqueue_plugins
         self._stamp: _Stamp | None = None
         self._rejections: dict[tuple[PodTemplate, str], Rejected] = {}
 
@@ -50,18 +52,29 @@ class RejectionMemory:
             return None
         return replace(known, pod=pod)
 
+    def is_of_all(self, rejected: Rejected) -> bool:
+        """Whether all pods of the template have this rejection, and pass the same gates."""
+        pod = rejected.pod
+        known = self._rejections.get((pod.template, pod.pod.spec.node_name))
+        if known is None or known.diagnosis is not rejected.diagnosis:
+            return False
+        return self._are_per_template(self._gating, pod)
+
     def keep(self, rejected: Rejected, snapshot: Snapshot) -> None:
         """Keep a rejection unless it evicts pods or applies to this pod only."""
         pod = rejected.pod
         if rejected.victims or rejected.nominated_node_name or _is_nominated(pod, snapshot):
             return
-        if not all(plugin.per_template or self._signs(plugin, pod) for plugin in self._rejecting):
+        if not self._are_per_template(self._rejecting, pod):
             return
         stamp = _stamp_of(snapshot)
         if stamp != self._stamp or len(self._rejections) >= _TEMPLATES_MAX:
             self._rejections.clear()
             self._stamp = stamp
         self._rejections[pod.template, pod.pod.spec.node_name] = rejected
+
+    def _are_per_template(self, plugins: Sequence[Plugin], pod: PodInfo) -> bool:
+        return all(plugin.per_template or self._signs(plugin, pod) for plugin in plugins)
 
     def _signs(self, plugin: Plugin, pod: PodInfo) -> bool:
         try:

@@ -74,13 +74,18 @@ def log_bound(assumed: Assumed) -> None:
         )
 
 
+def logs_failures() -> bool:
+    """Whether rejections are logged."""
+    return log.isEnabledFor(V2)
+
+
 def log_failure(pod: PodInfo, status: Status, message: str) -> None:
     """Log why a pod was not scheduled: it fits nowhere, or an error occurred."""
     if not status.is_rejected:
         text = "Error scheduling pod; retrying"
         # Upstream logs errors that no caller handles under this name.
         write(log, logging.ERROR, text, err=message, logger="UnhandledError", pod=_ref(pod))
-    elif log.isEnabledFor(V2):
+    elif logs_failures():
         if status.message == NO_NODES:
             text = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
             write(log, V2, text, pod=_ref(pod))

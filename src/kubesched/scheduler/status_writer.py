@@ -63,10 +63,7 @@ class StatusWriter:
 
         Failures are only logged.
         """
-        key = _key("pod", pod.metadata)
-        if key not in self._last and not _changes(
-            self._latest(pod), condition, nominated_node_name
-        ):
+        if self.is_written(pod, condition, nominated_node_name):
             unchanged = asyncio.get_running_loop().create_future()
             unchanged.set_result(True)
             return unchanged
@@ -75,6 +72,14 @@ class StatusWriter:
             pod.metadata,
             lambda: self._patch(pod, condition, nominated_node_name),
         )
+
+    def is_written(
+        self, pod: Pod, condition: PodConditionPatch | None, nominated_node_name: str | None
+    ) -> bool:
+        """Whether the pod has this state already, and no write to it is under way."""
+        if _key("pod", pod.metadata) in self._last:
+            return False
+        return not _changes(self._latest(pod), condition, nominated_node_name)
 
     def pending_write(self, pod: Pod) -> asyncio.Task[bool] | None:
         """Return the last change of a pod that is still being sent, or None."""

@@ -16,7 +16,7 @@ import msgspec
 from kubesched.framework.status import Status
 from kubesched.queue.moves import QueueMove
 from kubesched.scheduler.binding import Assumed
-from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected, RejectedAgain
 from kubesched.scheduler.observer import Observer
 
 _SECONDS_DIGITS: Final = 6
@@ -29,6 +29,7 @@ class DecisionLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
         at: Virtual seconds.
         what: `placed`, `rejected`, `failed`, `bound`, `bindingFailed` or `moved`.
         pod: `namespace/name`.
+        followers: How many equal pods behind it the line is about, too.
         node: The chosen or nominated node.
         feasible: Number of feasible nodes.
         message: The reason of a rejection or failure.
@@ -48,6 +49,7 @@ class DecisionLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     origin: str = ""
     destination: str = ""
     event: str = ""
+    followers: int = 0
 
 
 class DecisionLog(Observer):
@@ -91,6 +93,17 @@ class DecisionLog(Observer):
             case Failed(message=message):
                 self._put(now, "failed", key, message=message)
 
+    def rejected_again(self, again: RejectedAgain, now: float) -> None:
+        """Log that equal pods were rejected as before, in one line."""
+        decision = again.decision
+        self._put(
+            again.started,
+            "rejected",
+            decision.pod.key,
+            message=decision.message,
+            followers=again.pods - 1,
+        )
+
     def bound(self, assumed: Assumed, now: float) -> None:
         """Log that a pod was bound."""
         self._put(now, "bound", assumed.pod.key, node=assumed.node_name)
@@ -109,6 +122,7 @@ class DecisionLog(Observer):
             origin=move.origin.value,
             destination=move.destination.value,
             event=move.event,
+            followers=len(move.followers),
         )
 
     def _put(
@@ -124,6 +138,7 @@ class DecisionLog(Observer):
         origin: str = "",
         destination: str = "",
         event: str = "",
+        followers: int = 0,
     ) -> None:
         line = DecisionLine(
             round(now, _SECONDS_DIGITS),
@@ -136,6 +151,7 @@ class DecisionLog(Observer):
             origin,
             destination,
             event,
+            followers,
         )
         written = self._encode(line) + b"\n"
         self.lines += 1

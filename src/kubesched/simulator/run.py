@@ -26,7 +26,7 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.status import Status
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.binding import Assumed
-from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.decision import Decision, RejectedAgain
 from kubesched.scheduler.decision_recorder import DecisionRecorder
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.observer import Observer
@@ -183,6 +183,7 @@ class _Simulation:
         if recording is not None:
             recording.connect(handlers, self._scheduler)
             self._handlers = recording
+        self._scheduler.steps.records_events = False
         self._scheduler.queue.observers.append(self._timeline.moved)
         if log_moves:
             self._scheduler.queue.observers.append(log.moved)
@@ -304,6 +305,10 @@ class _Attempts(Observer):
 
     def decided(self, decision: Decision, now: float) -> None:
         self._timeline.decided(decision, now)
+        self._after_each()
+
+    def rejected_again(self, again: RejectedAgain, now: float) -> None:
+        self._timeline.decided(again.decision, again.started, again.pods)
         self._after_each()
 
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.queue.moves import QueueMove, QueuePlace
+from kubesched.queue.queue_events import POP_FROM_BACKOFF
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting
@@ -119,6 +120,7 @@ class Timeline(LedgerReader):
         self._other: _Class | None = None
         self._resources: dict[str, _Resource] = {}
         self._moves: dict[tuple[QueuePlace, QueuePlace, str], int] = {}
+        self._was_early = False
         self._average = AveragePod()
         self._nodes = 0
         self._failed = 0
@@ -231,14 +233,14 @@ class Timeline(LedgerReader):
 
     # From the loop.
 
-    def decided(self, decision: Decision, now: float) -> None:
-        """Count a decision."""
-        self._attempts.add(now)
+    def decided(self, decision: Decision, now: float, pods: int = 1) -> None:
+        """Count a decision about a number of equal pods."""
+        self._attempts.add(now, pods)
         match decision:
             case Rejected():
-                self._rejections.add(now)
+                self._rejections.add(now, pods)
             case Failed():
-                self._failed += 1
+                self._failed += pods
             case Placed():
                 pass
 
@@ -254,14 +256,17 @@ class Timeline(LedgerReader):
         key = (origin, destination, move.event)
         if key not in self._moves and len(self._moves) >= _MOVES_MAX:
             key = (origin, destination, "other")
-        self._moves[key] = self._moves.get(key, 0) + 1
+        self._moves[key] = self._moves.get(key, 0) + move.pods
         if origin is destination:
             return
+        # Of pods that are popped early, each leaves activeQ before the next one enters it.
+        is_early = move.event == POP_FROM_BACKOFF
         before, after = self._queued.get(origin), self._queued.get(destination)
         if before is not None:
-            before.add(move.now, -1)
+            before.add(move.now, -1 if self._was_early else -move.pods)
         if after is not None:
-            after.add(move.now, 1)
+            after.add(move.now, 1 if is_early else move.pods)
+        self._was_early = is_early
 
     # Samples.
 

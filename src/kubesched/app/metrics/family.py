@@ -91,10 +91,10 @@ class Distribution:
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
-    def observe(self, value: float) -> None:
-        """Observe one value."""
-        self.counts[bisect_left(self._bounds, value)] += 1
-        self.total += value
+    def observe(self, value: float, times: int = 1) -> None:
+        """Observe one value, or the same several times."""
+        self.counts[bisect_left(self._bounds, value)] += times
+        self.total += value * times
 
     def cumulative(self) -> list[int]:
         """Return the cumulative counts for each bound, and for infinity."""
@@ -120,10 +120,10 @@ class HistogramVec:
         self._series: dict[Labels, Distribution] = {}
         self.folded = 0
 
-    def observe(self, value: float, labels: Labels = ()) -> None:
-        """Observe one value."""
+    def observe(self, value: float, labels: Labels = (), times: int = 1) -> None:
+        """Observe one value, or the same several times."""
         known = self._series.get(labels)
-        (known or self.of(labels)).observe(value)
+        (known or self.of(labels)).observe(value, times)
 
     def of(self, labels: Labels) -> Distribution:
         """Return the series of these label values, created if missing; valid until `reset`."""

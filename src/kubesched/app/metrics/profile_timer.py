@@ -221,6 +221,11 @@ class ProfileTimer(phases.PhaseTimer):
         self._ended.append((self._open, code, self.now() - self._began))
         self._open = ""
 
+    def recalled(self, phases: Sequence[tuple[str, Code]], times: int) -> None:
+        """Observe the phases of recalled rejections."""
+        for point, code in phases:
+            self._point(point, code).observe(0.0, times)
+
     def _point(self, point: str, code: Code) -> Distribution:
         known = self._points.get((point, code))
         if known is None:
@@ -330,10 +335,10 @@ class ProfileTimer(phases.PhaseTimer):
         """Count a row for each filter up to the one that rejected it."""
         self._filters.count(cycle.skip_filter, 1, failed_at)
 
-    def post_filtered(self, plugin: str) -> None:
+    def post_filtered(self, plugin: str, times: int = 1) -> None:
         """Count attempts to preempt."""
         if plugin == "DefaultPreemption":
-            self._observations.preemption_attempts.add()
+            self._observations.preemption_attempts.add((), times)
 
 
 class _Asked:

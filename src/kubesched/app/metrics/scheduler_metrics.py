@@ -36,7 +36,7 @@ from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.registrations import Registration
 from kubesched.scheduler.binding import Assumed
-from kubesched.scheduler.decision import Decision, FailedAttempt
+from kubesched.scheduler.decision import Decision, FailedAttempt, RejectedAgain
 from kubesched.scheduler.eventhandlers import EventHandlers, HandlingObserver
 from kubesched.scheduler.eviction import PLUGIN as PREEMPTING_PLUGIN
 from kubesched.scheduler.eviction import EvictionObserver, Preemption
@@ -171,10 +171,16 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         result = "unschedulable" if attempt.status.is_rejected else "error"
         self._attempt(result, attempt.scheduler_name, now - attempt.started)
 
-    def _attempt(self, result: str, profile: str, seconds: float) -> None:
+    def rejected_again(self, again: RejectedAgain, now: float) -> None:
+        """Count pods that were rejected as before."""
+        self._algorithm_seconds.observe(self._now() - again.started, (), again.pods)
+        profile = again.attempt.scheduler_name
+        self._attempt("unschedulable", profile, now - again.started, again.pods)
+
+    def _attempt(self, result: str, profile: str, seconds: float, times: int = 1) -> None:
         labels = (result, profile)
-        self._attempts.add(labels)
-        self._attempt_seconds.observe(seconds, labels)
+        self._attempts.add(labels, times)
+        self._attempt_seconds.observe(seconds, labels, times)
 
     def pod_group_tried(self, scheduler_name: str, started: float, now: float) -> None:
         """Time the algorithm of a group."""
@@ -194,7 +200,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         """Count a pod that enters a queue."""
         place = move.destination
         if place is not QueuePlace.IN_FLIGHT and place is not QueuePlace.NOWHERE:
-            self._incoming.add((place.value, move.event))
+            self._incoming.add((place.value, move.event), move.pods)
 
     def ask_hint(self, registration: Registration, change: ClusterChange, pod: Pod) -> bool:
         """Call a queueing hint, and time it."""
@@ -213,10 +219,10 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
             timer.begin_gates()
         return self._now()
 
-    def asked_gates(self, scheduler_name: str, started: float) -> None:
+    def asked_gates(self, scheduler_name: str, started: float, pods: int) -> None:
         """Time the PreEnqueue phase, which upstream always counts as Success."""
         labels = (PRE_ENQUEUE, Code.SUCCESS.label, scheduler_name)
-        self._points.observe(self._now() - started, labels)
+        self._points.observe((self._now() - started) / pods, labels, pods)
 
     # Preemption.
 

@@ -1,0 +1,79 @@
+"""RepeatedRejections rejects pods again, together with all equal ones, when this changes nothing.
+
+In a full cluster a pod that ends wakes all pending pods. The first takes its place, and the others
+are rejected as before. If a rejection is remembered for all pods of a template
+(`scheduler.rejection_memory`), and is the one that each of them had in its last attempt, nothing is
+left to do for a pod but to count: its condition and its place in the queue's order remain.
+
+Upstream: nothing like it; moves, attempts, events and metrics are those of single attempts in
+          pkg/scheduler/schedule_one.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.status import Code, Status
+from kubesched.scheduler.decision import FailedAttempt, Rejected, RejectedAgain
+from kubesched.scheduler.extended_cycle import ExtendedCycle
+from kubesched.scheduler.pod_scheduling import PodScheduling
+
+
+class RepeatedRejections:
+    """Rejects the first pods of the queue again."""
+
+    def __init__(self, steps: PodScheduling) -> None:
+        self._steps = steps
+
+    def carry_out(self) -> None:
+        """Reject the next pods in one step, up to the first one for which this is not known.
+
+        What is decided about that pod is kept until it is popped (`PodScheduling.decided_ahead`).
+        """
+        queue = self._steps.queue
+        rejections: dict[str, Rejected] = {}
+
+        def is_rejected(queued: QueuedPodInfo) -> bool:
+            rejected = self._rejection_of_all(queued)
+            if rejected is not None:
+                rejections[queued.key] = rejected
+            return rejected is not None
+
+        taken = queue.take_again(is_rejected)
+        now = self._steps.now() if taken else 0.0
+        for queued in queue.try_again(taken, now):
+            self._reject(queued, rejections[queued.key], now)
+
+    def _rejection_of_all(self, queued: QueuedPodInfo) -> Rejected | None:
+        """Return the rejection of all pods like this one if it is that of the last attempt."""
+        pod, message = queued.pod_info, queued.standing_message
+        cycle = self._steps.cycles.get(pod.scheduler_name)
+        if not message or cycle is None or isinstance(cycle, ExtendedCycle):
+            return None
+        decision = self._steps.decide_at_once(pod, cycle)
+        if (
+            isinstance(decision, Rejected)
+            and decision.message == message
+            and decision.diagnosis.unschedulable_plugins == queued.unschedulable_plugins
+            and decision.diagnosis.pending_plugins == queued.pending_plugins
+            and cycle.is_of_all(decision)
+        ):
+            return decision
+        self._steps.decided_ahead = decision
+        return None
+
+    def _reject(self, queued: QueuedPodInfo, rejected: Rejected, now: float) -> None:
+        """Do what rejecting a pod and those that follow it does, but for the queue."""
+        steps = self._steps
+        name, message = queued.pod_info.scheduler_name, rejected.message
+        pods = steps.queue.count_equal(queued)
+        # The first was counted when it was decided.
+        steps.cycles[name].rejecting.count_again(rejected, pods - 1)
+        status = Status(Code.UNSCHEDULABLE, (message,))
+        attempt = FailedAttempt(queued, name, status, message, rejected.diagnosis, now)
+        again = RejectedAgain(rejected, attempt, partial(steps.queue.equal_pods, queued), pods)
+        for observer in steps.observers:
+            observer.rejected_again(again, now)
+        steps.report_failures(again)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 import msgspec
 import pytest
 
+from kubesched.app.decision_page import DecisionQuery
+from kubesched.app.decision_ring import DecisionRing
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.repeated_rejections import RepeatedRejections
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
 from kubesched.simulator.timeline_report import TimelineReport
+from kubesched.simulator.virtual_loop import run
+from kubesched.testing.builders import make_node, make_pod
+from tests.app.metrics.scripted import Families, families_of, measured
+from tests.scheduler.running import FakeApi, running
 from tests.simulation.scenarios import scenario
+
+T = TypeVar("T")
 
 _SPREAD = {
     "maxSkew": 1,
@@ -23,6 +32,12 @@ _SPREAD = {
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"app": "spread"}},
 }
+
+
+@pytest.fixture(autouse=True)
+def _no_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two slices other tasks run, and each slice would have other pods."""
+    monkeypatch.setattr(Scheduler, "pods_per_slice", 1_000_000)
 
 
 def _batch(name: str, **more: object) -> dict[str, object]:
@@ -74,17 +89,17 @@ def _played(values: Mapping[str, Any]) -> tuple[TimelineReport, list[dict[str, A
         if found["what"] != "rejected":
             lines.append(found)
 
-    # Between two slices other tasks run, and a slice would hold other pods.
-    with patch.object(Scheduler, "pods_per_slice", 1_000_000):
-        report = simulate(load_scenario(dict(values)), in_tree_registry(), write_decision=write)
+    report = simulate(load_scenario(dict(values)), in_tree_registry(), write_decision=write)
     return msgspec.structs.replace(report, decisions=0, decision_digest=""), lines
 
 
-def _compare(values: Mapping[str, Any]) -> None:
-    together = _played(values)
+def _one_by_one(observe: Callable[[], T]) -> T:
     with patch.object(RepeatedRejections, "carry_out", lambda _self: None):
-        one_by_one = _played(values)
-    assert one_by_one == together
+        return observe()
+
+
+def _compare(values: Mapping[str, Any]) -> None:
+    assert _one_by_one(lambda: _played(values)) == _played(values)
 
 
 @pytest.mark.slow
@@ -101,9 +116,63 @@ def test_random_scenarios(seed: int) -> None:
     _compare(scenario(seed, "none"))
 
 
-def test_attempts_are_fewer_decisions() -> None:
-    """In a crowded cluster, most attempts are not decided one by one."""
-    values = _crowded(1)
+async def _crowd(api: FakeApi) -> None:
+    """Create a node and more pods than fit, and let some of them end."""
+    api.create(make_node("n1", allocatable={"cpu": "4", "pods": 100}))
+    for number in range(16):
+        api.create(make_pod(f"p{number}", uid=f"u{number}", requests={"cpu": "1"}))
+    for _ in range(8):
+        await asyncio.sleep(1.5)
+        api.delete(min(name for name, pod in api.pods.items() if pod.spec.node_name))
+    await asyncio.sleep(0.5)
+
+
+def _records() -> tuple[list[str], list[str]]:
+    """Return the events and the last decisions of a crowded cluster."""
+    ring = DecisionRing(15, lambda: 0)
+
+    async def main() -> list[str]:
+        async with running(observers=(ring,)) as here:
+            await _crowd(here.api)
+            return here.api.events
+
+    events = run(main())
+    kept = [f"{each.pod} {each.outcome} {each.message}" for each in ring.newest(DecisionQuery())]
+    return events, [str(ring.recorded), *kept]
+
+
+def _counts() -> Families:
+    """Return what the page of metrics of a crowded cluster counts."""
+
+    async def main() -> str:
+        async with measured(draw=lambda: 1.0) as here:
+            await _crowd(here.api)
+            return here.page()
+
+    found = families_of(run(main()))
+    return {name: family for name, family in found.items() if name.startswith("scheduler_")}
+
+
+def test_each_attempt_has_its_event_and_record() -> None:
+    """Events, and what /debug/decisions shows, are those of single attempts."""
+    assert _one_by_one(_records) == _records()
+
+
+def test_each_attempt_is_measured() -> None:
+    """Counters, and the number of measured durations, are those of single attempts."""
+    assert _one_by_one(_counts) == _counts()
+
+
+def test_equal_pods_are_rejected_in_one_step() -> None:
+    """The log of decisions has one line for them, with their number."""
+    values = _crowded(0)
     values["duration"] = "20m"
-    report = simulate(load_scenario(values), in_tree_registry())
-    assert report.decisions < report.totals.attempts / 2
+    lines: list[dict[str, Any]] = []
+    report = simulate(
+        load_scenario(values),
+        in_tree_registry(),
+        write_decision=lambda line: lines.append(msgspec.json.decode(line)),
+    )
+    decided = [each for each in lines if each["what"] in {"placed", "rejected"}]
+    assert report.totals.attempts == sum(1 + each.get("followers", 0) for each in decided)
+    assert len(decided) < report.totals.attempts / 2

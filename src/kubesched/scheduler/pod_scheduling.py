@@ -38,7 +38,6 @@ from kubesched.scheduler.decision import (
     FailedAttempt,
     Placed,
     Rejected,
-    RejectedAgain,
 )
 from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
 from kubesched.scheduler.extended_cycle import ExtendedCycle
@@ -54,7 +53,6 @@ from kubesched.scheduler.scheduling_log import (
     log_bound,
     log_failure,
     log_scores,
-    logs_failures,
 )
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -392,19 +390,11 @@ class PodScheduling:
                 log.error("Failed to put pod back: %s", error)  # noqa: TRY400 - message suffices
             self.wake()
         self.queue.nominator.add(pod, nominated_node_name)
-        self._record_failure(pod.pod, profile, message)
+        self.record_failure(pod.pod, profile, message)
         self.status_writer.write(pod.pod, condition, nominated_node_name)
 
-    def report_failures(self, again: RejectedAgain) -> None:
-        """Log the attempts of pods that were rejected again, and write their events."""
-        if self.records_events or logs_failures():
-            attempt = again.attempt
-            profile = self.profiles[attempt.scheduler_name]
-            for queued in again.equal_pods(None):
-                log_failure(queued.pod_info, attempt.status, attempt.message)
-                self._record_failure(queued.pod_info.pod, profile, attempt.message)
-
-    def _record_failure(self, pod: Pod, profile: Profile, message: str) -> None:
+    def record_failure(self, pod: Pod, profile: Profile, message: str) -> None:
+        """Write the event of a failed attempt."""
         note = _truncate(message)
         self._record(pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
 

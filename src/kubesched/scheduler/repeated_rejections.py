@@ -19,6 +19,7 @@ from kubesched.framework.status import Code, Status
 from kubesched.scheduler.decision import FailedAttempt, Rejected, RejectedAgain
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.pod_scheduling import PodScheduling
+from kubesched.scheduler.scheduling_log import log_failure, logs_failures
 
 
 class RepeatedRejections:
@@ -76,4 +77,13 @@ class RepeatedRejections:
         again = RejectedAgain(rejected, attempt, partial(steps.queue.equal_pods, queued), pods)
         for observer in steps.observers:
             observer.rejected_again(again, now)
-        steps.report_failures(again)
+        if steps.records_events or logs_failures():
+            self._report_each(again)
+
+    def _report_each(self, again: RejectedAgain) -> None:
+        """Log the attempt of each pod, and write its event."""
+        attempt = again.attempt
+        profile = self._steps.profiles[attempt.scheduler_name]
+        for queued in again.equal_pods(None):
+            log_failure(queued.pod_info, attempt.status, attempt.message)
+            self._steps.record_failure(queued.pod_info.pod, profile, attempt.message)

@@ -10,8 +10,7 @@ from unittest.mock import patch
 import msgspec
 import pytest
 
-from kubesched.app.decision_page import DecisionQuery
-from kubesched.app.decision_ring import DecisionRing
+from kubesched.app.decision_ring import DecisionQuery, DecisionRing
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.repeated_rejections import RepeatedRejections

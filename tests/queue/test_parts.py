@@ -206,3 +206,22 @@ def test_a_pod_that_is_not_rejected_ends_the_row() -> None:
     taken = scene.queue.take_again(lambda queued: queued.key != "default/between")
     assert ["default/p0"] == [queued.key for queued in scene.queue.try_again(taken, scene.now)]
     assert "between" == scene.pop()
+
+
+def test_rejected_pods_are_flushed_before_errors() -> None:
+    """Pods of one moment stay in this order, though the error was put back first."""
+    scene = Scene()
+    for name in ("rejected", "error"):
+        scene.add(name, spec={"schedulerName": PROFILE})
+    rejected, error = scene.queue.pop(0.0), scene.queue.pop(0.0)
+    assert rejected is not None
+    assert error is not None
+    scene.queue.add_unschedulable_if_not_present(error, 0.0)
+    rejected.unschedulable_plugins = frozenset({"Fit"})
+    scene.queue.add_unschedulable_if_not_present(rejected, 0.0)
+    scene.answers.helped = {"Fit"}
+    scene.queue.move_all(ASSIGNED_DELETE, scene.info("x").pod, None, 0.0)
+    scene.queue.flush_backoff(2.0)
+    assert ["rejected", "error"] == [
+        queued.pod_info.name for queued in scene.queue.pods(QueuePlace.ACTIVE)
+    ]

@@ -350,7 +350,7 @@ class SchedulingQueue:
         """Move the pods whose backoff has ended to activeQ; return whether any got there."""
         woke, before = False, None
         for queued in self._backoff.pop_completed(now):
-            order = self._backoff.order(queued)
+            order = bool(queued.rejecting_plugins), self._backoff.order(queued)
             if order != before:
                 self._cohorts.begin_step()
             before = order

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.cli.cluster import node, pod, run, write
+from tests.cli.live import write_kubeconfig
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -75,9 +77,14 @@ def test_a_sandbox_is_part_of_it() -> None:
 @pytest.mark.slow
 def test_a_scenario_is_played() -> None:
     """The record is there, and Ctrl-C ends the simulation too."""
-    with running(EXAMPLES / "scenarios" / "batch-and-web.yaml") as (process, url, token):
+    scenario = EXAMPLES / "scenarios" / "batch-and-web.yaml"
+    with running(scenario, "--seed", "7") as (process, url, token):
         found = ask(f"{url}/documents", token)
-        assert ("batch and web", "Playback") == (found["title"], found["documents"][-1]["kind"])
+        assert ("batch and web", "Playback") == (found["title"], found["documents"][0]["kind"])
+        while len(found["documents"]) == 1:
+            found = ask(f"{url}/documents", token)
+        report = found["documents"][1]
+        assert ("TimelineReport", 7) == (report["kind"], report["seed"])
         process.send_signal(signal.SIGINT)
         assert 0 == process.wait(timeout=20)
 
@@ -92,6 +99,22 @@ def test_a_taken_port_ends_it_with_one_line(tmp_path: Path) -> None:
     assert 2 == result.exit_code
     assert f"port {port} of 127.0.0.1 is taken; name another with --port" in result.stderr
     assert 1 == len(result.stderr.splitlines())
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_while_it_connects(tmp_path: Path) -> None:
+    """A server that accepts and never answers cannot hold it."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        kubeconfig = tmp_path / "kubeconfig"
+        write_kubeconfig(kubeconfig, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        command = [sys.executable, "-m", "kubesched", "ui", "--kubeconfig", str(kubeconfig)]
+        with (
+            subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process,  # noqa: S603
+            silent.accept()[0],
+        ):
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=20)
+    assert (0, "") == (process.returncode, errors)
 
 
 @pytest.mark.parametrize(

@@ -128,10 +128,10 @@ def test_a_scenario_is_shown_while_it_runs_and_afterwards(tmp_path: Path) -> Non
         (playback,) = documents_of(await early)
         assert ("Playback", True) == (playback["kind"], playback["endSeconds"] <= 3600)
         final = documents_of(await shown.documents())
-        assert ["TimelineReport", "Playback"] == [one["kind"] for one in final]
+        assert ["Playback", "TimelineReport"] == [one["kind"] for one in final]
         assert (3600, report.totals.arrived) == (
-            final[1]["endSeconds"],
-            len(final[1]["pods"]["names"]),
+            final[0]["endSeconds"],
+            len(final[0]["pods"]["names"]),
         )
         assert await shown.documents() is await shown.documents()
         with pytest.raises(UserError, match="there is no cluster to ask"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from kubesched.cli.cluster_options import cluster_options
 from kubesched.cli.options import IntRange, scheduler_options
@@ -49,9 +50,9 @@ def ui(
     The page shows every node on a map, pending pods by cause with changes that would help, and on
     demand why a pod is pending and how each node was filtered and scored.
 
-    It is served on 127.0.0.1 only, and only to who has the token in the printed address. It reads
-    the cluster as the kubeconfig's user and changes nothing: there is no way to write through it.
-    Ctrl-C ends it.
+    It is served on 127.0.0.1 only, and its data only to those who have the token in the printed
+    address. It reads the cluster as the kubeconfig's user and changes nothing: there is no way to
+    write through it. Ctrl-C ends it.
 
     \b
     Examples:
@@ -68,4 +69,6 @@ def ui(
     if sandbox_nodes is not None and (source.files or source.kubeconfig or source.context):
         raise UserError("--sandbox starts a cluster of its own; leave out files and contexts")
     check_inputs([*source.files, options.config])
-    return run_ui(options, source, sandbox_nodes, port, opens=opens)
+    given = click.get_current_context().get_parameter_source("seed")
+    seed = None if given is ParameterSource.DEFAULT else options.seed
+    return run_ui(options, source, sandbox_nodes, seed, port, opens=opens)

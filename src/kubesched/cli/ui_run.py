@@ -44,6 +44,7 @@ def run_ui(
     options: SchedulerOptions,
     source: ClusterSource,
     sandbox_nodes: int | None,
+    seed: int | None,
     port: int,
     *,
     opens: bool,
@@ -54,6 +55,7 @@ def run_ui(
         options: The scheduler that answers.
         source: The cluster or scenario.
         sandbox_nodes: Number of nodes of a sandbox to show instead; None for no sandbox.
+        seed: Overrides that of a scenario; None for the scenario's.
         port: Of the page; 0 for a free one.
         opens: Whether to open a browser.
 
@@ -64,9 +66,16 @@ def run_ui(
     scheduler = load_scheduler(options)
     check_plugins(scheduler, options.config)
     with tempfile.TemporaryDirectory(prefix="kubesched-ui-") as name:
-        ui = _Ui(options, source, scheduler, Path(name))
+        ui = _Ui(options, source, scheduler, _saved(source, options), seed, Path(name))
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(ui.run(sandbox_nodes, port, opens=opens))
+
+
+def _saved(source: ClusterSource, options: SchedulerOptions) -> Cluster | None:
+    """Return the cluster of files, read before the loop runs; None for a scenario or no files."""
+    if not source.files or (len(source.files) == 1 and is_scenario(source.files[0])):
+        return None
+    return Cluster.read(source, options, write_warnings)
 
 
 class _Ui:
@@ -77,37 +86,50 @@ class _Ui:
         options: SchedulerOptions,
         source: ClusterSource,
         scheduler: SchedulerSetup,
+        cluster: Cluster | None,
+        seed: int | None,
         folder: Path,
     ) -> None:
         self._options = options
         self._source = source
         self._scheduler = scheduler
+        self._cluster = cluster
+        self._seed = seed
         self._folder = folder
         self._stop = asyncio.Event()
         self._failure: BaseException | None = None
 
     async def run(self, sandbox_nodes: int | None, port: int, *, opens: bool) -> int:
         with handled_signals(self._stop.set, lambda: None):
-            async with AsyncExitStack() as opened:
-                shown = await self._shown(sandbox_nodes, opened)
-                server = PageServer(shown)
-                await opened.enter_async_context(server.listening(port))
-                click.echo(f"{printable(shown.title)}: {server.url}\nCtrl-C ends it.")
-                if opens and _has_browser():
-                    self._open(server.url)
-                await self._stop.wait()
+            serving = asyncio.create_task(self._serve(sandbox_nodes, port, opens=opens))
+            stopping = asyncio.create_task(self._stop.wait())
+            await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()
+            await _end(serving)
+            await _end(stopping)
         if self._failure is not None:
             raise self._failure
         return 0
 
+    async def _serve(self, sandbox_nodes: int | None, port: int, *, opens: bool) -> None:
+        """Serve until cancelled."""
+        async with AsyncExitStack() as opened:
+            shown = await self._shown(sandbox_nodes, opened)
+            server = PageServer(shown)
+            await opened.enter_async_context(server.listening(port))
+            click.echo(f"{printable(shown.title)}: {server.url}\nCtrl-C ends it.")
+            if opens and _has_browser():
+                self._open(server.url)
+            await asyncio.Future()
+
     async def _shown(self, sandbox_nodes: int | None, opened: AsyncExitStack) -> ShownSource:
         files = self._source.files
-        if len(files) == 1 and is_scenario(files[0]):
-            return self._play(files[0], opened)
-        if files:
-            cluster = Cluster.read(self._source, self._options, write_warnings)
+        if self._cluster is not None:
             title = files[0].name if len(files) == 1 else f"{len(files)} files"
-            return ShownCluster(cluster, title, self._scheduler, self._options)
+            return ShownCluster(self._cluster, title, self._scheduler, self._options)
+        if files:
+            return self._play(files[0], opened)
         source = self._source
         if sandbox_nodes is not None:
             source = await self._sandbox(sandbox_nodes, opened)
@@ -119,7 +141,7 @@ class _Ui:
     # Sources.
 
     def _play(self, file: Path, opened: AsyncExitStack) -> ShownPlay:
-        play = with_scheduler(read_scenario(file), self._options)
+        play = with_scheduler(read_scenario(file), self._options).changed(self._seed, None)
         write_warnings(workload_warnings(play))
         shown = ShownPlay(play)
         opened.callback(shown.stop)

@@ -191,7 +191,7 @@ class ShownPlay:
             return await asyncio.shield(self._wanted)
         if self._sent is None:
             playback = self._recorder.playback(report.scenario, report.duration_seconds)
-            self._sent = _sent(self.title, [report, playback])
+            self._sent = _sent(self.title, [playback, report])
         return self._sent
 
     async def ask(self, question: Callable[[Cluster], Document]) -> Document:

@@ -25,6 +25,7 @@ priorityClasses: [{name: high, value: 10}]
 workloads:
   - {name: low, pods: {at: [1m], burst: 6}, requests: {cpu: 1}}
   - {name: high, pods: {at: [50m], burst: 3}, requests: {cpu: 1}, priorityClassName: high}
+  - {name: huge, pods: {at: [55m], burst: 2}, requests: {cpu: 6}}
 events:
   - {at: 10m, drain: {names: [node-0], disableEviction: true}}
   - {at: 20m, uncordon: {}}
@@ -145,7 +146,7 @@ def test_charts_choose_times_and_zoom(file: Path, window: Browser) -> None:
 def test_events_are_listed_and_lead_to_their_time(file: Path, window: Browser) -> None:
     """Drain, failure and lost pods stand in words, and in the headline."""
     with opened(window, file) as (page, _):
-        headline = "9 pods in 1 h: 1 node failed, 1 node was cordoned, 3 pods were lost."
+        headline = "11 pods in 1 h: 1 node failed, 1 node was cordoned, 3 pods were lost."
         assert headline in (page.locator(".lead").text_content() or "")
         table = page.get_by_role("region", name="What happened to nodes and pods")
         rows = [
@@ -163,6 +164,16 @@ def test_events_are_listed_and_lead_to_their_time(file: Path, window: Browser) -
         ] == rows
         table.get_by_role("button", name="0:30:40").click()
         expect(page.locator(".now")).to_contain_text("1 unreachable")
+
+
+def test_pods_that_wait_have_their_reason(file: Path, window: Browser) -> None:
+    """That of their last attempt at the slider's time; there is nothing more to ask."""
+    with opened(window, file) as (page, _):
+        go_to(page, 3500)
+        expect(page.locator(".cards")).to_contain_text("2 pods Insufficient cpu")
+        expect(page.locator(".cards")).not_to_contain_text("kubesched explain")
+        go_to(page, 3060)
+        expect(page.locator(".cards")).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

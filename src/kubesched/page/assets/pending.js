@@ -4,14 +4,15 @@ import { html } from "./dom.js";
 import { plural } from "./format.js";
 import { Causes, Changes } from "./why.js";
 
-export function PendingGroups({ groups }) {
+/** The groups; those of a `past` moment cannot be asked about any more. */
+export function PendingGroups({ groups, past = false }) {
   return html`<section aria-labelledby="pending-heading">
     <h2 id="pending-heading">Pending pods by cause</h2>
-    <ol class="cards">${groups.map((group) => html`<${Group} group=${group} />`)}</ol>
+    <ol class="cards">${groups.map((group) => html`<${Group} group=${group} past=${past} />`)}</ol>
   </section>`;
 }
 
-function Group({ group }) {
+function Group({ group, past }) {
   const { why } = group;
   const title = group.fits ? "fit now, and wait for the scheduler" : group.reasons.join("; ");
   const first = why?.changes[0];
@@ -22,11 +23,11 @@ function Group({ group }) {
     ${why && !first && why.together.length > 0 && html`<${Changes} report=${why} />`}
     <p class="dim">${group.workloads.slice(0, 4).join("; ")}${group.workloads.length > 4 ? "; …" : ""}</p>
     <details>
-      <summary>Pods, nodes and other changes</summary>
+      <summary>${past ? "Pods" : "Pods, nodes and other changes"}</summary>
       ${why && html`<${Causes} causes=${why.causes} />`}
       ${why && why.changes.length > 1 && html`<${Changes} report=${why} />`}
       <p>${group.pods.join(", ")}${group.count > group.pods.length ? `, and ${plural(group.count - group.pods.length, "more", "more")}` : ""}</p>
-      <p>Every node and every score: <code>kubesched explain ${group.pods[0]} --html explanation.html</code></p>
+      ${!past && html`<p>Every node and every score: <code>kubesched explain ${group.pods[0]} --html explanation.html</code></p>`}
     </details>
   </li>`;
 }

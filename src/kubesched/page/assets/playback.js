@@ -72,7 +72,7 @@ export function PlaybackPage({ report: playback }) {
       </div>
     </section>
     <${MapSection} view=${view} />
-    ${view.pendingPods > 0 && html`<${PendingGroups} groups=${view.pending} total=${view.pendingPods} />`}
+    ${view.pendingPods > 0 && html`<${PendingGroups} groups=${view.pending} past />`}
     <section aria-labelledby="events-heading">
       <h2 id="events-heading">Events</h2>
       ${events.length ? html`<${DataTable}

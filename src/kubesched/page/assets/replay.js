@@ -110,8 +110,8 @@ function pendingGroups(replay, waiting, at) {
   }
   const found = [...groups].sort(([, one], [, other]) => other.length - one.length);
   return found.map(([reason, rows]) => ({
-    reasons: reason < 0 ? [] : reasons[reason].split("; "),
-    fits: reason < 0,
+    reasons: reason < 0 ? ["not rejected yet"] : reasons[reason].split("; "),
+    fits: false,
     count: rows.length,
     pods: rows.slice(0, 20).map((pod) => pods.names[pod]),
     workloads: countedNames(rows.map((pod) => workloadName(workloads[replay.workloadOf[pod]]))),

@@ -1,4 +1,4 @@
-"""Amounts of resources: what pods' containers need together, the class that makes of them, rules.
+"""Amounts of resources: sums over a pod's containers, the QoS class of a pod, and validation.
 
 Upstream: staging/src/k8s.io/component-helpers/resource/helpers.go,
           pkg/apis/core/helper/{qos/qos.go,helpers.go},
@@ -67,7 +67,7 @@ def _totals(lists: Sequence[Mapping[str, str]]) -> dict[str, Amount]:
 
 
 def of_containers(spec: Plain, kind: str) -> dict[str, Amount]:
-    """Return what all containers need together, or one init container beside its sidecars.
+    """Return the sum over containers, or the need of an init container and its sidecars if larger.
 
     Args:
         spec: Of a pod.
@@ -205,7 +205,7 @@ def _check_limit(
 
 
 def _is_divisible(name: str, quantity: str) -> bool:
-    """Whether an amount is a whole number of pages."""
+    """Return whether an amount is a whole number of pages."""
     try:
         page = parse_quantity(name.removeprefix("hugepages-"))
     except QuantityError:
@@ -242,7 +242,7 @@ def _check_claims(
 
 
 def _check_sums(spec: Plain, path: str, errors: FieldErrors) -> None:
-    """Add where containers ask for more than the pod."""
+    """Add an error where containers request more than the pod."""
     for kind in ("requests", "limits"):
         own = spec["resources"].get(kind) or {}
         for name, amount in sorted(of_containers(spec, kind).items()):

@@ -1,8 +1,9 @@
-"""Who may do what: the roles that are stored, and the bindings that give them to users.
+"""Authorization by the stored RBAC roles and bindings, and reviews of users and their rights.
 
 Upstream: plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation (v1.36)
 Reads:    ClusterRoleBinding, ClusterRole, RoleBinding and Role objects
-Differs:  roles do not aggregate others. Who writes roles may give more than it has.
+Differs:  cluster roles do not aggregate others; users who may write roles can grant rights that
+          they do not have themselves.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ SCHEDULER: Final = "system:kube-scheduler"
 
 
 class Attributes(msgspec.Struct, frozen=True):
-    """What somebody wants to do.
+    """An action that a user requests.
 
     Attributes:
         user: Who.
         verb: Such as `get`.
         group: Of the resource.
-        resource: Its plural name; "" if a path is asked for.
+        resource: Its plural name; "" for a path that is no resource.
         subresource: "" for the object itself.
         namespace: "" for none or all.
         name: "" for none in particular.
-        path: Where no resource is asked for.
+        path: Of a request that names no resource.
     """
 
     user: User
@@ -57,14 +58,14 @@ class Attributes(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether somebody may, and which binding says so, or which role is missing; "" for none."""
+    """Whether an action is allowed, and the binding that allows it or the missing role; or ""."""
 
     is_allowed: bool
     reason: str = ""
 
 
 class _Grant(NamedTuple):
-    """What one binding gives a user.
+    """The rights that one binding grants a user.
 
     Attributes:
         rules: Of its role; None if there is no such role.
@@ -79,7 +80,7 @@ class StoredRoles:
     """Decides by the roles that are stored."""
 
     def __init__(self, lookup: Lookup, version: Callable[[], object] = object) -> None:
-        """Take where roles and bindings are.
+        """Set up.
 
         Args:
             lookup: To see them.
@@ -91,7 +92,7 @@ class StoredRoles:
         self._known: dict[tuple[User, str], list[_Grant]] = {}
 
     def decide(self, wanted: Attributes) -> Decision:
-        """Return whether somebody may do something."""
+        """Return whether an action is allowed."""
         if _MASTERS in wanted.user.groups:
             return Decision(is_allowed=True)
         missing = []
@@ -104,17 +105,17 @@ class StoredRoles:
         return Decision(is_allowed=False, reason=f"RBAC: {reasons}" if missing else "")
 
     def check(self, wanted: Attributes) -> None:
-        """Check that somebody may do something.
+        """Check that an action is allowed.
 
         Raises:
-            StatusError: It may not.
+            StatusError: It is not.
         """
         decision = self.decide(wanted)
         if not decision.is_allowed:
             raise refusal(wanted, decision.reason)
 
     def rules(self, user: User, namespace: str) -> list[Plain]:
-        """Return all that somebody may do in a namespace."""
+        """Return all rules that apply to a user in a namespace."""
         return [rule for rules, _ in self._grants(user, namespace) for rule in rules or ()]
 
     def _remembered(self, user: User, namespace: str) -> list[_Grant]:
@@ -157,7 +158,7 @@ class StoredRoles:
 
 
 def _is_meant(subject: Plain, user: User, namespace: str) -> bool:
-    """Whether a subject of a binding, in a namespace or in none, is a user or one of its groups."""
+    """Return whether a subject of a binding, in a namespace or in none, is a user or its group."""
     kind, name = subject["kind"], subject["name"]
     if kind == "ServiceAccount":
         space = subject.get("namespace") or namespace
@@ -191,7 +192,7 @@ def _has(rule: Plain, field: str, word: str) -> bool:
 
 
 def attributes_of(request: ApiRequest, target: Target | None) -> Attributes:
-    """Return what a request asks permission for."""
+    """Return the action that a request needs permission for."""
     if target is None:
         return Attributes(request.user, request.method.lower(), path=request.path)
     return Attributes(
@@ -206,7 +207,7 @@ def attributes_of(request: ApiRequest, target: Target | None) -> Attributes:
 
 
 def impersonated(headers: Mapping[str, str], user: User, roles: StoredRoles) -> User:
-    """Return for whom a user speaks, which is itself where the headers name nobody.
+    """Return the user whom a request impersonates; its own user if the headers name no other.
 
     Args:
         headers: Of the request, by name in lower case.
@@ -214,7 +215,7 @@ def impersonated(headers: Mapping[str, str], user: User, roles: StoredRoles) -> 
         roles: Decide whether it may.
 
     Raises:
-        StatusError: It may not.
+        StatusError: It is not.
     """
     name, uid = headers.get("impersonate-user", ""), headers.get("impersonate-uid", "")
     groups = [one.strip() for one in headers.get("impersonate-group", "").split(",") if one]
@@ -240,7 +241,7 @@ def impersonated(headers: Mapping[str, str], user: User, roles: StoredRoles) -> 
 
 
 def refusal(wanted: Attributes, reason: str = "") -> StatusError:
-    """Return the error for somebody who may not."""
+    """Return the error for an action that is not allowed."""
     user, why = wanted.user.name, f": {reason}" if reason else ""
     if not wanted.resource:
         message = f'forbidden: User "{user}" cannot {wanted.verb} path "{wanted.path}"{why}'
@@ -260,7 +261,7 @@ def refusal(wanted: Attributes, reason: str = "") -> StatusError:
     )
 
 
-# Reviews: who somebody is, and what somebody may do.
+# Reviews of users and of access.
 
 _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
@@ -271,7 +272,7 @@ class Reviewer:
     def __init__(
         self, users: Mapping[str, User], roles: StoredRoles, timestamp: Callable[[], str]
     ) -> None:
-        """Take what is known.
+        """Set up.
 
         Args:
             users: By token.
@@ -286,7 +287,7 @@ class Reviewer:
         """Return a review with its answer.
 
         Raises:
-            StatusError: It asks nothing, or about nobody.
+            StatusError: It has no question, or no user.
         """
         answered: Plain = {
             "kind": resource.kind,
@@ -356,7 +357,7 @@ def _check_access(resource: Resource, spec: Plain, *, is_self: bool) -> None:
 
 
 def _wanted(user: User, spec: Plain) -> Attributes:
-    """Return what a review asks about."""
+    """Return the action that a review asks about."""
     about = spec.get("resourceAttributes") or spec["nonResourceAttributes"]
     names = ("group", "resource", "subresource", "namespace", "name", "path")
     return Attributes(user, about.get("verb", ""), *(about.get(name, "") for name in names))

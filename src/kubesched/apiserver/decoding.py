@@ -3,9 +3,9 @@
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers (create.go, update.go, rest.go),
           staging/src/k8s.io/apimachinery/pkg/runtime/serializer, sigs.k8s.io/json (v1.36)
 Rejects:  what is neither JSON, YAML nor protobuf, objects of other kinds or versions, values that
-          do not fit, and fields that are unknown or stand twice where the client is strict.
+          do not fit, and unknown and repeated fields if the client is strict.
 Differs:  kinds without numbers in the tables are refused in protobuf form, as custom resources
-          are. Keys that stand twice in YAML are not reported.
+          are. Repeated keys in YAML are not reported.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
     except SchemaError as error:
         raise unfit(resource, str(error)) from None
     if operation.validation != "Ignore" and (unknown or is_longer(operation, sent)):
-        # Fields that stand twice are seen in texts only.
+        # Only texts can repeat fields.
         is_text = operation.request.content_type != PROTOBUF
         found = field_problems(object_type, value, operation.request.body if is_text else None)
         if found and operation.validation == "Strict":
@@ -199,13 +199,13 @@ def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resourc
     )
 
 
-# Fields that are unknown, and fields that stand twice.
+# Unknown and repeated fields.
 
 
 def is_longer(operation: Operation, sent: object) -> bool:
-    """Whether a body holds more than what was read of it, as where a field stands twice.
+    """Return whether a body is longer than what was read of it, as if a field is repeated.
 
-    Bodies with spaces are longer too: a no is certain, a yes is not.
+    False is certain; True is not, since bodies with spaces are longer, too.
     """
     return len(operation.request.body.rstrip()) != len(encode(sent))
 
@@ -213,7 +213,7 @@ def is_longer(operation: Operation, sent: object) -> bool:
 def patch_problems(
     object_type: ObjectType, obj: Plain, patch: bytes, *, is_merged: bool
 ) -> list[str]:
-    """Return the fields of a patch that are unknown or stand twice.
+    """Return the unknown and repeated fields of a patch.
 
     Args:
         object_type: Of what is patched.
@@ -242,8 +242,8 @@ def field_problems(object_type: ObjectType, obj: Plain, text: bytes | None) -> l
 
     Args:
         object_type: Of the body.
-        obj: What it says.
-        text: The body; None for one in which fields that stand twice are not looked for.
+        obj: The decoded body.
+        text: The body; None if repeated fields are not looked for.
     """
     with contextlib.suppress(ValueError):
         # Other texts than JSON are taken as they were read.
@@ -262,7 +262,7 @@ def _members(pairs: list[tuple[str, Any]]) -> Plain:
 
 
 def _repeated(value: Any, place: Place | None) -> Iterator[str]:
-    """Yield what stands twice in a value, whatever it is."""
+    """Yield the repeated fields of any value."""
     if isinstance(value, Repeating):
         yield from (f'duplicate field "{Place(place, name)}"' for name in value.repeated)
     if isinstance(value, dict | list):

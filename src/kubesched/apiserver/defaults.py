@@ -1,6 +1,6 @@
 """Defaults: what the server fills in when an object is created, changed or read.
 
-Most of them stand beside their fields, in the tables of types; those that depend on other fields
+Most of them are in the tables of types, next to their fields; those that depend on other fields
 are functions here, by type. So are fields with two names, of which both are kept in step.
 
 Upstream: pkg/apis/*/*/defaults.go, zz_generated.defaults.go (v1.36)
@@ -74,7 +74,7 @@ def fill_in(object_type: ObjectType, obj: Plain) -> None:
 
 
 class _Plan:
-    """What there is to fill in of one type."""
+    """The defaults of one type."""
 
     def __init__(self, object_type: ObjectType) -> None:
         self.function = _FUNCTIONS.get(object_type.name)
@@ -94,7 +94,7 @@ class _Plan:
 
 @cache
 def _plan(object_type: ObjectType) -> _Plan | None:
-    """Return what there is to fill in, None if there is nothing."""
+    """Return the defaults of a type, None if it has none."""
     return _Plan(object_type) or None
 
 
@@ -331,7 +331,7 @@ _IDENTIFIER: Final = re.compile("[a-f0-9]{64}")
 
 
 def is_latest(image: str) -> bool:
-    """Whether an image stands for whatever is newest: it has neither another tag nor a digest."""
+    """Return whether an image is the latest one: it has neither another tag nor a digest."""
     if "@" in image or _IDENTIFIER.fullmatch(image):
         return False
     _, _, tag = image.rpartition("/")[2].partition(":")

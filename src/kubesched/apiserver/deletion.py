@@ -40,12 +40,12 @@ _OPTION_KINDS: Final = ("", "DeleteOptions")
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """How something is to be deleted.
+    """Options of a deletion.
 
     Attributes:
-        grace_period_seconds: How long it may take to end; None for what the object says.
-        propagation_policy: What becomes of dependents; None if it is not said.
-        orphan_dependents: The older way to say so; None if it is not said.
+        grace_period_seconds: The time to end in; None for the object's own grace period.
+        propagation_policy: `Foreground`, `Background` or `Orphan`; None if not given.
+        orphan_dependents: The older form of the policy; None if not given.
         preconditions: The `uid` and `resourceVersion` that the object must have.
         dry_run: Stages that are only tried.
     """
@@ -62,7 +62,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def policy(self) -> str | None:
-        """What becomes of dependents, however it was said; None if it was not."""
+        """The policy for dependents, from either field; None if not given."""
         if self.orphan_dependents is None:
             return self.propagation_policy
         return ORPHAN if self.orphan_dependents else BACKGROUND
@@ -93,10 +93,10 @@ def _from_body(request: ApiRequest) -> DeleteOptions:
 
 
 def options_of(value: Plain) -> DeleteOptions:
-    """Return the options that an object stands for.
+    """Return the options in an object.
 
     Raises:
-        StatusError: It stands for none.
+        StatusError: It is not a DeleteOptions.
     """
     kind = value.get("kind", "")
     if kind not in _OPTION_KINDS:
@@ -135,7 +135,7 @@ def _option_errors(options: DeleteOptions) -> FieldErrors:
 
 
 class Deletion(msgspec.Struct, frozen=True):
-    """What came of a deletion.
+    """The result of a deletion.
 
     Attributes:
         object: Its last state, or that in which it waits.
@@ -150,7 +150,7 @@ def delete(registry: ObjectRegistry, operation: Operation, options: DeleteOption
     """Delete an object, or begin to.
 
     Raises:
-        StatusError: There is none, or it is another one than the options say.
+        StatusError: There is none, or it does not meet the preconditions.
     """
     return _Deleter(registry, operation, options).delete()
 
@@ -267,7 +267,7 @@ class _Deleter:
         return {"deletionTimestamp": min(before, now), "deletionGracePeriodSeconds": 0}
 
     def _finalizers(self, metadata: Plain) -> list[str]:
-        """Return finalizers with those that the policy for dependents asks for."""
+        """Return finalizers with the one that the policy for dependents needs."""
         present = metadata.get("finalizers", [])
         if self._resource.kind == "Event":
             return list(present)
@@ -305,7 +305,7 @@ def _with_metadata(plain: Plain, marks: Plain) -> Plain:
 
 
 def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOptions) -> None:
-    """Check that an object is the one that is meant.
+    """Check that an object meets the preconditions.
 
     Raises:
         StatusError: It is another one, or it has changed.

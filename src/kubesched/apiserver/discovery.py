@@ -191,7 +191,7 @@ class NonResource:
     """Answers requests about the server itself."""
 
     def __init__(self, resources: Resources, address: Callable[[], str]) -> None:
-        """Take what there is to tell.
+        """Set up.
 
         Args:
             resources: What is served.

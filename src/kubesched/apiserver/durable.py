@@ -1,13 +1,12 @@
-"""DurableServer is an API server whose answers tell of nothing that a crash could take back.
+"""DurableServer is an API server that answers only after its writes are on the disk.
 
-Writes of the same moment share one transaction: what comes while one is on its way to the disk goes
-with the next.
+Concurrent writes share a transaction: those that arrive during one join the next.
 
 Upstream: none; upstream's storage is etcd.
 Invariants: an answer, or a line of a watch, leaves when everything that was written up to then is
             on the disk; versions go on after a restart where they ended, and a watch from before
             it ends with the answer that it is too old (410).
-Differs:  after a write that could not be kept nothing is answered any more but errors.
+Differs:  after a write that could not be stored, every answer is an error.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from kubesched.cluster.store import Change, ChangeType, Key
 
 
 class GroupCommit:
-    """Brings writes to a journal, as many at once as have come, in a thread of its own.
+    """Writes to a journal, all waiting entries at once, in a thread of its own.
 
     Attributes:
         failure: Why writes can no longer be kept; None while they can.
     """
 
     def __init__(self, journal: Journal, on_failure: Callable[[JournalError], None]) -> None:
-        """Take where writes go, and what is called once when they no longer do."""
+        """Set up; `on_failure` is called once, when writes can no longer be stored."""
         self.failure: JournalError | None = None
         self._journal = journal
         self._on_failure = on_failure
@@ -47,7 +46,7 @@ class GroupCommit:
         self._is_due = False
 
     def add(self, change: Change[StoredObject]) -> None:
-        """Take a write; it goes to the disk soon, whether anybody waits for it or not."""
+        """Queue a write; it goes to the disk soon, even if no request waits for it."""
         plain = None if change.type is ChangeType.DELETED else change.value.plain
         self._pending.append(Entry(change.key, change.version, plain))
         self._added += 1
@@ -109,7 +108,7 @@ class DurableServer(ApiServer):
         on_failure: Callable[[JournalError], None] = lambda _: None,
         **options: Any,
     ) -> None:
-        """Go on with the objects of a file, or begin with those that every cluster has.
+        """Load the objects of a file, or start with those that every cluster has.
 
         Args:
             path: The file; made if there is none.
@@ -131,7 +130,7 @@ class DurableServer(ApiServer):
         self.registry.store.on_write = self._commits.add
 
     def _restore(self, journal: Journal) -> bool:
-        """Take the objects of a file, or give it those that there are; return which."""
+        """Load the objects of a file, or store the initial ones; return whether it had any."""
         store = self.registry.store
         objects, version = journal.load()
         if version:
@@ -148,7 +147,7 @@ class DurableServer(ApiServer):
         return bool(version)
 
     async def handle(self, request: ApiRequest) -> Response:
-        """Return the answer to a request, once all it may tell of is on the disk."""
+        """Return the answer to a request, after all writes that it may show are on the disk."""
         answer = await super().handle(request)
         if answer.stream is not None:
             answer.stream = self._lines(answer.stream)

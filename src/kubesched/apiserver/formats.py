@@ -208,7 +208,7 @@ _LEADING_ZEROS: Final = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])")
 
 
 def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that a text stands for, None if it stands for none."""
+    """Return the address in a text, None if it is not one."""
     if "%" in text:
         return None
     try:
@@ -258,7 +258,7 @@ def _unless(is_sound: Callable[[str], object], rule: str) -> NameRule:
 
 
 def _is_attribute(text: str) -> bool:
-    """Whether a text is a domain, a slash, and a name."""
+    """Return whether a text is a domain, a slash and a name."""
     domain, _, name = text.partition("/")
     return bool(domain and name)
 
@@ -297,4 +297,4 @@ FORMS: Final[Mapping[str, NameRule]] = {
         f"must have at most 253 characters and match regex ^{_SYSCTL.pattern}$",
     ),
 }
-"""The forms by the names that tables call them."""
+"""The forms, by their names in the tables."""

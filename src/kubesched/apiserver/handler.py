@@ -1,4 +1,4 @@
-"""Handler answers requests about resources: it finds out what is asked, asks the registry, replies.
+"""Handler answers requests about resources: it decodes them, calls the registry and replies.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints (installer.go, handlers),
           pkg/registry/*/*/storage (v1.36)
@@ -77,7 +77,7 @@ class _Call(NamedTuple):
     presentation: Presentation
 
     def operation(self) -> Operation:
-        """Return the operation that is asked for, with its options."""
+        """Return the requested operation, with its options."""
         return operation_of(self.request, self.target, self.resource)
 
 
@@ -85,7 +85,7 @@ class Handler:
     """Answers requests about resources."""
 
     def __init__(self, registry: ObjectRegistry, reviewer: Reviewer) -> None:
-        """Take who keeps objects, and who answers reviews."""
+        """Set up."""
         self._registry = registry
         self._reviewer = reviewer
         self._resources = registry.resources

@@ -1,7 +1,7 @@
 """HttpFront carries requests from HTTP to the server and its answers back.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (v1.36)
-Invariants: a watcher that reads slowly holds up nobody but itself.
+Invariants: a slow watcher delays only itself.
 Differs:  HTTP/1.1; answers are not compressed.
 """
 
@@ -38,7 +38,7 @@ class HttpFront:
         answer: Callable[[ApiRequest], Awaitable[Response]],
         user_of: Callable[[Mapping[str, str]], User],
     ) -> None:
-        """Take who answers.
+        """Set up; nothing happens before `start`.
 
         Args:
             answer: Returns the answer to a request; raises nothing.
@@ -123,7 +123,7 @@ class HttpFront:
         self._streaming[task] = None
         try:
             async with contextlib.aclosing(answer.stream) as lines:
-                # Who has gone is found out by writing.
+                # A write shows that the client is gone.
                 with contextlib.suppress(ConnectionResetError):
                     await outgoing.prepare(incoming)
                     async for line in lines:
@@ -169,7 +169,7 @@ def _plain(answer: Response, body: bytes) -> web.Response:
 
 
 def _shown(request: ApiRequest, answer: Response) -> bytes:
-    """Return the body, indented for people."""
+    """Return the body, indented if the client wants that."""
     if answer.content_type != JSON:
         return answer.body
     pretty = request.query.get("pretty")

@@ -1,4 +1,4 @@
-"""Lists: what a list or a watch asks for, and which objects of which version it gets, by pages.
+"""Lists: the options of lists and watches, and the pages of objects at a resource version.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/internalversion (ListOptions, validation),
           staging/src/k8s.io/apiserver/pkg/storage/cacher (GetList), etcd3/store.go (v1.36)
@@ -46,17 +46,17 @@ _INT64_MAX: Final = 2**63 - 1
 
 
 class ListOptions(msgspec.Struct, frozen=True):
-    """What a list or a watch asks for.
+    """Options of a list or a watch.
 
     Attributes:
         selection: Which objects.
         resource_version: As it was sent; "" for the newest.
-        match: How exact the version is meant; "" if it is not said.
+        match: `Exact` or `NotOlderThan`; "" if not given.
         limit: How many objects a page has; 0 for all.
         continue_token: Where the page begins; "" for the first.
         timeout_seconds: When a watch ends; None if the client does not care.
         allows_bookmarks: Whether a watch may get bookmarks.
-        sends_initial_events: Whether a watch shows first what is there; None if it is not said.
+        sends_initial_events: Whether a watch starts with the existing objects; None if not given.
     """
 
     selection: Selection
@@ -70,10 +70,10 @@ class ListOptions(msgspec.Struct, frozen=True):
 
 
 def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> ListOptions:
-    """Return what a request asks for.
+    """Return the options of a request.
 
     Raises:
-        StatusError: It makes no sense.
+        StatusError: They are invalid.
     """
     timeout = request.parameter("timeoutSeconds")
     options = ListOptions(
@@ -149,7 +149,7 @@ def version_error(text: str) -> str | None:
 
 
 def list_version(options: ListOptions) -> int:
-    """Return the version that a list asks for; 0 for none in particular.
+    """Return the requested version of a list; 0 for any.
 
     Raises:
         StatusError: It is no number.
@@ -161,7 +161,7 @@ def list_version(options: ListOptions) -> int:
 
 
 def exact_version(text: str) -> int:
-    """Return the version that a get or a watch asks for; 0 for none in particular.
+    """Return the requested version of a get or a watch; 0 for any.
 
     Raises:
         StatusError: It is no number.
@@ -173,7 +173,7 @@ def exact_version(text: str) -> int:
 
 
 def is_version(text: str) -> bool:
-    """Whether an object that carries this has a version; neither "0" nor a word is one."""
+    """Return whether a text is the version of an object; neither "0" nor a word is."""
     return _VERSION.fullmatch(text) is not None and 0 < int(text) <= _UINT64_MAX
 
 
@@ -220,7 +220,7 @@ class ObjectList(msgspec.Struct, frozen=True):
 
 
 class _Question(msgspec.Struct, frozen=True):
-    """What is read of the store.
+    """A query to the store.
 
     Attributes:
         version: Exactly this one; 0 for the newest.
@@ -372,7 +372,7 @@ def page_of(token: str) -> Page:
     """Return the page of a token.
 
     Raises:
-        StatusError: It is none of ours.
+        StatusError: This server did not issue it.
     """
     padding = "=" * (-len(token) % 4)
     try:

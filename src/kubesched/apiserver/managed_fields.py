@@ -1,10 +1,10 @@
-"""Managed fields: who gave which field of an object its value, and when.
+"""Managed fields: which manager set which fields of an object, and when.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal,
           staging/src/k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go (v1.36)
 Invariants: objects handed in are not changed.
 Differs:  fields owned through another version of a group are taken to be those of the version in
-          use. Updates by many managers are not put together, however many there are.
+          use. Updates by many managers are never combined.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kubesched.apiserver.schema import ObjectType
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
-# What nobody owns: the server fills it in, or it never changes.
+# Fields without owners: the server fills them in, or they never change.
 _STRIPPED: Final[FieldSet] = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
     | {
@@ -58,7 +58,7 @@ _LEFT_BY_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Owner(NamedTuple):
-    """What tells managers apart.
+    """The identity of a manager.
 
     Attributes:
         manager: The name that the client gave.
@@ -74,12 +74,12 @@ class Owner(NamedTuple):
 
     @property
     def is_applier(self) -> bool:
-        """Whether it declares all it wants, unlike somebody who changes what it finds."""
+        """Whether it applies a complete intent, instead of updating what it read."""
         return self.operation == APPLY
 
 
 class Ownership(msgspec.Struct, frozen=True):
-    """What a manager owns.
+    """The fields that a manager owns.
 
     Attributes:
         fields: The fields.
@@ -105,7 +105,7 @@ def owner_of(resource: Resource, manager: str, operation: str, subresource: str 
 
 
 def decode(value: Plain | None) -> Managers:
-    """Return the managers of an object; none if what it says of them cannot be understood."""
+    """Return the managers of an object; none if its managed fields are malformed."""
     managers: Managers = {}
     for entry in (value or {}).get("metadata", {}).get("managedFields") or ():
         operation, api_version = entry.get("operation"), entry.get("apiVersion")
@@ -139,7 +139,7 @@ def with_managers(value: Plain, managers: Managers) -> Plain:
 
 
 def without_managed_fields(value: Plain) -> Plain:
-    """Return an object that says nothing of its managers."""
+    """Return an object without managed fields."""
     return with_managers(value, {})
 
 
@@ -174,7 +174,7 @@ def _entry(owner: Owner, ownership: Ownership) -> Plain:
 
 
 def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
-    """Return what a write does not change, whatever it says."""
+    """Return the fields that a write through a subresource cannot change."""
     if resource.subresource("status") is None:
         return frozenset()
     if not subresource:
@@ -187,12 +187,12 @@ def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
 
 
 def stripped(fields: FieldSet) -> FieldSet:
-    """Return fields without those that nobody owns."""
+    """Return fields without those that never have owners."""
     return fields - _STRIPPED
 
 
 def disown(managers: Managers, changes: Comparison, besides: Owner | None = None) -> Managers:
-    """Take fields that have changed, or are gone, from all who had them.
+    """Remove changed and deleted fields from their owners.
 
     Args:
         managers: Who had what.
@@ -235,7 +235,7 @@ def track(
 ) -> Plain:
     """Return a written object with its managed fields.
 
-    Objects whose managed fields somebody has cleared are not tracked until they are applied.
+    Objects whose managed fields were cleared are not tracked until the next apply.
 
     Args:
         resource: What the object is.

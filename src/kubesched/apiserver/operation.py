@@ -1,8 +1,8 @@
-"""Operation is one request to write, with all that the steps on its way need to know.
+"""Operation is a request to write, with its options.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers (RequestScope), apis/meta/v1
           (CreateOptions, UpdateOptions, PatchOptions), apis/meta/v1/validation (v1.36)
-Rejects:  unknown ways to validate fields, dry runs of a part, managers with odd names.
+Rejects:  unknown validation modes, partial dry runs, managers with unprintable names.
 Differs:  nothing.
 """
 
@@ -34,7 +34,7 @@ class Operation(msgspec.Struct):
         request: As it came.
         resource: What is written.
         namespace: "" for none.
-        name: "" where the object says it.
+        name: "" if only the object has it.
         subresource: "" for the object itself.
         is_dry_run: Whether nothing is to be kept.
         validation: What to do about unknown fields: `Ignore`, `Strict` or `Warn`.
@@ -55,7 +55,7 @@ class Operation(msgspec.Struct):
 
     @property
     def manager(self) -> str:
-        """Who will manage the fields that are written."""
+        """The manager of the fields that are written."""
         return self.request.manager
 
 
@@ -63,7 +63,7 @@ def operation_of(request: ApiRequest, target: Target, resource: Resource) -> Ope
     """Return the operation of a request.
 
     Raises:
-        StatusError: Its options make no sense.
+        StatusError: Its options are invalid.
     """
     errors = _option_errors(request)
     if errors:

@@ -1,8 +1,8 @@
-"""What server-side apply does with values: list the fields, compare, merge, and remove.
+"""Values in server-side apply: their fields are listed, compared, merged and removed.
 
 Fields are paths, as `metadata.managedFields` keeps them: tuples of elements in their written form,
 `f:name` for a field, `k:{"name":"x"}` for a list entry with keys, `v:"x"` for an entry of a set.
-The type of a value says how it is divided into fields that have owners.
+The type of a value determines how it is divided into fields with owners.
 
 Upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/{fieldpath,schema,typed} (v1.36)
 Invariants: no value handed in is changed; results may share parts with them.
@@ -35,7 +35,7 @@ _RANKS: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
 
 
 class FieldSetError(ValueError):
-    """What should be a written field set is none."""
+    """A serialized field set is malformed."""
 
 
 def key_element(keys: Mapping[str, Any]) -> str:
@@ -136,7 +136,7 @@ def _element_text(element: str) -> str:
 
 
 class _Absent:
-    """What stands for a value that is not there; null is one that is."""
+    """The marker of an absent value, as distinct from null."""
 
 
 _ABSENT: Final = _Absent()
@@ -195,7 +195,7 @@ def with_named(fields: frozenset[Path], value_type: ValueType) -> frozenset[Path
     return frozenset(named)
 
 
-# What cannot be applied.
+# Type errors.
 
 _FORMS: Final[Mapping[str, tuple[str, Any]]] = {
     **dict.fromkeys(("bytes", "microTime", "string", "time"), ("string", str)),
@@ -258,7 +258,7 @@ def _entry_errors(entries: list[Any], list_type: ListType, path: Path) -> Iterat
 
 
 def field_set(value: Any, value_type: ValueType) -> FieldSet:
-    """Return the fields that somebody who gives this value owns."""
+    """Return the fields that a manager who sets this value owns."""
     paths: list[Path] = []
     _list_fields(value, value_type, (), paths)
     return frozenset(paths)
@@ -292,7 +292,7 @@ def _by_element(entries: Any, list_type: ListType) -> dict[str, list[Any]]:
 
 
 def _stored_element(list_type: ListType, entry: Any) -> str:
-    """Return an entry's path element; "" if it has none, so that nobody owns it."""
+    """Return an entry's path element; "" for an entry without one, which has no owner."""
     try:
         return entry_element(list_type, entry)
     except EntryError:

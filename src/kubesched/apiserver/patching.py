@@ -191,7 +191,7 @@ def _delete(container: _Container, key: str) -> None:
 
 
 def _index(container: list[Any], key: str) -> int:
-    """Return the index that a key stands for; negative indices count from the end."""
+    """Return the index in a key; negative indices count from the end."""
     if not _INDEX.fullmatch(key):
         raise rejected_patch()
     index = int(key)
@@ -223,8 +223,8 @@ class Patch:
     """One patch, read once and applied to an object.
 
     Attributes:
-        is_apply: Whether it creates what does not exist and says who manages its fields.
-        value: What it says.
+        is_apply: Whether it is a server-side apply, which may create the object.
+        value: The decoded patch.
     """
 
     def __init__(self, operation: Operation, resource: Resource, clock: Clock) -> None:
@@ -262,7 +262,7 @@ class Patch:
         """Return the changed object.
 
         Args:
-            current: The object; None if there is none, which only an apply survives.
+            current: The object; None if there is none, which only an apply allows.
 
         Raises:
             StatusError: The patch does not apply.
@@ -291,7 +291,7 @@ class Patch:
         return apply_json_patch(current, self.value)
 
     def _may_repeat_fields(self) -> bool:
-        """Whether the patch may say something twice, or something that no patch says."""
+        """Return whether the patch may have repeated or unknown fields."""
         is_odd = self._type == JSON_PATCH and any(
             not _OPERATION.issuperset(one) for one in self.value or () if isinstance(one, dict)
         )

@@ -1,7 +1,7 @@
-"""Plain objects: dicts as JSON has them, so that fields nobody knows survive.
+"""Plain objects: dicts as in JSON, which keep unknown fields.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/unstructured (v1.36)
-Invariants: what is stored is never changed in place; who changes something changes a copy.
+Invariants: stored objects are never changed in place; a change is made to a copy.
 Differs:  nothing.
 """
 
@@ -18,7 +18,7 @@ _DECODER = msgspec.json.Decoder()
 
 
 def get(value: Plain, *path: str) -> Any:
-    """Return what stands at a path of field names, None if any part of it is missing."""
+    """Return the value at a path of field names, None if any part of it is missing."""
     found: Any = value
     for name in path:
         if not isinstance(found, dict):
@@ -28,7 +28,7 @@ def get(value: Plain, *path: str) -> Any:
 
 
 def put(value: Plain, *path: str, to: Any) -> None:
-    """Set what stands at a path of field names, making the objects on the way."""
+    """Set the value at a path of field names, creating the objects on the way."""
     for name in path[:-1]:
         child = value.get(name)
         if not isinstance(child, dict):
@@ -60,7 +60,7 @@ def decode(text: bytes | str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        msgspec.DecodeError: It is none.
+        msgspec.DecodeError: It is not JSON.
     """
     return _DECODER.decode(text)
 

@@ -1,4 +1,4 @@
-"""How objects, lists and events look to a client: plain, as a table, or metadata only.
+"""Presentation of objects, lists and events: plain, as a table, or metadata only.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go (v1.36)
 Differs:  nothing.
@@ -24,7 +24,7 @@ _META_GROUP: Final = "meta.k8s.io"
 
 
 class Presentation:
-    """The form that one client wants.
+    """The form of the answers to one client.
 
     Attributes:
         is_plain: Whether objects are sent as they are.
@@ -37,7 +37,7 @@ class Presentation:
         include_object: str,
         now: Callable[[], datetime],
     ) -> None:
-        """Remember the form.
+        """Set up.
 
         Args:
             resource: What is shown.
@@ -81,7 +81,7 @@ class Presentation:
 
         Args:
             plain: The object.
-            has_columns: Whether a table says what its columns are.
+            has_columns: Whether a table has column definitions.
         """
         if self._kind == "PartialObjectMetadata":
             return self._partial(plain)
@@ -145,7 +145,7 @@ class Presentation:
         }
 
 
-# What clients accept.
+# Media types that clients accept.
 
 _META_VERSIONS: Final = ("v1", "v1beta1")
 YAML: Final = "application/yaml"
@@ -204,7 +204,7 @@ def _quality(text: str) -> float:
 
 
 def prefers_yaml(header: str) -> bool:
-    """Whether a client takes YAML rather than JSON."""
+    """Return whether a client prefers YAML to JSON."""
     if YAML not in header:
         return False
     best = next((one for one in parse_accept(header) if one.name in _ACCEPTED), PLAIN)

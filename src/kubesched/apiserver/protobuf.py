@@ -1,10 +1,10 @@
 """Reads bodies in Kubernetes' protobuf form, which kubectl and Kubernetes' own components send.
 
-The numbers of the fields stand in the schema's tables.
+The tables of the schema have the numbers of the fields.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/runtime/serializer/protobuf,
           staging/src/k8s.io/api/*/*/generated.proto (v1.36)
-Rejects:  what is no such body, and kinds without numbers in the tables.
+Rejects:  malformed bodies, and kinds without numbers in the tables.
 Differs:  bodies are read and never written: answers are JSON, which every such client accepts too.
 """
 
@@ -44,7 +44,7 @@ class NoMessageError(ProtobufError):
     """A kind that is not read in protobuf form.
 
     Attributes:
-        api_version, kind: As the body says.
+        api_version, kind: As in the body.
     """
 
     def __init__(self, api_version: str, kind: str) -> None:

@@ -1,10 +1,10 @@
-"""Registry creates, changes and keeps objects by the rules of their kinds.
+"""ObjectRegistry creates, changes and stores objects by the rules of their kinds.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go, registry/rest (v1.36)
-Invariants: nothing is kept that admission or validation refused; a write that changes nothing keeps
-            the version; the server alone sets identities, versions and times of creation.
-Differs:  a name that was generated and is taken is not drawn again; events stay until somebody
-          deletes them, where upstream forgets them after an hour.
+Invariants: an object that admission or validation refuses is not stored; a write without a change
+            keeps the version; only the server sets identities, versions and creation times.
+Differs:  a generated name that is taken is not drawn again; events stay until they are deleted,
+          where upstream removes them after an hour.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class ObjectRegistry:
         store: Where they are.
         resources: What is served.
         clock: The present.
-        lookup: What admission sees.
-        idle_kinds: What is missing for kinds that are only stored; creating them gives a warning.
+        lookup: The objects that admission reads.
+        idle_kinds: For kinds that are only stored, a warning about what is missing.
     """
 
     idle_kinds: Mapping[str, str] = MappingProxyType({})
@@ -67,13 +67,13 @@ class ObjectRegistry:
         *,
         tracks_managers: bool = True,
     ) -> None:
-        """Take what there is to keep.
+        """Set up.
 
         Args:
             store: Where objects are.
             resources: What is served.
             clock: The present.
-            tracks_managers: Whether objects say who manages which of their fields.
+            tracks_managers: Whether objects have managed fields.
         """
         self._tracks_managers = tracks_managers
         self._definitions: Watch[StoredObject] | None = None
@@ -119,7 +119,7 @@ class ObjectRegistry:
         Args:
             operation: The request.
             obj: The object, with defaults; may be changed.
-            is_tracked: Whether the manager of its fields is still to be written down.
+            is_tracked: Whether to record the manager of its fields.
 
         Raises:
             ApiError: It is refused.
@@ -167,7 +167,7 @@ class ObjectRegistry:
     def tracked(
         self, operation: Operation, old: Plain | None, new: Plain, *, has_time: bool = True
     ) -> Plain:
-        """Return a written object that names the managers of its fields, and since when."""
+        """Return a written object with its managed fields."""
         if not self._tracks_managers:
             return managed_fields.without_managed_fields(new)
         return managed_fields.track(
@@ -196,7 +196,7 @@ class ObjectRegistry:
             operation: The request.
             change: Returns the new object for the old one; gets None where it is to be created.
             creates: Whether it is created if it does not exist.
-            is_tracked: Whether the manager of changed fields is still to be written down.
+            is_tracked: Whether to record the manager of changed fields.
 
         Returns:
             The object as it is now, and whether it is new.
@@ -220,7 +220,7 @@ class ObjectRegistry:
         return self.replace(operation, found, new), False
 
     def _changed(self, operation: Operation, old: Plain, new: Plain) -> Plain:
-        """Return the new object as the rules of its kind let it be."""
+        """Return the new object, admitted, prepared and validated."""
         resource = operation.resource
         check_namespace(operation, new)
         if operation.request.method == "PUT":
@@ -241,7 +241,7 @@ class ObjectRegistry:
         return new
 
     def replace(self, operation: Operation, found: StoredObject, new: Plain) -> StoredObject:
-        """Keep a new state of an object, or delete it where only finalizers held it."""
+        """Store a new state of an object, or delete it if its last finalizer is gone."""
         resource = operation.resource
         key = key_of(resource, operation.namespace, operation.name)
         kept = _storage_form(resource, new)
@@ -255,7 +255,7 @@ class ObjectRegistry:
         return stored if operation.is_dry_run else self.store.update(key, stored)
 
     def write(self, key: Key, plain: Plain) -> StoredObject:
-        """Keep a new state of an object without asking anybody; for what the server does itself."""
+        """Store a new state of an object without checks; for the server's own writes."""
         return self.store.update(key, StoredObject(plain))
 
 
@@ -263,7 +263,7 @@ def check_namespace(operation: Operation, obj: Plain) -> None:
     """Put an object into the namespace of its path, or into none where its kind has none.
 
     Raises:
-        StatusError: It says that it lives in another.
+        StatusError: Its namespace is another one.
     """
     metadata = obj["metadata"]
     if not operation.resource.is_namespaced:
@@ -288,7 +288,7 @@ def _drop_repeated_owners(metadata: Plain) -> None:
 def precondition_failed(
     resource: Resource, namespace: str, name: str, what: str, wanted: str, found: str
 ) -> StatusError:
-    """Return the error for an object that is another one than the request means.
+    """Return the error for an object that does not meet a precondition.
 
     Args:
         resource: Of the object.
@@ -317,7 +317,7 @@ def _check_uid(operation: Operation, old: Plain, new: Plain) -> None:
 
 
 def _check_is_new(operation: Operation, metadata: Plain) -> None:
-    """Check that an object which an update creates does not name one that has gone.
+    """Check that an object which an update creates does not have the uid of a deleted one.
 
     Raises:
         StatusError: It has the identity of another object.
@@ -362,7 +362,7 @@ def _storage_form(resource: Resource, obj: Plain) -> Plain:
 
 
 def _is_released(new: Plain, old: Plain) -> bool:
-    """Whether an update takes away the last thing that held an object being deleted."""
+    """Return whether an update removes the last finalizer of an object that is being deleted."""
     before = old["metadata"]
     if new["metadata"].get("finalizers") or not before.get("deletionTimestamp"):
         return False

@@ -1,4 +1,4 @@
-"""Request and Response: what comes in and what goes out, before HTTP and after it.
+"""ApiRequest and Response: requests and answers, independent of HTTP.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/request (RequestInfo, v1.36)
 Differs:  nothing.
@@ -20,11 +20,11 @@ _NOT_FALSE: Final = ("0", "false")
 
 
 class User(msgspec.Struct, frozen=True):
-    """Who asks.
+    """The user of a request.
 
     Attributes:
         name: Such as `system:kube-scheduler`.
-        groups: What it belongs to; `system:masters` may do everything.
+        groups: Its groups; `system:masters` may do everything.
         uid: An identity that outlives the name; "" for none.
     """
 
@@ -45,8 +45,8 @@ class ApiRequest(msgspec.Struct, frozen=True):
         query: Of each parameter, all values.
         headers: By name in lower case.
         body: As it came.
-        user: Who asks.
-        warnings: Texts for the user, in the order in which they come up while it is answered.
+        user: The user of a request.
+        warnings: Texts for the user, in the order in which they were added.
     """
 
     method: str
@@ -63,7 +63,7 @@ class ApiRequest(msgspec.Struct, frozen=True):
         return values[0] if values else ""
 
     def flag(self, name: str) -> bool:
-        """Return whether a parameter is there and says neither `false` nor `0`."""
+        """Return whether a parameter is given and is neither `false` nor `0`."""
         values = self.query.get(name)
         return bool(values and values[0].lower() not in _NOT_FALSE)
 
@@ -74,12 +74,12 @@ class ApiRequest(msgspec.Struct, frozen=True):
 
     @property
     def content_type(self) -> str:
-        """The media type of the body, without parameters; "" if it is not said."""
+        """The media type of the body, without parameters; "" if not given."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
     def manager(self) -> str:
-        """Who is named as the manager of the fields that this request writes."""
+        """The manager of the fields that this request writes."""
         named = self.parameter("fieldManager")
         return named or self.headers.get("user-agent", "").partition("/")[0] or "unknown"
 
@@ -110,7 +110,7 @@ def json_response(status: int, value: object) -> Response:
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a path under `/api` or `/apis` names.
+    """The target of a path under `/api` or `/apis`.
 
     Attributes:
         verb: What is to be done: `get`, `list`, `watch`, `create`, `deletecollection`, ...

@@ -26,8 +26,8 @@ A line of the table is a kind, indented lines below it are its subresources:
 Upstream: pkg/controlplane/instance.go, pkg/registry/*/*/strategy.go,
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (APIResource),
           staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver (v1.36)
-Differs:  objects of custom resources are stored as they are sent: their schemas are neither
-          checked nor do they default or prune. Aggregated API servers are not served.
+Differs:  objects of custom resources are stored as they are sent: their schemas do not validate,
+          default or prune. Aggregated API servers are not served.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _WORD: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 
 
 class Subresource(msgspec.Struct, frozen=True):
-    """What can be asked of one object besides itself.
+    """A subresource of an object.
 
     Attributes:
         name: As in the path, such as `status`.
@@ -93,7 +93,7 @@ class Resource(msgspec.Struct, frozen=True):
         verbs: What may be done, sorted.
         short_names: What users may type instead.
         categories: Sets of resources it belongs to, such as `all`.
-        subresources: What can be asked of one object, sorted by name.
+        subresources: Of one object, sorted by name.
         singular_name: Its name for one object; "" for the kind in lower case.
         storage_path: Where upstream keeps its objects; "" for the plural.
         name_form: The form of names, as `formats` lists them.
@@ -152,7 +152,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def storage_kind(self) -> str:
-        """What its objects are kept under; both groups of events keep theirs in one place."""
+        """The name under which its objects are stored; both groups of events share one."""
         return "events" if self.plural == "events" else self.group_resource
 
     @property
@@ -164,7 +164,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def is_stored(self) -> bool:
-        """Whether objects are kept; reviews and bindings are answered and forgotten."""
+        """Whether objects are stored; reviews and bindings are only answered."""
         return "list" in self.verbs and self.plural != "componentstatuses"
 
     def subresource(self, name: str) -> Subresource | None:
@@ -173,7 +173,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def type(self) -> ObjectType:
-        """What its objects look like."""
+        """The type of its objects."""
         if self.definition is not None:
             return custom_type(self.kind)
         found = type_of(self.group, self.version, self.kind)
@@ -182,7 +182,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def has_status(self) -> bool:
-        """Whether the status is written through a path of its own."""
+        """Whether the status is a subresource."""
         return self.subresource("status") is not None
 
 

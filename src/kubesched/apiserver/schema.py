@@ -1,6 +1,6 @@
-"""The schema: the fields of every built-in kind, how they are read, defaulted, checked and merged.
+"""The schema: the fields of all built-in kinds, with their types, defaults, rules and merge keys.
 
-The tables stand in `fields/`, one file per version of a group:
+The tables are in `fields/`, one file per version of a group:
 
     ResourceList = map[string]Quantity        a name for a type
     Pod object                                a kind: it has `kind`, `apiVersion` and `metadata`
@@ -15,16 +15,16 @@ The tables stand in `fields/`, one file per version of a group:
 
 The number in front is the field's tag in protobuf; `1.2` is field 2 of the message in field 1. A
 `*` marks a value that may be absent; without it an absent value is written as its zero, unless it
-is left out. Behind a colon stands what patches need to know:
+is left out. Notes for patches follow a colon:
 
-    map(a,b)    server-side apply tells the entries of the list apart by these keys
+    map(a,b)    these keys identify the entries of the list in server-side apply
     set         server-side apply owns each entry of the list
     atomic      server-side apply owns the map as a whole
     merge(a)    strategic merge patches merge the list by this key; `merge` alone: as a set
     replace     strategic merge patches replace the object
-    dropped     what is sent is read and forgotten: the field is old, or of a feature that is off
+    dropped     a value that is sent is ignored: the field is old, or of a feature that is off
 
-Behind a bar stand the rules, which `validation.rules` reads.
+Rules follow a bar; `validation.rules` interprets them.
 
 Upstream: staging/src/k8s.io/api/*/*/{types.go,generated.proto}, api/openapi-spec/v3,
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (v1.36)
@@ -68,7 +68,7 @@ class ListType(ValueType):
 
     Attributes:
         element: The type of its entries.
-        keys: What tells entries apart for server-side apply; () if nothing.
+        keys: The fields that identify entries in server-side apply; () for none.
         is_set: Whether server-side apply owns each entry.
     """
 
@@ -80,7 +80,7 @@ class ListType(ValueType):
         self.is_set = is_set
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
-        """Return the list of what its entries are; null stands for an empty entry."""
+        """Return the list with its entries read; null is an empty entry."""
         if not isinstance(value, list):
             reading.note_misfit(value, "array", place)
             return None
@@ -91,12 +91,12 @@ class ListType(ValueType):
         ] or None
 
     def is_equal(self, one: Any, other: Any) -> bool:
-        """Whether the entries are equal, one by one; an empty list is none."""
+        """Return whether the entries are equal, one by one; an empty list equals none."""
         ones, others = one or (), other or ()
         return len(ones) == len(others) and all(map(self.element.is_equal, ones, others))
 
     def is_whole(self, *values: Any) -> bool:
-        """Whether its entries have no owners of their own."""
+        """Return whether the list has one owner, rather than its entries."""
         del values
         return not (self.keys or self.is_set)
 
@@ -114,7 +114,7 @@ class MapType(ValueType):
         self.is_atomic = is_atomic
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
-        """Return the map of what its values are, by key; null stands for an empty value."""
+        """Return the map with its values read; null is an empty value."""
         if not isinstance(value, dict):
             reading.note_misfit(value, "object", place)
             return None
@@ -128,7 +128,7 @@ class MapType(ValueType):
         } or None
 
     def is_equal(self, one: Any, other: Any) -> bool:
-        """Whether the values are equal, key by key; an empty map is none."""
+        """Return whether the values are equal, key by key; an empty map equals none."""
         ones, others = one or {}, other or {}
         return ones.keys() == others.keys() and all(
             self.element.is_equal(value, others[key]) for key, value in ones.items()
@@ -140,7 +140,7 @@ class MapType(ValueType):
         return self.element
 
     def is_whole(self, *values: Any) -> bool:
-        """Whether its values have no owners of their own."""
+        """Return whether the map has one owner, rather than its values."""
         del values
         return self.is_atomic
 
@@ -176,7 +176,7 @@ class ObjectType(ValueType):
         return [field for field in self.fields.values() if field.is_always_written]
 
     def zero(self) -> Plain:
-        """Return what is written of an object that nobody gave."""
+        """Return the form in which an absent object is written."""
         return {
             field.name: None if field.is_pointer else field.type.zero() for field in self._always
         }
@@ -205,7 +205,7 @@ class ObjectType(ValueType):
         return read
 
     def is_equal(self, one: Any, other: Any) -> bool:
-        """Whether the fields are equal, one by one; an absent object equals no other."""
+        """Return whether the fields are equal, one by one; an absent object equals no other."""
         if one == other or one is None or other is None:
             return bool(one == other)
         return all(
@@ -221,13 +221,13 @@ class ObjectType(ValueType):
         return field.type
 
     def is_whole(self, *values: Any) -> bool:
-        """Whether its fields have no owners of their own."""
+        """Return whether the object has one owner, rather than its fields."""
         del values
         return self.is_atomic
 
 
 class Untyped(ValueType):
-    """A value of which nothing is known, as in custom resources; it is kept as it is sent."""
+    """A value without a schema, as in custom resources; it is stored as it is sent."""
 
     is_struct = True
 
@@ -242,7 +242,7 @@ class Untyped(ValueType):
         return self
 
     def is_whole(self, *values: Any) -> bool:
-        """Whether it is no object, whose fields would have owners."""
+        """Return whether it is not an object, whose fields have owners."""
         return not all(isinstance(value, dict) for value in values)
 
 
@@ -251,7 +251,7 @@ UNTYPED: Final = Untyped()
 
 @cache
 def custom_type(kind: str) -> ObjectType:
-    """Return the type of a custom resource: it has metadata, and whatever else it is sent with."""
+    """Return the type of a custom resource: metadata, and any other fields."""
     return ObjectType(
         "custom_v1", kind, _Source("", is_atomic=False, lines=[*_OBJECT]), is_open=True
     )
@@ -271,7 +271,7 @@ def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
 
 
 def problems_of(object_type: ObjectType, value: Any) -> list[str]:
-    """Return the fields of a body that are not known, and those that stand twice, as messages do.
+    """Return the unknown and the repeated fields of a body, in the words of messages.
 
     There are none of a body that does not fit its type.
     """
@@ -327,7 +327,7 @@ def object_in(value_type: ValueType) -> ObjectType | None:
 
 
 class _Source(NamedTuple):
-    """What a table says of one type.
+    """The definition of a type in a table.
 
     Attributes:
         meaning: The type that it is a name for; "" for objects.
@@ -342,7 +342,7 @@ class _Source(NamedTuple):
 
 @cache
 def _sources(file: str) -> Mapping[str, _Source]:
-    """Return what a file says of its types, by name; nothing if there is no such file."""
+    """Return the definitions of a file, by name; none if there is no such file."""
     source = files(__package__).joinpath("fields", f"{file}.txt")
     if not source.is_file():
         return {}
@@ -403,7 +403,7 @@ def _field(line: str, file: str, owner: str) -> Field:
 
 
 def _divided(value_type: ValueType, notes: Mapping[str, str]) -> ValueType:
-    """Return the type of a field whose notes say what of its value has owners of its own."""
+    """Return the type of a field; its notes determine which parts of a value have owners."""
     if isinstance(value_type, ListType):
         keys = tuple(notes["map"].split(",")) if "map" in notes else ()
         return ListType(value_type.element, keys, is_set="set" in notes)

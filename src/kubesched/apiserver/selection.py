@@ -1,4 +1,4 @@
-"""Selection says which objects of a resource somebody wants to see, by labels and by fields.
+"""Selection selects objects of a resource, by labels and by fields.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/storage (SelectionPredicate),
           staging/src/k8s.io/apimachinery/pkg/fields, pkg/apis/*/*/conversion.go
@@ -22,10 +22,10 @@ from kubesched.apiserver.values import ValueType
 
 
 class Selection:
-    """A question about one object, answered with yes or no.
+    """A predicate on objects of a resource.
 
     Attributes:
-        is_everything: Whether nothing is left out.
+        is_everything: Whether it selects all objects.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class Selection:
         """Return the selection of parsed labels and of a field selector's text.
 
         Raises:
-            ApiError: The field selector asks for what the resource does not offer.
+            ApiError: The field selector names a field that the resource does not offer.
         """
         return cls(resource, labels, fields_selected(resource, fields) if fields else None)
 
     def matches(self, stored: StoredObject) -> bool:
-        """Whether an object is wanted."""
+        """Return whether an object is selected."""
         if self._labels is not None:
             labels = stored.plain["metadata"].get("labels") or {}
             if not self._labels.matches(labels):

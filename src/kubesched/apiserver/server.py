@@ -58,7 +58,7 @@ class ApiServer:
     """A server of the Kubernetes API.
 
     Attributes:
-        registry: What is kept, for those who live in the same process.
+        registry: The objects, for other code of the process.
     """
 
     def __init__(
@@ -75,14 +75,14 @@ class ApiServer:
         """Prepare a server with the objects that every cluster has.
 
         Args:
-            tokens: Who is who.
-            anonymous: Who everybody without a token is; `ADMIN` for a server without rules.
+            tokens: Users by token.
+            anonymous: The user of requests without a token; `ADMIN` for no access control.
             now: Returns the present, with time zone UTC.
             random: Draws identities and names; None for the system's.
             changes_kept: So many changes of a kind a watch may be behind.
             has_alpha: Whether alpha versions are served.
-            tracks_managers: Whether objects say who manages which of their fields; writes are
-                cheaper if they do not, and only server-side apply asks.
+            tracks_managers: Whether objects have managed fields. Writes are cheaper without them;
+                only server-side apply needs them.
         """
         clock = Clock(now, random or SystemRandom())
         store: Store[StoredObject] = Store(stamp, changes_kept)
@@ -100,7 +100,7 @@ class ApiServer:
         self._handler = Handler(self.registry, reviewer)
         self._others = NonResource(self.registry.resources, lambda: self._front.address)
         fill(self.registry)
-        # Nobody can watch how it came to be.
+        # Watches cannot start before this point.
         self.registry.store.compact_all()
 
     @property
@@ -111,7 +111,7 @@ class ApiServer:
     async def start(
         self, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
     ) -> None:
-        """Listen for HTTP.
+        """Start to serve HTTP.
 
         Args:
             host: The address; one of the machine's own.
@@ -130,13 +130,13 @@ class ApiServer:
         await self._front.stop()
 
     def user_of(self, headers: Mapping[str, str]) -> User:
-        """Return who sends a request.
+        """Return the user of a request.
 
         Args:
             headers: Of the request, by name in lower case.
 
         Raises:
-            StatusError: Nobody is known by its token, or it speaks for somebody and may not.
+            StatusError: Its token is unknown, or it may not impersonate the user that it names.
         """
         user = self._bearer(headers.get("authorization", ""))
         return impersonated(headers, user, self._roles)
@@ -151,7 +151,7 @@ class ApiServer:
         return user
 
     async def handle(self, request: ApiRequest) -> Response:
-        """Return the answer to a request, whatever it is; nothing is raised."""
+        """Return the answer to a request; errors are answers, too."""
         request = msgspec.structs.replace(request, warnings=[])
         try:
             answer = await self._answer(request)

@@ -1,12 +1,13 @@
-"""Server-side apply: merge what a manager declares, and keep who owns which field.
+"""Server-side apply merges the fields that a manager declares, and records their owners.
 
-A manager owns the fields it applies. It may not give another value to what somebody else owns,
-unless it is forced; what it owned and no longer applies goes, unless somebody else owns it too.
+A manager owns the fields it applies. It may not change the value of a field that another manager
+owns, unless it is forced. A field that it no longer applies is removed, unless another manager owns
+it, too.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal,
           vendor/sigs.k8s.io/structured-merge-diff/v6/merge (v1.36)
-Rejects:  400 for another kind, or managed fields in the body; 409 for conflicts; 500 for what is
-          no object of the kind.
+Rejects:  400 for another kind, or managed fields in the body; 409 for conflicts; 500 for values
+          that do not fit the kind.
 Invariants: objects handed in are not changed.
 Differs:  conflicts come in the order of their managers, where upstream's is random. Stored objects
           are not checked for their types again.
@@ -85,9 +86,9 @@ def apply(
     Args:
         resource: What the object is.
         current: The stored object; None if there is none.
-        applied: What the manager declares.
-        manager: Who applies.
-        force: Whether to take fields from others.
+        applied: The fields that the manager declares.
+        manager: The name of the manager.
+        force: Whether to take over fields of other managers.
         now: As objects have times; None to keep none.
         subresource: What is written through; "" for the object itself.
 
@@ -145,14 +146,14 @@ def _kind_text(api_version: str, kind: str) -> str:
 
 
 class _Applying(msgspec.Struct, frozen=True):
-    """One manager's wish.
+    """One apply of a manager.
 
     Attributes:
         type: Of the object.
         live: The object as it is, empty if there is none.
-        applied: What is wished.
-        owner: Who wishes.
-        ignored: What this write does not change.
+        applied: The declared fields.
+        owner: The manager.
+        ignored: Fields that this write does not change.
         now: As objects have times; None to keep none.
     """
 
@@ -193,7 +194,7 @@ class _Applying(msgspec.Struct, frozen=True):
             raise _Conflicts(conflicts)
 
     def _renewed(self, managers: Managers, *, is_changed: bool) -> Managers:
-        """Strip what nobody owns from the own fields, and note the time of a change."""
+        """Remove fields without owners from the manager's own, and set the time of a change."""
         mine = managers.pop(self.owner, None)
         fields = stripped(mine.fields) if mine else frozenset()
         if mine is not None and fields:
@@ -202,7 +203,7 @@ class _Applying(msgspec.Struct, frozen=True):
         return managers
 
     def _pruned(self, merged: Plain, managers: Managers, last: FieldSet) -> Plain:
-        """Remove what was applied last time, is not now, and nobody else owns."""
+        """Remove fields that the last apply had, this one has not, and no other manager owns."""
         object_type = self.type
         everybodys: FieldSet = frozenset().union(*(one.fields for one in managers.values()))
         all_fields = with_named(field_set(merged, object_type), object_type)
@@ -218,7 +219,7 @@ class _Applying(msgspec.Struct, frozen=True):
 def _settled(
     applying: _Applying, managers: Managers, conflicts: list[_Conflict]
 ) -> tuple[Plain, Managers]:
-    """Let kubectl have the fields that it applied on the client's side before.
+    """Let kubectl take over the fields of its earlier client-side applies.
 
     Raises:
         ApiError: There are other conflicts.
@@ -233,7 +234,7 @@ def _settled(
 
 
 def _client_side_applied(applying: _Applying) -> FieldSet | None:
-    """Return the fields that still are as they were applied on the client's side."""
+    """Return the fields that are unchanged since the last client-side apply."""
     annotations = applying.live.get("metadata", {}).get("annotations") or {}
     try:
         last = json.loads(annotations.get(_LAST_APPLIED) or "")

@@ -29,11 +29,11 @@ REPRESENTATIONS: Final = (
 
 
 class StatusError(ApiError):
-    """A request is refused, with all that a Status says.
+    """A request is refused, with the fields of a Status.
 
     Attributes:
-        details: What it is about; None leaves the field out.
-        metadata: Of the Status, where a list says how to go on.
+        details: The object and the causes; None leaves the field out.
+        metadata: Of the Status; an expired list has a token to continue with.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ def failure(error: ApiError) -> Plain:
 
 
 def success(code: int | None = None, details: Plain | None = None) -> Plain:
-    """Return the Status object that says that something was done."""
+    """Return the Status object of a success."""
     answer: Plain = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details is not None:
         answer["details"] = details
@@ -110,19 +110,19 @@ def already_exists(resource: Resource, name: str) -> StatusError:
 
 
 def conflict(resource: Resource, name: str, why: str = _OPTIMISTIC_LOCK) -> StatusError:
-    """The object is not as the request believes."""
+    """The object has another version or identity than the request expects."""
     return conflict_of(resource.group, resource.plural, name, why)
 
 
 def conflict_of(group: str, kind: str, name: str, why: str) -> StatusError:
-    """Something is not as the request believes; for what goes by other names."""
+    """The same, for objects and subresources by other names."""
     qualified = f"{kind}.{group}" if group else kind
     message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
     return StatusError(409, "Conflict", message, details_of(group, kind, name))
 
 
 def bad_request(message: str) -> StatusError:
-    """The request makes no sense."""
+    """The request is malformed."""
     return StatusError(400, "BadRequest", message)
 
 
@@ -149,7 +149,7 @@ def not_served() -> StatusError:
 
 
 def unreachable() -> StatusError:
-    """A kubelet would have to answer."""
+    """The request needs a kubelet."""
     message = (
         "error dialing backend: nothing runs behind the nodes of this server, so pods have no logs "
         "and there is nothing to connect to"
@@ -158,7 +158,7 @@ def unreachable() -> StatusError:
 
 
 def method_not_allowed() -> StatusError:
-    """The resource exists, and cannot be asked that."""
+    """The resource exists, but not this verb."""
     return StatusError(405, "MethodNotAllowed", _NO_SUCH_METHOD, {})
 
 
@@ -168,24 +168,24 @@ def unauthorized() -> StatusError:
 
 
 def expired(message: str, metadata: Plain | None = None) -> StatusError:
-    """What was asked for is no longer kept."""
+    """The requested version is no longer stored."""
     return StatusError(410, "Expired", message, None, metadata)
 
 
 def not_acceptable() -> StatusError:
-    """None of the forms that the client takes is offered."""
+    """The server offers none of the forms that the client accepts."""
     message = f"only the following media types are accepted: {_CONTENT_TYPES}"
     return StatusError(406, "NotAcceptable", message)
 
 
 def no_representation() -> StatusError:
-    """None of the media types that the client takes is offered."""
+    """The server offers none of the media types that the client accepts."""
     message = f"406: Not Acceptable\n\nAvailable representations: {REPRESENTATIONS}"
     return StatusError(406, "NotAcceptable", message, {})
 
 
 def unsupported_media_type(*accepted: str) -> StatusError:
-    """The body is in a form that is not read; () for all that are read at all."""
+    """The body has an unsupported media type; () stands for all supported ones."""
     message = (
         "the body of the request was in an unknown format - "
         f"accepted media types include: {', '.join(accepted) or _CONTENT_TYPES}"
@@ -194,20 +194,20 @@ def unsupported_media_type(*accepted: str) -> StatusError:
 
 
 def rejected_patch() -> StatusError:
-    """The patch does not apply to the object; it does not say why."""
+    """The patch does not apply to the object; the message gives no reason, as upstream's."""
     message = "the server rejected our request due to an error in our request"
     return StatusError(422, "Invalid", message, {})
 
 
 def unfit_patch(why: str) -> StatusError:
-    """What a patch makes of an object is no object of its kind."""
+    """The outcome of a patch is no valid object of its kind."""
     message = f"Invalid value: {why}"
     details = {"causes": [cause("FieldValueInvalid", "patch", message)]}
     return StatusError(422, "Invalid", f' "" is invalid: patch: {message}', details)
 
 
 def unsupported_patch_type() -> StatusError:
-    """The body of a patch is in a form that is no patch."""
+    """The media type of the body is not that of a patch."""
     return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
@@ -215,7 +215,7 @@ def unsupported_patch_type() -> StatusError:
 
 
 def refused(error: ApiError) -> Response:
-    """Return the answer that says why a request was refused."""
+    """Return the answer of a refused request."""
     headers = {}
     if error.retry_after_seconds is not None:
         headers["Retry-After"] = str(int(error.retry_after_seconds))
@@ -245,19 +245,19 @@ class FieldErrors(list[FieldError]):
         self.append(field_errors.forbidden(field, detail))
 
     def failed(self, field: str, detail: str) -> None:
-        """Add that a value could not be looked at."""
+        """Add that a value could not be checked."""
         self.append(field_errors.internal_error(field, detail))
 
     def duplicate(self, field: str, value: Any, detail: str = "") -> None:
-        """Add that a value stands there twice."""
+        """Add that a value is repeated."""
         self.append(field_errors.duplicate(field, value, detail))
 
     def not_found(self, field: str, value: Any, detail: str = "") -> None:
-        """Add that a value names something that is not there."""
+        """Add that a value names something that does not exist."""
         self.append(field_errors.not_found(field, value, detail))
 
     def not_supported(self, field: str, value: Any, supported: Iterable[str]) -> None:
-        """Add that a value is none of a few words."""
+        """Add that a value is not among the supported ones."""
         self.append(field_errors.not_supported(field, value, supported))
 
     def too_long(self, field: str, length_max: int) -> None:
@@ -265,7 +265,7 @@ class FieldErrors(list[FieldError]):
         self.append(field_errors.too_long(field, length_max))
 
     def drop_below(self, path: str) -> None:
-        """Forget what was found below a path, where something above it makes it pointless."""
+        """Drop the errors below a path, which an error above it makes redundant."""
         below = (f"{path}.", f"{path}[")
         self[:] = [error for error in self if not error.path.startswith(below)]
 

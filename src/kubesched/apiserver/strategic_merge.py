@@ -1,4 +1,4 @@
-"""Apply a strategic merge patch: lists merge by key, and directives say what merging cannot.
+"""Applies strategic merge patches: lists merge by key, and directives delete, replace and order.
 
     $patch: replace, delete, merge      what happens to an object, or to an entry of a list
     $retainKeys                         the fields that stay
@@ -52,7 +52,7 @@ def apply(object_type: ObjectType, current: Plain, patch: Any) -> Plain:
 
 
 def _field(object_type: ObjectType | None, name: str) -> Field | None:
-    """Return what is known of a field, None if nothing is, as in maps."""
+    """Return a field of a type, None without a type, as in maps."""
     if object_type is None:
         return None
     field = object_type.fields.get(name)
@@ -94,7 +94,7 @@ def _unknown_directive(directive: Any) -> StatusError:
 
 
 def _retain_keys(original: Plain, patch: Plain) -> None:
-    """Leave only the fields in the object that the patch says to retain."""
+    """Remove the fields of the object that the patch does not retain."""
     if _RETAIN_KEYS not in patch:
         return
     retained = patch.pop(_RETAIN_KEYS)
@@ -212,7 +212,7 @@ def _element_kind(*lists: list[Any]) -> type:
 
 
 def _key_of(entry: Any, key: str) -> Any:
-    """Return what tells an entry apart from others."""
+    """Return the identity of an entry."""
     if not key:
         return entry
     if not isinstance(entry, dict) or key not in entry:
@@ -257,7 +257,7 @@ def _merge_entries(
 def _merge_ordered(
     original: Plain, patch: Plain, directive: str, object_type: ObjectType | None
 ) -> None:
-    """Merge a list for which the patch says the order, and take both out of the patch."""
+    """Merge a list in the order of the patch's directive, and remove both from the patch."""
     order = _list(patch.pop(directive))
     name = _list_name(directive, _SET_ORDER)
     current, wanted = _list(original.get(name, [])), _list(patch.get(name, []))
@@ -286,7 +286,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
-    """See that the entries of a patch stand in the order that the patch itself sets."""
+    """Check that the entries of a patch are in the order that the patch itself sets."""
     if not wanted or not order:
         return
     if key and not all(isinstance(one, dict) for one in wanted):
@@ -304,10 +304,10 @@ def _in_order(entries: list[Any], order: list[Any], live: list[Any], key: str) -
     """Return entries in order.
 
     Args:
-        entries: Those that the order names stand as it says. The others stand as in the object,
+        entries: Those that the order names follow it. The others are in the order of the object,
             each before the first named one that it stood before.
-        order: What a patch names.
-        live: What the object has.
+        order: The entries that a patch names.
+        live: The entries of the object.
         key: The merge key.
     """
     named, known = ([_key_of(one, key) for one in ones] for ones in (order, live))

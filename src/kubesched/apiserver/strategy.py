@@ -1,11 +1,11 @@
-"""Strategies: what users may not set is set before an object is checked and stored.
+"""Strategies prepare objects for validation: fields that users may not set get their values.
 
-Statuses begin empty and change only through their subresource, generations count the changes of
-what users want, and fields that do not belong to a request stay as they were.
+Statuses begin empty and change only through their subresource, generations count changes of the
+spec, and fields that a request may not change keep their values.
 
 Upstream: pkg/registry/*/*/strategy.go, staging/src/k8s.io/apiserver/pkg/registry/rest,
           pkg/api/pod/util.go (DropDisabledPodFields, v1.36)
-Invariants: neither the new nor the old object is changed; what comes back shares parts with them.
+Invariants: neither the new nor the old object is changed; the returned one shares parts with them.
 Differs:  a scheduling group is kept, although the feature is off by default. AppArmor annotations
           are not copied to the security context. Daemon sets do not note the generation of their
           template. Approvals of certificates and phases of volumes bear the times that they are
@@ -24,7 +24,7 @@ from kubesched.apiserver.resources import Resource
 
 _KUBERNETES: Final = "kubernetes"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-# The status of a pod is looked at before it is dropped.
+# The status of a pod is read before it is dropped.
 _KEEPS_STATUS_ON_CREATE: Final = frozenset(("APIService", "Node", "Pod"))
 _SYSTEM_METADATA: Final = ("deletionGracePeriodSeconds", "deletionTimestamp", "selfLink")
 
@@ -53,8 +53,8 @@ def prepare_for_update(
 
     Args:
         resource: Of the object.
-        new: What is asked for, with its defaults.
-        old: What is stored.
+        new: The requested object, with its defaults.
+        old: The stored object.
         subresource: Through which it is changed; "" for none.
         now: The time of the request, as objects have it.
     """
@@ -76,7 +76,7 @@ def prepare_for_update(
 
 
 def _metadata(new: Plain, old: Plain) -> Plain:
-    """Return metadata with what only the server writes as it was."""
+    """Return metadata with the old values of fields that only the server writes."""
     metadata = {**new, "uid": new.get("uid") or old.get("uid")}
     for name in ("creationTimestamp", "deletionTimestamp", "generation"):
         if name in old:
@@ -89,7 +89,7 @@ def _metadata(new: Plain, old: Plain) -> Plain:
 
 
 def _with_status(resource: Resource, obj: Plain, old: Plain) -> Plain:
-    """Return an object with the status it had, or that of one of which nothing is known yet."""
+    """Return an object with its old status, or with an empty one."""
     status = old.get("status")
     if status is None and resource.definition is None:
         field = resource.type.fields.get("status")
@@ -140,7 +140,7 @@ _OF_OBJECT: Final = (
 
 
 def _metadata_of_object(new: Plain, old: Plain) -> Plain:
-    """Return the metadata of a change that may not touch any of it."""
+    """Return the metadata of a change that may not touch most of it."""
     kept = {name: old["metadata"][name] for name in _OF_OBJECT if name in old["metadata"]}
     return {**without(new["metadata"], *_OF_OBJECT), **kept}
 
@@ -163,7 +163,7 @@ _CLAIM_STATUSES: Final = "nodeAllocatableResourceClaimStatuses"
 def _create_pod(_resource: Resource, pod: Plain) -> Plain:
     """Return a new pod with its first status, and with labels merged into its selectors."""
     spec = pod["spec"]
-    # A class that the client says is believed, as upstream does.
+    # The client's own class is accepted, as upstream does.
     given = pod["status"].get("qosClass")
     status: Plain = {"phase": "Pending", "qosClass": given or qos_class(spec)}
     if spec.get("schedulingGates"):
@@ -177,7 +177,7 @@ def _create_pod(_resource: Resource, pod: Plain) -> Plain:
 
 
 def _merge_label_keys(spec: Plain, labels: Plain) -> None:
-    """Say in selectors which value of some labels this very pod has."""
+    """Add the pod's own values of some labels to its selectors."""
     terms: list[Plain] = list(spec.get("topologySpreadConstraints") or ())
     for name in ("podAffinity", "podAntiAffinity"):
         affinity = (spec.get("affinity") or {}).get(name) or {}
@@ -193,7 +193,7 @@ def _merge_label_keys(spec: Plain, labels: Plain) -> None:
 
 
 def _pod_update(resource: Resource, new: Plain, old: Plain, subresource: str) -> Plain:
-    """Return a changed pod with what cannot be changed through this path as it was."""
+    """Return a changed pod with the old values of fields that this path cannot change."""
     if subresource == "status":
         return _pod_status_update(new, old)
     if subresource == "ephemeralcontainers":
@@ -235,14 +235,14 @@ def _pod_status_update(new: Plain, old: Plain) -> Plain:
 
 
 def _conditions(new: Sequence[Plain], old: Sequence[Plain] | None) -> list[Plain]:
-    """Return conditions that keep the generation they were seen at where the new ones say none."""
+    """Return conditions with their earlier observed generation, if the new ones have none."""
     generations: dict[str, list[int]] = {}
     for condition in old or ():
         generation = condition.get("observedGeneration", 0)
         generations.setdefault(condition["type"], []).append(generation)
     kept = []
     for condition in new:
-        # A type may stand there twice; then the generations are taken in turn.
+        # A type may be repeated; then the generations are used in turn.
         seen = generations.get(condition["type"])
         generation = seen.pop(0) if seen else 0
         if generation and not condition.get("observedGeneration"):
@@ -256,7 +256,7 @@ def _resize(new: Plain, old: Plain) -> Plain:
     lists = ("containers", "initContainers")
     counts = [[len(pod["spec"].get(name) or ()) for name in lists] for pod in (new, old)]
     if counts[0] != counts[1]:
-        # Validation says what is wrong with that.
+        # Validation reports this.
         return new
     spec = without(old["spec"], "resources")
     if new["spec"].get("resources") is not None:

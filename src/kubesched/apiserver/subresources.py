@@ -6,7 +6,7 @@ workload is its number of replicas.
 Upstream: pkg/registry/{apps,core}/*/storage (BindingREST, EvictionREST, ScaleREST),
           plugin/pkg/admission/podtopologylabels, pkg/apis/core/validation (ValidatePodBinding),
           pkg/apis/autoscaling/validation (v1.36)
-Rejects:  bindings of pods that are bound, gated, or being deleted, without a look at the node;
+Rejects:  bindings of pods that are bound, gated or being deleted; the node is not checked;
           evictions that a budget does not allow, or that more than one budget covers; negative
           numbers of replicas.
 Differs:  nothing.
@@ -64,7 +64,7 @@ def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None
         binding: As it was sent.
 
     Raises:
-        StatusError: The binding makes no sense, or the pod cannot be bound.
+        StatusError: The binding is malformed, or the pod cannot be bound.
     """
     metadata = binding.get("metadata", {})
     name = operation.name or metadata.get("name", "")
@@ -119,10 +119,10 @@ def _refused(name: str, why: str) -> StatusError:
 
 
 def _topology_labels(registry: ObjectRegistry, binding: Plain) -> Plain:
-    """Return the labels of a binding, and those that say where its node stands."""
+    """Return the labels of a binding, and the topology labels of its node."""
     labels = dict(binding.get("metadata", {}).get("labels") or {})
     target = binding["target"]
-    # A target without a kind means a node everywhere but here.
+    # Elsewhere, a target without a kind is a node, too.
     if target.get("kind") == "Node":
         labels |= topology_labels(target["name"], registry.lookup)
     return labels
@@ -212,7 +212,7 @@ def _grant(registry: ObjectRegistry, pod: Pod) -> Granted:
 
 
 def _pay(registry: ObjectRegistry, budget: PodDisruptionBudget) -> None:
-    """Write a budget's status, which has one disruption less."""
+    """Store a budget's status with one disruption less."""
     key = Key(_BUDGETS, budget.metadata.namespace, budget.metadata.name)
     found = registry.store.find(key)
     assert found is not None, "just listed"
@@ -222,7 +222,7 @@ def _pay(registry: ObjectRegistry, budget: PodDisruptionBudget) -> None:
 def _announced(
     registry: ObjectRegistry, operation: Operation, options: DeleteOptions
 ) -> DeleteOptions:
-    """Write into the pod's status why it is deleted; return options for the pod as it is then."""
+    """Record the reason in the pod's status; return options for the updated pod."""
     pods = operation.resource
     found = registry.get(pods, operation.namespace, operation.name).plain
     check_preconditions(pods, found["metadata"], options)
@@ -309,7 +309,7 @@ def scaled(workload: Plain, scale: Plain) -> Plain:
         errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_kind(_GROUP, "Scale", workload["metadata"]["name"], errors)
     kept = dict(workload["metadata"])
-    # The scale's version and identity say which workload is meant.
+    # The scale's version and uid are preconditions on the workload.
     kept.pop("resourceVersion", None)
     for name in ("uid", "resourceVersion"):
         if metadata.get(name):

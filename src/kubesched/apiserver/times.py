@@ -1,8 +1,8 @@
-"""Times: the present of a server and what it draws, and times as objects carry them.
+"""Times of objects, and Clock: the current time and the random names of a server.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/storage/names/generate.go,
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/time.go (v1.36)
-Differs:  a text that is no time is refused without saying at which letter.
+Differs:  an error about a malformed time does not name the position.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MICROSECONDS_LENGTH: Final = len(".000000")
 
 
 class Clock:
-    """The present, and what is drawn."""
+    """The current time, and random names and identities."""
 
     def __init__(self, now: Callable[[], datetime], random: Random) -> None:
-        """Take a clock and random.
+        """Set up.
 
         Args:
             now: Returns the present, with time zone UTC.
@@ -40,7 +40,7 @@ class Clock:
         self._random = random
 
     def timestamp(self, after_seconds: int = 0) -> str:
-        """Return the present, or a moment after it, in whole seconds."""
+        """Return the current time, or a later one, in whole seconds."""
         return second_time(after(self.now(), after_seconds))
 
     def uid(self) -> str:
@@ -51,7 +51,7 @@ class Clock:
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
     def name_after(self, prefix: str) -> str:
-        """Return a name that begins as asked and ends by chance."""
+        """Return a name with a prefix and a random suffix."""
         suffix = "".join(self._random.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
         return prefix[: _GENERATED_MAX - _SUFFIX_LENGTH] + suffix
 
@@ -72,14 +72,14 @@ def moment_of(text: str) -> datetime:
 
 
 class TimeError(ValueError):
-    """A text that is no time; the message says which."""
+    """A text is not a time; the message has the text."""
 
 
 def canonical_time(text: str) -> str:
     """Return a time in UTC, to the second.
 
     Raises:
-        TimeError: It is none.
+        TimeError: It is malformed.
     """
     return second_time(_parsed(text))
 
@@ -88,7 +88,7 @@ def canonical_micro_time(text: str) -> str:
     """Return a time in UTC, to the microsecond.
 
     Raises:
-        TimeError: It is none, or is not given to the microsecond.
+        TimeError: It is malformed, or has no microseconds.
     """
     return micro_time(_parsed(text, _MICROSECONDS_LENGTH))
 

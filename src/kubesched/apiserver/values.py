@@ -1,4 +1,4 @@
-"""Values of fields: what a field is, and how values that hold no others are read.
+"""Fields, types of values, and how scalar values are read.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1, pkg/api/resource, sigs.k8s.io/json
           (v1.36)
@@ -45,12 +45,12 @@ class Field(msgspec.Struct, frozen=True):
         type: Of its value.
         is_pointer: Whether it may be absent, unlike an empty value.
         is_left_out: Whether it is not written when it is empty.
-        is_always_written: Whether it is written even if nobody gave it.
+        is_always_written: Whether it is written even if it is absent.
         default: What fills it in where it is absent or, if it has to be there, empty; None if
-            nothing does. It also stands for an absent key of a list entry.
+            nothing does. It is also the value of an absent key of a list entry.
         tag: The numbers that lead to it in protobuf; () for fields that never come in this form.
-        merge_key: What tells entries of the list apart for strategic merge patches; "" for lists of
-            scalars, None for what such patches replace.
+        merge_key: The field that identifies entries of the list in strategic merge patches; "" for
+            lists of scalars, None for values that such patches replace.
         is_replaced: Whether strategic merge patches replace the object.
         rules: What is checked, in order.
         is_dropped: Whether it is read and forgotten.
@@ -76,7 +76,7 @@ Step: TypeAlias = "Field | int | str"
 
 
 class Place(NamedTuple):
-    """Where a value stands: a field, a position in a list, or a key of a map, in another place."""
+    """The place of a value: a field, a position in a list, or a key of a map, in another place."""
 
     outer: Place | None
     step: Step
@@ -95,7 +95,7 @@ class Place(NamedTuple):
 
 
 class Repeating(dict[str, Any]):
-    """An object of a text in which some names stand twice; it has the last value of each.
+    """An object of a text with repeated names; it has the last value of each.
 
     Attributes:
         repeated: The names.
@@ -105,15 +105,15 @@ class Repeating(dict[str, Any]):
 
 
 class Reading(msgspec.Struct):
-    """What was found while a body was read.
+    """The findings of reading a body.
 
-    A value of the wrong kind is noted and reading goes on: a text that is no quantity or no time,
-    further on, is reported instead.
+    After a value of the wrong type, reading continues: a malformed quantity or time that follows is
+    reported instead.
 
     Attributes:
         unknown: Paths of fields that the types do not have, in the order of the body.
-        problems: The same fields and those that stand twice, as messages name them.
-        misfit: The first value of the wrong kind, in upstream's words; "" if there is none.
+        problems: Unknown and repeated fields, in the words of messages.
+        misfit: The error of the first value of the wrong type, in upstream's words; "" for none.
     """
 
     unknown: list[str] = []
@@ -121,18 +121,18 @@ class Reading(msgspec.Struct):
     misfit: str = ""
 
     def note_misfit(self, value: Any, wanted: str, place: Place | None) -> None:
-        """Remember a value of the wrong kind, if it is the first."""
+        """Record a value of the wrong type, if it is the first."""
         self.misfit = self.misfit or _misfit(value, wanted, place)
 
     def note_unknown(self, place: Place | None, name: str) -> None:
-        """Remember a field that is not known, once."""
+        """Record an unknown field, once."""
         path = str(Place(place, name))
         if path not in self.unknown:
             self.unknown.append(path)
             self.problems.append(f'unknown field "{path}"')
 
     def note_repeated(self, value: Plain, place: Place | None, known: Container[str]) -> None:
-        """Remember those of the known names that stand twice in an object."""
+        """Record the known names that an object repeats."""
         if isinstance(value, Repeating):
             names = (name for name in value.repeated if name in known)
             self.problems += [f'duplicate field "{Place(place, name)}"' for name in names]
@@ -155,7 +155,7 @@ def _misfit(value: Any, wanted: str, place: Place | None) -> str:
 
 
 class ValueType(ABC):
-    """What values of one type look like.
+    """The type of values.
 
     Attributes:
         is_struct: Whether Go holds it in a struct, which is never empty.
@@ -164,7 +164,7 @@ class ValueType(ABC):
     is_struct = False
 
     def zero(self) -> Any:
-        """Return what is written for a value that nobody gave; None for nothing."""
+        """Return the form in which an absent value is written; None for none."""
         return None
 
     @abstractmethod
@@ -172,11 +172,11 @@ class ValueType(ABC):
         """Return a value as the server writes it; None if there is none.
 
         Raises:
-            SchemaError: It is a text that cannot be understood.
+            SchemaError: It is malformed.
         """
 
     def is_equal(self, one: Any, other: Any) -> bool:
-        """Whether two values, as the server writes them, mean the same."""
+        """Return whether two values, as the server writes them, are equal."""
         return bool(one == other)
 
     def child(self, name: str) -> ValueType | None:
@@ -185,13 +185,13 @@ class ValueType(ABC):
         return None
 
     def is_whole(self, *values: Any) -> bool:
-        """Whether one manager owns all of such values, for server-side apply."""
+        """Return whether such values have one owner each, in server-side apply."""
         del values
         return True
 
 
 class Scalar(ValueType):
-    """What is neither a list, a map nor an object of known fields.
+    """A type of values that contain no others.
 
     Attributes:
         form: `string`, `bool`, `int32`, `int64`, `float64`, `bytes`, `quantity`, `time`,
@@ -206,14 +206,14 @@ class Scalar(ValueType):
         *,
         is_struct: bool = True,
     ) -> None:
-        """Take how values are read, and what Go writes for none."""
+        """Set up with a reader, and Go's zero value."""
         self.form = form
         self.is_struct = is_struct
         self._read = read
         self._zero = zero
 
     def zero(self) -> Any:
-        """Return what Go writes for none: null, 0, False or ""."""
+        """Return Go's zero value: null, 0, False or ""."""
         return self._zero
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
@@ -225,21 +225,21 @@ class Scalar(ValueType):
             return self._zero
 
     def is_equal(self, one: Any, other: Any) -> bool:
-        """Whether both are the same; quantities by amount."""
+        """Return whether both are equal; quantities by amount."""
         if one == other or self.form != "quantity" or one is None or other is None:
             return bool(one == other)
         return parse_quantity(one).compare(parse_quantity(other)) == 0
 
 
-# Values that hold no others. Those of the wrong kind are noted, others are refused at once.
+# Scalars. Values of the wrong type are recorded; malformed ones are refused at once.
 
 
 class _MisfitError(Exception):
-    """A value is of the wrong kind."""
+    """A value has the wrong type."""
 
 
 def _is_int(value: Any, bits: int) -> bool:
-    """Whether a value is an integer of so many bits; True and 1.0 are none."""
+    """Return whether a value is an integer of so many bits; True and 1.0 are not."""
     return type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
 
 
@@ -319,4 +319,4 @@ SCALARS: Final[Mapping[str, Scalar]] = {
     "RawExtension": Scalar("any", _read_anything),
     "FieldsV1": Scalar("any", _read_anything),
 }
-"""By the names that the tables call them."""
+"""By their names in the tables."""

@@ -1,9 +1,9 @@
-"""Warnings: about pods that are accepted and yet will hardly run as meant; and how all are sent.
+"""Warnings about valid pods that will hardly run as intended, and the headers of all warnings.
 
 Upstream: pkg/api/{pod,node}/warnings.go, staging/src/k8s.io/apiserver/pkg/endpoints/filters
           (warning.go), staging/src/k8s.io/apimachinery/pkg/util/net/http.go (v1.36)
-Differs:  only selectors that match nothing, amounts and names are looked at, in pods and their
-          templates. Too many warnings are cut to the room for all.
+Differs:  only selectors that match nothing, amounts and names are checked, in pods and their
+          templates. Warnings beyond the size limit are dropped.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def warnings_of_new(resource: Resource, obj: Plain) -> list[str]:
 
 def warnings_of_update(resource: Resource, new: Plain, old: Plain, subresource: str) -> list[str]:
     """Return the warnings about a changed object."""
-    # Pods change too often, and seldom by people.
+    # Pods change often, and rarely by users.
     is_changed = get(new, "metadata", "generation") != get(old, "metadata", "generation")
     if subresource or resource.kind == "Pod" or not is_changed:
         return []

@@ -1,9 +1,9 @@
-"""A watch: what is there, then every change, line by line, until its time is over.
+"""A watch sends the existing objects, then every change, line by line, until its timeout.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/{storage/cacher,endpoints/handlers/watch.go} (v1.36)
-Invariants: a watcher sees each change of its selection once, in the order of versions; what enters
-            the selection is ADDED, what leaves it is DELETED with the state before and the version
-            of the change.
+Invariants: a watcher sees each change of its selection once, in the order of versions; an object
+            that enters the selection is ADDED; one that leaves it is DELETED, with its state before
+            and the version of the change.
 Differs:  nothing.
 """
 
@@ -26,10 +26,10 @@ from kubesched.apiserver.stored_object import StoredObject, head, sort_key, stam
 from kubesched.cluster.store import Change, ChangeType, Store
 
 _BOOKMARK_SECONDS: Final = 60.0
-# A last bookmark comes so long before the end.
+# The last bookmark is sent this long before the end.
 _FAREWELL_SECONDS: Final = 2.0
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
-# So many changes are written at once at most, to let others have their turn.
+# The maximum number of changes written at once, so that other tasks can run in between.
 _BATCH: Final = 500
 # Numbers of a bookmark that the fields of the kind leave out and upstream's internal types do not.
 _UNSET: Final[dict[str, Plain]] = {
@@ -44,9 +44,9 @@ class Start(msgspec.Struct, frozen=True):
     """Where a watch begins.
 
     Attributes:
-        initial: What it shows first.
+        initial: The objects that it sends first.
         version: Changes after this one follow.
-        has_initial_bookmark: Whether a bookmark ends what it shows first.
+        has_initial_bookmark: Whether a bookmark follows these objects.
     """
 
     initial: tuple[StoredObject, ...]

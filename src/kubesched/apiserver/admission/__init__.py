@@ -1,4 +1,4 @@
-"""Admission: what a request becomes, or why it is refused, in the light of other objects.
+"""Admission completes or refuses a request, depending on other objects.
 
 `admit` runs before an object is checked and may change it, `check` runs after and may not.
 
@@ -44,7 +44,7 @@ _CHECKS = (limit_ranges.check, pods.check_default_class, storage.check, pods.che
 
 
 def admit(request: AdmissionRequest, obj: Plain) -> Plain:
-    """Return an object, with its defaults and namespace, as it goes on before it is checked.
+    """Return an object, with defaults and namespace, as admission completes it before validation.
 
     Raises:
         StatusError: The request is refused.
@@ -56,7 +56,7 @@ def admit(request: AdmissionRequest, obj: Plain) -> Plain:
 
 
 def check(request: AdmissionRequest, obj: Plain) -> None:
-    """Refuse an object that keeps all rules of its kind, and does not go with other objects.
+    """Refuse a valid object that conflicts with other objects.
 
     Raises:
         StatusError: The request is refused.
@@ -66,7 +66,7 @@ def check(request: AdmissionRequest, obj: Plain) -> None:
 
 
 def admit_delete(resource: Resource, name: str) -> None:
-    """Refuse to delete what a cluster cannot be without.
+    """Refuse to delete objects that every cluster needs.
 
     Raises:
         StatusError: The request is refused.

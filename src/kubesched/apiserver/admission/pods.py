@@ -1,6 +1,6 @@
-"""What pods get from the cluster: priority, tolerations, what their runtime class asks for, labels.
+"""Admission of pods: priority, default tolerations, runtime classes and topology labels.
 
-New nodes get a taint: no pod goes there before somebody says that they are ready.
+New nodes get a taint that keeps pods away until they are ready.
 
 Upstream: plugin/pkg/admission/{defaulttolerationseconds,nodetaint,podtopologylabels,priority,
           runtimeclass}, pkg/util/tolerations (v1.36)
@@ -27,7 +27,7 @@ _NO_EXECUTE: Final = "NoExecute"
 
 
 def add_default_tolerations(request: AdmissionRequest, pod: Plain) -> Plain:
-    """Return the pod with tolerations of nodes that fail, unless it has its own."""
+    """Return the pod with tolerations of failing nodes, unless it has its own."""
     if not request.is_for("Pod", CREATE, UPDATE):
         return pod
     tolerations = pod["spec"].get("tolerations") or []
@@ -54,7 +54,7 @@ def _is_about(toleration: Plain, key: str) -> bool:
 
 
 def add_topology_labels(request: AdmissionRequest, pod: Plain) -> Plain:
-    """Return a pod that has a node with the labels of the node's place."""
+    """Return a bound pod with the topology labels of its node."""
     if not request.is_for("Pod", CREATE, UPDATE) or not pod["spec"].get("nodeName"):
         return pod
     labels = topology_labels(pod["spec"]["nodeName"], request.lookup)
@@ -65,7 +65,7 @@ def add_topology_labels(request: AdmissionRequest, pod: Plain) -> Plain:
 
 
 def topology_labels(node_name: str, lookup: Lookup) -> dict[str, str]:
-    """Return the labels that pods take over from a node; none if there is no such node."""
+    """Return the labels that pods copy from a node; none if there is no such node."""
     node = lookup.get("nodes", "", node_name)
     labels = {} if node is None else node["metadata"].get("labels", {})
     return {name: labels[name] for name in _TOPOLOGY_LABELS if name in labels}
@@ -104,7 +104,7 @@ class _Priority(NamedTuple):
 
 
 def is_system_class(name: str) -> bool:
-    """Whether a class belongs to every cluster."""
+    """Return whether every cluster has this priority class."""
     return name in _SYSTEM_CLASSES
 
 
@@ -112,7 +112,7 @@ def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
     """Return the pod with the priority of its class.
 
     Raises:
-        StatusError: There is no such class, or the pod says something else.
+        StatusError: There is no such class, or the pod contradicts it.
     """
     if request.is_for("Pod", UPDATE) and request.old is not None:
         kept = {
@@ -192,10 +192,10 @@ _NO_OVERHEAD: Final = (
 
 
 def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
-    """Return the pod with what its runtime class asks for.
+    """Return the pod with the overhead and the scheduling constraints of its runtime class.
 
     Raises:
-        StatusError: There is no such class, or the pod says something else.
+        StatusError: There is no such class, or the pod contradicts it.
     """
     if not request.is_for("Pod", CREATE):
         return pod

@@ -1,4 +1,4 @@
-"""AdmissionRequest is what admission knows of a request besides the object itself.
+"""AdmissionRequest is the context in which admission looks at an object.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/admission/interfaces.go (v1.36)
 Differs:  nothing.
@@ -54,7 +54,7 @@ class AdmissionRequest(NamedTuple):
         return CREATE if self.old is None else UPDATE
 
     def is_for(self, kind: str, *operations: str) -> bool:
-        """Whether it writes such an object itself, by one of some operations."""
+        """Return whether it writes a whole object of a kind by one of some operations."""
         return self.resource.kind == kind and not self.subresource and self.operation in operations
 
     def refusal(self, obj: Plain, why: str) -> StatusError:
@@ -64,19 +64,19 @@ class AdmissionRequest(NamedTuple):
         return forbidden(self.resource, name, why)
 
 
-# Namespaces have to exist, and to stay, for something to be made in them.
+# A new object needs a namespace that exists and is not being deleted.
 
 _IMMORTAL: Final = ("default", "kube-public", "kube-system")
 _TERMINATING: Final = "unable to create new content in namespace {} because it is being terminated"
 
 
 def immortal_namespace(name: str) -> bool:
-    """Whether a namespace may not be deleted."""
+    """Return whether a namespace may not be deleted."""
     return name in _IMMORTAL
 
 
 def admit_into_namespace(request: AdmissionRequest, obj: Plain) -> None:
-    """Refuse an object in a namespace that is not there, or not for long.
+    """Refuse an object in a namespace that is missing, or is being deleted.
 
     Raises:
         StatusError: The request is refused.

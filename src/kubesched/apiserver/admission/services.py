@@ -1,4 +1,4 @@
-"""Services get an address, and ports on nodes, that no other service has.
+"""Services get an address and node ports that no other service has.
 
 Upstream: pkg/registry/core/service/storage/alloc.go (v1.36)
 Rejects:  addresses and ports that another service has, or that are in no range.
@@ -31,7 +31,7 @@ def admit(request: AdmissionRequest, service: Plain) -> Plain:
     """Return the service with its addresses and ports.
 
     Raises:
-        StatusError: It asks for what it cannot have.
+        StatusError: It requests an address or a port that it cannot have.
     """
     if not request.is_for("Service", CREATE, UPDATE):
         return service
@@ -50,7 +50,7 @@ def admit(request: AdmissionRequest, service: Plain) -> Plain:
 
 
 def _addresses(spec: Plain, before: Plain, others: list[Plain], errors: FieldErrors) -> Plain:
-    """Return the fields about a service's address: what it asks for, had, or can have."""
+    """Return the address fields of a service: as requested, as before, or newly allocated."""
     taken = {one.get("clusterIP") for one in others}
     given = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), "")
     address = given or before.get("clusterIP")
@@ -76,7 +76,7 @@ def _addresses(spec: Plain, before: Plain, others: list[Plain], errors: FieldErr
 
 
 def _ports(spec: Plain, before: Plain, others: list[Plain], errors: FieldErrors) -> list[Plain]:
-    """Return a service's ports with those on nodes: what it asks for, had, or can have."""
+    """Return a service's ports with node ports: as requested, as before, or newly allocated."""
     if spec.get("type") not in ("LoadBalancer", "NodePort"):
         return [without(port, "nodePort") for port in spec["ports"]]
     known = {_key(port): port.get("nodePort") for port in before.get("ports") or ()}

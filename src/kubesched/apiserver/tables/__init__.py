@@ -1,10 +1,10 @@
 """Tables: objects as rows of cells, which is what `kubectl get` prints.
 
-The columns of the built-in kinds stand in `columns.txt`, those of custom resources in their
-definitions; kinds that have neither show their name and their creation.
+The columns of built-in kinds are in `columns.txt`, those of custom resources in their definitions;
+other kinds have a name and an age.
 
 Upstream: pkg/printers, apiserver/pkg/registry/rest/table.go (v1.36)
-Differs:  kinds that scheduling has little to do with describe some columns in other words.
+Differs:  columns of kinds that scheduling does not read have other descriptions.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def table_of(
     Args:
         resource: What the objects are.
         objects: A row each.
-        list_metadata: Of the table: version, and how to go on.
+        list_metadata: Of the table: version and continue token.
         now: The present, for ages.
         include_object: What rows carry: `Metadata`, `Object` or `None`.
         version: Of the group `meta.k8s.io`.
@@ -178,7 +178,7 @@ _ZEROS: Final[Mapping[str, Any]] = {"boolean": False, "integer": 0}
 
 
 def _cell(text: str, kind: str) -> Cell:
-    """Return the function that a cell of the table stands for."""
+    """Return the function of a cell in `columns.txt`."""
     if text.startswith("@"):
         return CELLS[text[1:]]
     if text.startswith("."):
@@ -237,4 +237,4 @@ _WORDS: Final[Mapping[str, Callable[..., Any]]] = {
     "ratio": lambda one, other: f"{one or 0}/{other or 0}",
     "selector": _selector,
 }
-"""What cells show of that which stands at their paths."""
+"""What cells show of the values at their paths."""

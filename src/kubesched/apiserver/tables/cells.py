@@ -1,4 +1,4 @@
-"""Cells that no path leads to: what the parts of an object add up to, and durations.
+"""Cells that are computed from several fields, and durations.
 
 Upstream: pkg/printers/internalversion/printers.go,
           staging/src/k8s.io/apimachinery/pkg/util/duration/duration.go (v1.36)
@@ -24,7 +24,7 @@ _YEAR: Final = 365 * _DAY
 
 
 class _Step(NamedTuple):
-    """How durations below a limit are said: in a unit, and perhaps the rest in a smaller one."""
+    """The units of durations below a limit: one, and perhaps a smaller one for the rest."""
 
     limit_seconds: float
     unit_seconds: int
@@ -47,7 +47,7 @@ _STEPS: Final = (
 
 
 def since(text: Any, now: datetime) -> str:
-    """Return how long a time is ago."""
+    """Return the age of a time."""
     if not text:
         return UNKNOWN
     return human_duration((now - datetime.fromisoformat(text)).total_seconds())
@@ -70,7 +70,7 @@ NONE: Final = "<none>"
 
 
 def join(labels: Mapping[str, str] | None) -> str:
-    """Return labels as a selector that asks for them."""
+    """Return labels in the form of a selector."""
     return ",".join(f"{key}={labels[key]}" for key in sorted(labels)) if labels else NONE
 
 
@@ -83,7 +83,7 @@ _ENDS: Final = {
 
 
 def pod_row_conditions(pod: Plain) -> list[Plain]:
-    """Return what the row says besides its cells: whether the pod is over."""
+    """Return the conditions of a pod's row: that it has completed."""
     phase = get(pod, "status", "phase")
     if phase not in _ENDS:
         return []
@@ -91,7 +91,7 @@ def pod_row_conditions(pod: Plain) -> list[Plain]:
 
 
 class _Count(msgspec.Struct):
-    """What is known after some of the containers.
+    """The state after counting some of the containers.
 
     Attributes:
         reason: The status to show.
@@ -108,7 +108,7 @@ class _Count(msgspec.Struct):
     last_restart: str = ""
 
     def add_restarts(self, container: Plain) -> None:
-        """Count how often a container began again."""
+        """Count the restarts of a container."""
         self.restarts += container.get("restartCount") or 0
         ended = get(container, "lastState", "terminated", "finishedAt") or ""
         self.last_restart = max(self.last_restart, ended)
@@ -487,4 +487,4 @@ CELLS: Final[Mapping[str, Callable[[Plain, datetime], Any]]] = {
     "service_ports": _service_ports,
     "storage_class": _storage_class,
 }
-"""By the names that `columns.txt` calls them."""
+"""By their names in `columns.txt`."""

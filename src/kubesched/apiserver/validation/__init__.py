@@ -1,7 +1,7 @@
 """Validation: what is wrong with an object, field by field.
 
 The rules of the schema's tables are interpreted by `rules`; what scheduling reads has more of them
-in `pods`, `pod_updates` and `kinds`. Decision 14 says how far they reach.
+in `pods`, `pod_updates` and `kinds`. Decision 14 has their scope.
 
 Upstream: pkg/apis/*/validation, staging/src/k8s.io/apiserver/pkg/registry/rest (v1.36)
 Differs:  kinds whose fields are not known are only checked for their metadata.
@@ -33,7 +33,7 @@ _POD_UPDATES: Final[Mapping[str, UpdateCheck]] = {
     "resize": pod_updates.check_resize,
     "status": pod_updates.check_status_update,
 }
-# What an update does not look at.
+# Fields that an update does not check.
 _SKIPPED: Final = {"Node": (), "PriorityClass": ("preemptionPolicy",)}
 
 
@@ -45,7 +45,7 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
         obj: With its defaults and its name, prepared by its strategy.
     """
     errors = FieldErrors()
-    # What is held only to what all objects are is held to it last.
+    # Kinds with only the rules of all objects are checked for these last.
     is_first = not (resource.is_plain and resource.name_form == "path_segment")
     if is_first:
         check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
@@ -79,8 +79,8 @@ def errors_of_update(
 
     Args:
         resource: Of the object.
-        new: What is asked for, prepared by its strategy; with a resource version.
-        old: What is stored.
+        new: The requested object, prepared by its strategy; with a resource version.
+        old: The stored object.
         subresource: Through which it is changed; "" for none.
     """
     errors = FieldErrors()

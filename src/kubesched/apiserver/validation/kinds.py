@@ -1,4 +1,4 @@
-"""Other kinds that scheduling reads, and what workloads say of their pods: rules by hand.
+"""Hand-written rules of other kinds that scheduling reads, and of workloads.
 
 Upstream: pkg/apis/*/validation/validation.go (v1.36)
 Differs:  of kinds that are not here, only the rules of the tables are checked. Expressions in
@@ -382,7 +382,7 @@ def _check_definition(definition: Plain, errors: FieldErrors) -> None:
 
 
 def _check_fixed(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    """Add changes of a ConfigMap or a Secret that says that it does not change."""
+    """Add changes of an immutable ConfigMap or Secret."""
     if not old.get("immutable"):
         return
     if not new.get("immutable"):

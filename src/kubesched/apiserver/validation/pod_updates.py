@@ -2,8 +2,8 @@
 
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodUpdate, ValidatePodResize,
           ValidatePodEphemeralContainersUpdate, ValidatePodStatusUpdate, v1.36)
-Differs:  messages about forbidden changes do not show the change. Of what a status tells of
-          devices, only the claims are checked.
+Differs:  messages about forbidden changes do not show the change. Of the devices
+          in a status, only the claims are checked.
 """
 
 from __future__ import annotations

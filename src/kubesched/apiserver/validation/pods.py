@@ -1,7 +1,7 @@
-"""Pods, their templates and containers: what the tables' rules cannot say of them.
+"""Hand-written rules of pods, their templates and containers.
 
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodSpec and around, v1.36)
-Differs:  containers may be privileged whatever the server's flags say. Of what only a kubelet reads
+Differs:  containers may always be privileged. Of what only a kubelet reads
           (resolvers, kernel settings, mirror pods, options of volumes and mounts, security
           contexts, hooks, the downward API, when to restart), only the rules of the tables are
           checked.
@@ -279,7 +279,7 @@ def _check_spreading(spec: Plain, path: str, errors: FieldErrors) -> None:
             errors.duplicate(field, f"{{{pair[0]}, {pair[1]}}}")
 
 
-# Objects that stand in several places.
+# Objects that other objects contain in several places.
 
 
 def check_toleration(toleration: Plain, path: str, errors: FieldErrors) -> None:

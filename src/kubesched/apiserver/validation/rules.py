@@ -1,4 +1,4 @@
-"""The interpreter of the rules that stand beside fields in the schema's tables.
+"""The interpreter of the rules of fields in the schema's tables.
 
     required            the field is not empty
     filled(form)        the field, if it is given, is not empty; with a form: has that form
@@ -15,8 +15,8 @@
                         that of the entry
     immutable           an update leaves the field as it is
 
-What these words cannot say is said by functions for types of objects, which are called wherever
-such an object stands, before the rules of its fields or after them.
+Other rules are functions for types of objects, which are called wherever such an object occurs,
+before the rules of its fields or after them.
 
 Upstream: pkg/apis/*/validation, staging/src/k8s.io/apimachinery/pkg/api/validate (v1.36)
 Differs:  errors come in the order of the tables.
@@ -49,7 +49,7 @@ _MODE_RULE: Final = "must be a number between 0 and 0777 (octal), both inclusive
 
 
 class _Below(NamedTuple):
-    """A field whose value is looked into."""
+    """A field with checks, or with an object that has some."""
 
     name: str
     checks: tuple[_FieldCheck, ...]
@@ -81,7 +81,7 @@ class Union(NamedTuple):
 
 
 class _Plan:
-    """What is checked of a type of objects; its fields are filled in late, as types may recur."""
+    """The checks of a type of objects; its fields are filled in late, as types may be recursive."""
 
     def __init__(self, check: Check | None, late: Check | None, union: Union | None) -> None:
         self.check = check
@@ -130,7 +130,7 @@ class Rules:
         late_checks: Mapping[str, Check],
         unions: Mapping[str, Union],
     ) -> None:
-        """Take what there is for types of objects, by their names.
+        """Set up; all arguments are by the names of types.
 
         Args:
             checks: Called before the rules of the fields.
@@ -158,7 +158,7 @@ class Rules:
             value: The object, with its defaults.
             errors: What is added to.
             path: Of the object.
-            skipped: Fields of the object that are not looked at.
+            skipped: Fields of the object that are not checked.
         """
         self._plan(object_type).run(value, path, errors, skipped)
 
@@ -183,7 +183,7 @@ class Rules:
 
 
 def fixed_objects(object_type: ObjectType) -> tuple[str, ...]:
-    """Return the fields whose objects never change, and are not looked into again."""
+    """Return the fields whose objects are immutable, and not checked again."""
     return tuple(
         name
         for name, field in object_type.fields.items()
@@ -213,7 +213,7 @@ def _field_check(field: Field, rule: Rule) -> _FieldCheck:
     if name in _WHOLE and not (name == "filled" and arguments):
         return partial(_WHOLE[name], *arguments)
     details = _DETAILS[name](*arguments)
-    # A number that is left out where it is 0 stands for nothing, and so does an empty text.
+    # An omitted number is 0 here, and an omitted text empty.
     skips_nothing = name == "is" or (field.is_left_out and name in _OF_NUMBERS)
     is_list = isinstance(field.type, ListType)
 

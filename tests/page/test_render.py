@@ -7,6 +7,8 @@ from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 
+from hatchling.builders.wheel import WheelBuilder
+
 from kubesched import Cluster
 from kubesched.answers.why import PodState, WhyReport
 from kubesched.page.render import render
@@ -57,6 +59,19 @@ def test_every_copy_of_a_library_has_its_licence() -> None:
     assert ["preact", "preact", "htm", "uplot"] == heads
     assert page.count("Permission is hereby granted") >= 2
     assert "Apache License" in page
+
+
+def test_the_wheel_has_what_a_page_needs() -> None:
+    """Every file of the room, assets and libraries included."""
+    builder = WheelBuilder(str(ROOT))
+    found = {file.distribution_path for file in builder.recurse_included_files()}
+    room = ROOT / "src" / "kubesched" / "page"
+    needed = {
+        f"kubesched/page/{file.relative_to(room).as_posix()}"
+        for folder in ("assets", "vendor")
+        for file in (room / folder).iterdir()
+    }
+    assert needed <= found
 
 
 def test_libraries_are_as_they_were_fetched() -> None:

@@ -25,6 +25,7 @@ LEADS: Final = {
     "CompactReport": "of 4 nodes can be removed so that every pod keeps a place.",
     "PodExplanation": "Pod shop/big fits none of 4 nodes.",
     "TopReport": "Pods request ",
+    "TimelineReport": "15 pods in 1 min: ",
     "TimelineComparison": " differ most in ",
     "ClusterComparison": "compared with cluster: ",
     "ShadowReport": "1 of 1 decision of s are kubesched's too (100 %)",

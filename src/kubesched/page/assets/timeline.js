@@ -86,7 +86,7 @@ function Waits({ report }) {
       columns=${[
         { heading: "Wait", text: (bar) => bar.name },
         { heading: "Pods", text: (bar) => bar.count, isNumber: true },
-        { heading: "", text: (bar) => bar.count, cell: (bar) => html`<${Bar} share=${bar.count / most} bare />` },
+        { heading: "Compared", text: (bar) => bar.count, cell: (bar) => html`<${Bar} share=${bar.count / most} bare />` },
       ]}
     />
     <${DataTable}

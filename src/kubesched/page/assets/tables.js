@@ -66,7 +66,7 @@ export function DataTable({ caption, columns, rows, part = PART, filter = rows.l
           (row) => html`<tr>${columns.map((column, at) => {
             const content = column.cell ? column.cell(row) : shownText(column.text(row));
             const name = column.isNumber ? "number" : String(content).length > LONG && !column.cell ? "long" : "";
-            return at ? html`<td class=${name}>${content}</td>` : html`<th scope="row" class=${name}>${content}</th>`;
+            return at ? html`<td class=${name}>${content}</td>` : html`<th scope="row" class=${name}>${content === "" ? "–" : content}</th>`;
           })}</tr>`,
         )}</tbody>
       </table>

@@ -51,7 +51,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     report = simulate(load_scenario(SCENARIO), in_tree_registry(), recorder=recorder)
     playback = recorder.playback(report.scenario, report.duration_seconds)
     page = tmp_path_factory.mktemp("page") / "playback.html"
-    page.write_text(render([playback], "two nodes"), encoding="utf-8")
+    page.write_text(render([playback, report], "two nodes"), encoding="utf-8")
     return page
 
 
@@ -147,7 +147,7 @@ def test_events_are_listed_and_lead_to_their_time(file: Path, window: Browser) -
     """Drain, failure and lost pods stand in words, and in the headline."""
     with opened(window, file) as (page, _):
         headline = "11 pods in 1 h: 1 node failed, 1 node was cordoned, 3 pods were lost."
-        assert headline in (page.locator(".lead").text_content() or "")
+        assert headline in (page.locator("h1.lead").text_content() or "")
         table = page.get_by_role("region", name="What happened to nodes and pods")
         rows = [
             " | ".join(row.locator("th, td").all_text_contents()[:2])
@@ -164,6 +164,23 @@ def test_events_are_listed_and_lead_to_their_time(file: Path, window: Browser) -
         ] == rows
         table.get_by_role("button", name="0:30:40").click()
         expect(page.locator(".now")).to_contain_text("1 unreachable")
+
+
+def test_the_report_is_below_the_playback(file: Path, window: Browser) -> None:
+    """Waits, the charts that the playback lacks, and totals; drags zoom all of them."""
+    with opened(window, file) as (page, wrong):
+        report = page.get_by_role("article", name="timeline report")
+        expect(report.locator("h2.lead")).to_contain_text("9 of 11 pods got a node in 1 h.")
+        titles = report.locator(".timechart").evaluate_all(
+            "found => found.map(one => one.getAttribute('aria-label'))"
+        )
+        assert [
+            "Queue, pods",
+            "Fragmentation",
+            "Rates, per hour",
+            "Disruptions, per hour",
+        ] == titles
+        assert [] == wrong
 
 
 def test_pods_that_wait_have_their_reason(file: Path, window: Browser) -> None:

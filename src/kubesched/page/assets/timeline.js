@@ -20,7 +20,7 @@ export function TimelinePage({ report, documents }) {
         .filter(([, count]) => count)
         .map(([name, count]) => html`<dt>${TOTALS[name] ?? name}</dt><dd>${number(count)}</dd>`)}</dl>
     </section>
-    <${Records} name="moves" heading="Moves in the queue" records=${report.moves} />
+    <${Records} name="moves" heading="Moves in the queue" records=${report.moves.map((move) => ({ ...move, origin: move.origin || "new", destination: move.destination || "gone" }))} />
     <${Records} name="requests" heading="Requests to the API server" records=${report.requests} />
     <p class="dim">Seed ${report.seed}. Decision log:
       ${plural(report.decisions, "line")}, SHA-256 <code>${report.decisionDigest}</code>; the same scenario and seed give the same.</p>`;

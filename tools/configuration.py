@@ -17,8 +17,7 @@ from kubesched.answers.documents import described
 from kubesched.config import args as shared_args
 from kubesched.config import types
 from kubesched.config.args import ARGS_PLUGINS, PluginArgs
-from kubesched.config.feature_gate_table import SCHEDULER_GATES, GateSpec
-from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.feature_gates import SCHEDULER_GATES, FeatureGates, GateSpec
 from kubesched.config.load import default_configuration, encode_configuration
 from kubesched.config.plugin_args import complete_args
 from kubesched.config.plugin_sets import ExtensionPoint, default_plugins

@@ -7,8 +7,7 @@ from typing import Final
 import pytest
 
 import kubesched
-from kubesched.config.feature_gate_table import GATES, OTHER_GATES, SCHEDULER_GATES, Stage
-from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.feature_gates import GATES, OTHER_GATES, SCHEDULER_GATES, FeatureGates, Stage
 from kubesched.config.field_errors import ConfigError
 
 SOURCE: Final = Path(kubesched.__file__).parent

@@ -15,7 +15,6 @@ from kubesched.api.requirements import parse_int64
 
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
-PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 HARD_EFFECTS: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 _CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")

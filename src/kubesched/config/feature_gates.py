@@ -1,22 +1,92 @@
 """Feature gates turn optional behaviours of Kubernetes on and off.
 
-Upstream: component-base/featuregate/feature_gate.go (v1.36)
+The gates of Kubernetes 1.36 are in `feature_gates.txt`: name, default, stage, perhaps `locked`, and
+after a colon the gates that must be on, too. Below a gate is the reason why no decision depends on
+it (`no effect`), or why it cannot be turned on (`refused`). All components of a cluster often share
+one flag. So gates that only other components read are in the table, too: they are accepted and
+checked, but have no effect.
+
+Upstream: component-base/featuregate/feature_gate.go, pkg/features, apiserver/pkg/features,
+          client-go/features (v1.36)
 Rejects:  unknown gates, values that are not booleans, changes of locked gates, gates that are on
           while a gate that they depend on is off, and gates without an implementation.
-Differs:  all errors of a flag are reported, not only the first; versions are not emulated.
+Differs:  all errors of a flag are reported, not only the first; versions are not emulated. These
+          gates cannot be turned on: CoordinatedLeaderElection, DRAListTypeAttributes,
+          DRANodeAllocatableResources and DRAWorkloadResourceClaims.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from importlib.resources import files
 
 import msgspec
 
 from kubesched.api.go_text import go_quote
-from kubesched.config.feature_gate_table import GATES, GateSpec, Stage
 from kubesched.config.field_errors import ConfigError, FieldError
 
 FLAG = "--feature-gates"
 
 _COMPONENT = "kube"
+
+
+class Stage(StrEnum):
+    """The maturity of a feature; AllAlpha and AllBeta switch all gates of a stage."""
+
+    ALPHA = "ALPHA"
+    BETA = "BETA"
+    GA = ""
+    DEPRECATED = "DEPRECATED"
+
+
+class GateSpec(msgspec.Struct, frozen=True):
+    """One gate.
+
+    Attributes:
+        name: Its name.
+        default: Whether it is on by default.
+        stage: Its maturity.
+        locked: Whether the default cannot be changed.
+        depends_on: The gates that must be on if it is on.
+        no_effect: Why no decision depends on it; "" if some do.
+        refused: Why it cannot be turned on; "" if it can.
+    """
+
+    name: str
+    default: bool
+    stage: Stage
+    locked: bool = False
+    depends_on: tuple[str, ...] = ()
+    no_effect: str = ""
+    refused: str = ""
+
+
+def _parsed(block: str) -> Iterator[GateSpec]:
+    """Yield the gates of a block of the table."""
+    for entry in block.replace("\n  ", "\t").splitlines():
+        if entry.startswith("#"):
+            continue
+        line, *notes = entry.split("\t")
+        gate, _, depends_on = line.partition(": ")
+        name, state, stage, *locked = gate.split()
+        reasons = {
+            key.replace(" ", "_"): reason
+            for key, _, reason in (note.partition(": ") for note in notes)
+        }
+        yield GateSpec(
+            name, state == "on", Stage[stage], bool(locked), tuple(depends_on.split()), **reasons
+        )
+
+
+SCHEDULER_GATES, OTHER_GATES = (
+    tuple(_parsed(block))
+    for block in files(__package__)
+    .joinpath("feature_gates.txt")
+    .read_text(encoding="utf-8")
+    .split("\n\n")
+)
+"""The gates that kube-scheduler reads, and those that only other components read."""
+
+GATES = {gate.name: gate for gate in (*SCHEDULER_GATES, *OTHER_GATES)}
 
 # These two switch all gates of a stage that are not set individually.
 _STAGE_SWITCHES = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}

@@ -1,6 +1,6 @@
 """The table of gates holds together."""
 
-from kubesched.config.feature_gate_table import GATES, OTHER_GATES, SCHEDULER_GATES, Stage
+from kubesched.config.feature_gates import GATES, OTHER_GATES, SCHEDULER_GATES, Stage
 
 
 def test_names_are_unique() -> None:

@@ -265,9 +265,7 @@ def test_a_binding_was_seen_late() -> None:
     beside = played(script)
     found = beside.judge.disagreements[-1]
     assert found.verdict is ShadowVerdict.CHANGED
-    assert found.sentence.endswith(
-        "; with pods queued before it that were bound later, kubesched decides the same"
-    )
+    assert found.sentence.endswith("; 2 changes later, kubesched decides the same")
     assert {"Agreed": 1, "Changed": 1} == beside.verdicts
 
 
@@ -389,3 +387,84 @@ def test_a_nomination_was_not_written_yet() -> None:
     assert only(beside).sentence.endswith(
         "; kubesched nominated it to that node, too, when it preempted"
     )
+
+
+def nominated(name: str, node: str) -> tuple[Pod, Pod]:
+    """Return a pod of high priority before and after its nomination, which takes a whole node."""
+    before = make_pod(name, requests={"cpu": "4"}, priority=9)
+    return before, replace(before, status=replace(before.status, nominated_node_name=node))
+
+
+def test_a_nomination_was_seen_first() -> None:
+    """The other scheduler decided before it nominated another pod, and wrote that first."""
+
+    def script() -> Beside:
+        small = make_node("a", allocatable={"cpu": "4", "memory": "16Gi"})
+        beside = Beside(small)
+        waits, promised = nominated("waits", "a")
+        (pod,) = pods("web")
+        pending(beside, waits, pod)
+        beside.handlers.updated(waits, promised)
+        beside.judge.note_change(waits, promised, 2)
+        chosen = beside.judge.choose(PodInfo(pod))
+        beside.decide(pod, "a", number=1, first=replace_best(chosen))
+        return beside
+
+    beside = played(script)
+    found = only(beside)
+    assert found.verdict is ShadowVerdict.CHANGED
+    assert "with the pods nominated to the node (default/waits)" in found.sentence
+    assert found.sentence.endswith("; 1 change earlier, kubesched decides the same")
+    nominator = beside.judge._scheduler.queue.nominator
+    nominator.check()
+    assert "a" == nominator.node_of("default/waits")
+
+
+def test_writes_are_throttled() -> None:
+    """It had decided for two pods when a third was still there, and wrote that much later."""
+
+    def script() -> Beside:
+        amounts = ({"cpu": cpu, "memory": "64Gi"} for cpu in ("8", "6", "5"))
+        beside = Beside(
+            *(
+                make_node(name, allocatable=given)
+                for name, given in zip("abc", amounts, strict=True)
+            )
+        )
+        there = make_pod("there", node_name="a", requests={"cpu": "6", "memory": "1Gi"})
+        first = make_pod("first", requests={"cpu": "2", "memory": "1Gi"})
+        (second,) = pods("second")
+        beside.handlers.added(there)
+        pending(beside, first, second)
+        chosen = beside.judge.choose(PodInfo(second))
+        beside.handlers.deleted(there)
+        beside.judge.note_change(there, None)
+        for number in range(40):
+            beside.judge.note_change(None, make_pod(f"far-{number}", node_name="nowhere"))
+        beside.see(first, "b", number=1)
+        beside.decide(second, "c", number=2, first=replace_best(chosen))
+        return beside
+
+    found = played(script).judge.disagreements[-1]
+    assert "bound to c, which scores lower than a: " in found.sentence
+    assert found.verdict is ShadowVerdict.CHANGED
+    assert found.sentence.endswith(
+        " changes earlier, with what it had decided before, kubesched decides the same"
+    )
+
+
+def test_what_was_never_so_is_different() -> None:
+    """A node that scores lower in every state is no race."""
+
+    def script() -> Beside:
+        beside = Beside(*two_nodes())
+        for number in range(40):
+            small = make_pod(f"small-{number}", node_name="ab"[number % 2], requests={"cpu": "1m"})
+            beside.handlers.added(small)
+            beside.judge.note_change(None, small)
+        (pod,) = pods("web")
+        pending(beside, pod)
+        beside.see(pod, "a", number=1)
+        return beside
+
+    assert {"Different": 1} == played(script).verdicts

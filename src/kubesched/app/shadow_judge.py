@@ -1,22 +1,23 @@
 """ShadowJudge decides what another scheduler decides, in the same cluster, and compares.
 
 A decision is compared in the cluster as it is when the decision is seen, before it is applied. The
-other scheduler decided a little earlier: it assumes pods before it binds them, and one binding can
-overtake another. Where the answers differ, the judge decides again without the last changes,
-without the pods that were queued behind, and, a second later, with changes that were seen late.
+other scheduler decided earlier, seconds earlier when its client throttles writes: it knows its own
+bindings and nominations at once, and one write can overtake another. Where the answers differ, the
+judge decides again without the last changes, without the pods that were queued behind, and, a
+second later, with changes that were seen late, and with what was decided before but written later.
 
 Reads:    the cache of a scheduler that the event handlers keep current
-Differs:  nominations that the other scheduler has decided but not yet written are not known, so a
-          few decisions may count as different while many pods preempt.
-Invariants: the cache is unchanged after each comparison.
+Differs:  states of the cluster are tried, not reconstructed: a decision may count as explained that
+          the other scheduler made for another reason.
+Invariants: cache and nominations are unchanged after each comparison.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -42,8 +43,12 @@ KEPT_MAX: Final = 1000
 """How many disagreements of each verdict are kept."""
 
 _SAME: Final = "kubesched decides the same"
-_RECENT_MAX: Final = 1024
+_RECENT_MAX: Final = 2048
 _STEPS_MAX: Final = 16
+_STEPS: Final = (*range(1, 33), *(int(32 * 1.08**power) for power in range(1, 46)))
+"""The numbers of changes that are undone; all of them are within this time, after the first few."""
+_LAG_SECONDS_MAX: Final = 10.0
+"""How long after a decision its write is expected: a scheduler's client throttles its requests."""
 _SAMPLED_NODES_MIN: Final = 100
 """Schedulers look at all nodes of clusters of this size, whatever the configuration says."""
 
@@ -89,19 +94,26 @@ class _Chosen(NamedTuple):
 
 
 class _Change(msgspec.Struct, frozen=True):
-    """A change of a node or of a pod on a node.
+    """A change of a node, of a pod on a node, or of a nomination.
 
     Attributes:
         number: In the order of changes.
-        place: The pod's place in the other scheduler's queue, if the change is its binding.
-        old: The object before; None if it is new or had no node.
+        at: When it was seen, in seconds of the loop's clock.
+        place: The pod's place in the other scheduler's queue, if the change is its binding or
+            nomination.
+        old: The object before; None if it is new or was on no node and nominated to none.
         new: The object after; None if it is gone.
     """
 
     number: int
+    at: float
     place: tuple[int, int] | None
     old: Pod | Node | None
     new: Pod | Node | None
+
+    def is_ahead_of(self, place: tuple[int, int]) -> bool:
+        """Whether it was decided for a pod that was queued before this place."""
+        return self.place is not None and self.place < place
 
 
 class _Open(msgspec.Struct, frozen=True):
@@ -290,7 +302,7 @@ class ShadowJudge:
         Args:
             old: The object before; None if it is new.
             new: The object after; None if it is gone.
-            number: Of the pod, if it was pending and the other scheduler has bound it.
+            number: Of the pod, if it was pending.
         """
         old, new = self._in_cache(old), self._in_cache(new)
         if old is None and new is None:
@@ -299,13 +311,16 @@ class ShadowJudge:
         if number is not None and isinstance(new, Pod):
             place = _place_of(new, number)
         self._numbers += 1
-        self._recent.append(_Change(self._numbers, place, old, new))
+        self._recent.append(
+            _Change(self._numbers, asyncio.get_running_loop().time(), place, old, new)
+        )
 
     def _in_cache(self, item: Pod | Node | None) -> Pod | Node | None:
-        """Return an object as the cache has it; None if the cache has not."""
+        """Return an object as cache or nominator have it; None if they have not."""
         if not isinstance(item, Pod):
             return item
-        if not item.spec.node_name or item.status.phase in FINISHED:
+        is_there = item.spec.node_name or item.status.nominated_node_name
+        if not is_there or item.status.phase in FINISHED:
             return None
         return without_disabled_fields(item, self._gates)
 
@@ -318,13 +333,12 @@ class ShadowJudge:
 
     def _agrees_earlier(self, info: PodInfo, theirs: ShadowDecision, place: tuple[int, int]) -> str:
         """Return in which earlier state of the cluster the decisions agree, "" if in none."""
-        behind = self._bound_behind(place)
+        behind = self._done_behind(place)
         with self._without(behind):
             if behind and self.choose(info).agrees(theirs):
                 return f"without {count(len(behind), 'pod')} queued behind it, {_SAME}"
-        recent = list(self._recent)
-        for steps in range(1, min(_STEPS_MAX, len(recent)) + 1):
-            with self._undone(recent[-steps:]):
+        with closing(self._states_before(list(self._recent))) as states:
+            for steps in states:
                 if self.choose(info).agrees(theirs):
                     return f"{count(steps, 'change')} earlier, {_SAME}"
         return ""
@@ -333,19 +347,61 @@ class ShadowJudge:
         """Return with which later changes the decisions agree, "" if with none."""
         info, theirs = opened.info, opened.theirs
         later = [change for change in self._recent if change.number > opened.number]
-        is_ahead = (change.place is not None and change.place < opened.place for change in later)
-        if any(is_ahead):
-            with self._without({info.uid, *self._bound_behind(opened.place)}):
-                if self.choose(info).agrees(theirs):
-                    return f"with pods queued before it that were bound later, {_SAME}"
         for steps in range(1, min(_STEPS_MAX, len(later)) + 1):
             with self._undone(later[steps:]), self._without({info.uid}):
                 if self.choose(info).agrees(theirs):
                     return f"{count(steps, 'change')} later, {_SAME}"
+        return self._agrees_in_order(opened, later)
+
+    def _agrees_in_order(self, opened: _Open, later: Sequence[_Change]) -> str:
+        """Return in which earlier state they agree with what was decided ahead of the pod.
+
+        The other scheduler knows its own decisions at once, and writes them later. What it decided
+        ahead is what was queued ahead, or what was written before.
+        """
+        info, theirs, place = opened.info, opened.theirs, opened.place
+        before = [change for change in self._recent if change.number <= opened.number]
+        behind = self._done_behind(place)
+        with self._undone(later), closing(self._states_before(before, now=True)) as states:
+            for steps in states:
+                written = before[len(before) - steps :]
+                undone = [*written, *later]
+                orders = (
+                    ([each for each in undone if each.is_ahead_of(place)], behind),
+                    ([each for each in written if each.place is not None], set[str]()),
+                )
+                for ahead, gone in orders:
+                    with self._again(ahead), self._without({info.uid, *gone}):
+                        if self.choose(info).agrees(theirs):
+                            words = f"{count(steps, 'change')} earlier, " if steps else ""
+                            return f"{words}with what it had decided before, {_SAME}"
         return ""
 
-    def _bound_behind(self, place: tuple[int, int]) -> set[str]:
-        """Return the pods that were bound recently although queued behind."""
+    def _states_before(
+        self, changes: Sequence[_Change], *, now: bool = False
+    ) -> Generator[int, None, None]:
+        """Undo ever more of the last changes; yield their number, and redo them when closed."""
+        undone = 0
+        oldest = asyncio.get_running_loop().time() - _LAG_SECONDS_MAX
+        young = sum(change.at >= oldest for change in changes)
+        most = min(len(changes), max(young, _STEPS_MAX))
+        try:
+            if now:
+                yield 0
+            for steps in _STEPS:
+                last = len(changes) - min(steps, most)
+                if len(changes) - last == undone:
+                    return
+                for change in reversed(changes[last : len(changes) - undone]):
+                    self._apply(change.new, change.old)
+                undone = len(changes) - last
+                yield undone
+        finally:
+            for change in changes[len(changes) - undone :]:
+                self._apply(change.old, change.new)
+
+    def _done_behind(self, place: tuple[int, int]) -> set[str]:
+        """Return the pods that were bound or nominated recently although queued behind."""
         return {
             uid_of(change.new)
             for change in self._recent
@@ -354,14 +410,36 @@ class ShadowJudge:
 
     @contextmanager
     def _without(self, uids: Collection[str]) -> Iterator[None]:
-        """Take pods off their nodes for a moment."""
+        """Take pods off their nodes, and off those they are nominated to, for a moment."""
+        nominator = self._scheduler.queue.nominator
         found = [self._cache.remove_pod(uid) for uid in sorted(uids)]
+        nominations = [
+            (nominee, node)
+            for node in sorted({nominator.node_of(uid) for uid in uids} - {""})
+            for nominee in nominator.on_node(node)
+            if nominee.uid in uids
+        ]
+        for nominee, _ in nominations:
+            nominator.delete(nominee.uid)
         try:
             yield
         finally:
             for info in found:
                 if info is not None:
                     self._cache.add_pod(info.pod)
+            for nominee, node in nominations:
+                nominator.put(nominee, node)
+
+    @contextmanager
+    def _again(self, changes: Sequence[_Change]) -> Iterator[None]:
+        """Make changes for a moment."""
+        for change in changes:
+            self._apply(change.old, change.new)
+        try:
+            yield
+        finally:
+            for change in reversed(changes):
+                self._apply(change.new, change.old)
 
     @contextmanager
     def _undone(self, changes: Sequence[_Change]) -> Iterator[None]:
@@ -379,13 +457,20 @@ class ShadowJudge:
             # Nodes that come or go are left as they are.
             if old is not None:
                 self._cache.update_node(new)
-        elif isinstance(new, Pod):
+            return
+        nominator = self._scheduler.queue.nominator
+        if isinstance(old, Pod) and not old.spec.node_name:
+            nominator.delete(uid_of(old))
+        if isinstance(new, Pod) and new.spec.node_name:
             if self._cache.get_pod(uid_of(new)) is None:
                 self._cache.add_pod(new)
             else:
                 self._cache.update_pod(new)
-        elif isinstance(old, Pod):
+            return
+        if isinstance(old, Pod) and old.spec.node_name:
             self._cache.remove_pod(uid_of(old))
+        if isinstance(new, Pod):
+            nominator.put(PodInfo(new), new.status.nominated_node_name)
 
     def _settle(self, number: int) -> None:
         opened = self._open.pop(number, None)

@@ -143,6 +143,10 @@ class ShadowWatch:
             theirs = ShadowDecision(decision.node, decision.message)
             info, version = queued.pod_info, decision.version
             self.judge.judge(info, theirs, seen.first, seen.number, version)
+            if not theirs.node:
+                # It is put back into the queue, behind those that wait already.
+                self._appeared += 1
+                self._pending[decision.uid] = _Seen(self._appeared, seen.first)
 
     def undone(self, decision: RecordedDecision) -> None:
         """Do nothing: a decision that is observed has been carried out."""

@@ -66,9 +66,13 @@ class Nominator:
         if node_name is None:
             node_name = info.pod.status.nominated_node_name
         if node_name and self._may_be_nominated(info):
-            self._by_node.setdefault(node_name, {})[info.uid] = info
-            self._node_of[info.uid] = node_name
-            self.version += 1
+            self.put(info, node_name)
+
+    def put(self, info: PodInfo, node_name: str) -> None:
+        """Nominate a pod that is not nominated, whatever is known of it meanwhile."""
+        self._by_node.setdefault(node_name, {})[info.uid] = info
+        self._node_of[info.uid] = node_name
+        self.version += 1
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Update a nominated pod.

@@ -94,3 +94,24 @@ def test_wrong_words(
     result = run("drain", *words)
     assert 2 == result.exit_code
     assert result.stderr == f"kubesched: error: {message}\n"
+
+
+def test_a_page_that_cannot_be_written(cluster: Path) -> None:
+    """One line, before anything is asked; files that are read are not overwritten."""
+    nowhere = run("drain", "alpha", cluster, "--html", "no/x.html")
+    text = "kubesched: error: --html no/x.html: there is no directory no\n"
+    assert (2, "", text) == (nowhere.exit_code, nowhere.stdout, nowhere.stderr)
+    before = cluster.read_text()
+    result = run("drain", "alpha", cluster, "--html", cluster)
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert f"--html {cluster}: this would overwrite {cluster}, which is read" in result.stderr
+    assert before == cluster.read_text()
+
+
+def test_a_page_beside_the_text(cluster: Path) -> None:
+    """The text and the exit code are the same."""
+    page = cluster.with_name("page.html")
+    with_page = run("drain", "alpha", cluster, "--html", page)
+    alone = run("drain", "alpha", cluster)
+    assert (alone.exit_code, alone.stdout) == (with_page.exit_code, with_page.stdout)
+    assert page.read_text().startswith("<!DOCTYPE html>")

@@ -90,3 +90,18 @@ def test_a_table_is_sorted_and_filtered(pages: dict[str, Path], window: Browser)
         first = table.locator("tbody tr").first.inner_text()
         heading.get_by_role("button").click()
         assert first == table.locator("tbody tr").last.inner_text()
+
+
+def test_charts_are_zoomed_by_keyboard(pages: dict[str, Path], window: Browser) -> None:
+    """All of them together, and the times shown are announced."""
+    with opened(window, pages["TimelineComparison"]) as (page, _):
+        group = page.get_by_role("group", name="Zoom of the charts")
+        assert "all times" == group.get_by_role("status").text_content()
+        group.get_by_role("button", name="Zoom in").press("Enter")
+        halved = group.get_by_role("status").text_content()
+        group.get_by_role("button", name="Later").press("Enter")
+        moved = group.get_by_role("status").text_content()
+        group.get_by_role("button", name="All times").press("Enter")
+        assert "all times" == group.get_by_role("status").text_content()
+    assert "15.1 s to 45 s" == halved
+    assert "30 s to 59.9 s" == moved

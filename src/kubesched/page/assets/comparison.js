@@ -5,7 +5,7 @@ import { Change, Counts } from "./bars.js";
 import { duration, number, percent, words } from "./format.js";
 import { Records } from "./other.js";
 import { DataTable } from "./tables.js";
-import { TimeChart } from "./timechart.js";
+import { TimeChart, Zoom } from "./timechart.js";
 
 const SHOWN = { share: percent, seconds: duration, pods: number, podHours: number };
 const CHARTS = ["Pods", "Utilisation", "Fragmentation", "Disruptions"];
@@ -60,7 +60,7 @@ function CommonCharts({ names, reports }) {
   const charts = useMemo(() => commonCharts(names, reports), [reports]);
   return html`<section>
     <h2>Over time</h2>
-    <p class="dim hint">Drag to zoom in, double-click for all. ${range && html`<button type="button" onClick=${() => setRange(null)}>All times</button>`}</p>
+    <${Zoom} times=${charts[0].times} range=${range} onRange=${setRange} />
     <div class="charts">${charts.map(
       (chart) => html`<${TimeChart}
         key=${chart.title} title=${chart.title} times=${chart.times} lines=${chart.lines} range=${range} onRange=${setRange}

@@ -6,7 +6,7 @@ import { duration, number, percent, plural } from "./format.js";
 import { PendingGroups } from "./pending.js";
 import { replayOf, viewAt } from "./replay.js";
 import { DataTable } from "./tables.js";
-import { clock, TimeChart } from "./timechart.js";
+import { clock, TimeChart, Zoom } from "./timechart.js";
 
 const STEPS = 1000;
 const SECONDS_OF_A_RUN = 40;
@@ -66,6 +66,7 @@ export function PlaybackPage({ report: playback }) {
       <h2 id="timeline-heading">Timeline</h2>
       <p class="dim hint">Click to go to a time, drag to zoom in, double-click for all.
         ${kinds.map((kind) => html`<span class="key"><span class="line-key" style=${{ background: `var(${kind})` }}></span>${kindWords(kind, events)}</span>`)}</p>
+      <${Zoom} times=${lines.times} range=${range} onRange=${setRange} hint="" />
       <div class="charts">
         <${TimeChart} title="Pods" lines=${lines.pods} text=${number} ...${shared} />
         <${TimeChart} title="Requested of allocatable" lines=${lines.shares} text=${percent} top=${1} ...${shared} />

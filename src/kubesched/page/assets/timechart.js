@@ -98,6 +98,22 @@ export function TimeChart({ title, times, lines, text, at = null, range, onTime 
   </figure>`;
 }
 
+/** How charts are zoomed: by buttons too, for readers without a mouse. */
+export function Zoom({ times, range, onRange, hint = "Drag to zoom in, double-click for all." }) {
+  const [first, last] = [times[0], times.at(-1)];
+  const [from, to] = range ?? [first, last];
+  const change = (factor, steps) => {
+    const span = Math.min(last - first, (to - from) * factor);
+    const start = Math.max(first, Math.min(last - span, (from + to - span) / 2 + steps * span));
+    onRange(span < last - first ? [start, start + span] : null);
+  };
+  const buttons = [["Zoom in", 0.5, 0], ["Zoom out", 2, 0], ["Earlier", 1, -0.5], ["Later", 1, 0.5]];
+  return html`<p class="dim hint" role="group" aria-label="Zoom of the charts">${hint}
+    ${buttons.map(([name, factor, steps]) => html`${" "}<button type="button" onClick=${() => change(factor, steps)}>${name}</button>`)}
+    ${range && html`${" "}<button type="button" onClick=${() => onRange(null)}>All times</button>`}
+    <span class="unseen" role="status">${range ? `${clock(from)} to ${clock(to)}` : "all times"}</span></p>`;
+}
+
 /** The colour of a line, beside its name. */
 function Swatch({ number }) {
   useDark();

@@ -4,7 +4,7 @@ import { html, useMemo, useState } from "./dom.js";
 import { duration, number, percent, plural } from "./format.js";
 import { Records } from "./other.js";
 import { Bar, DataTable } from "./tables.js";
-import { TimeChart } from "./timechart.js";
+import { TimeChart, Zoom } from "./timechart.js";
 
 // Charts that the playback of the same simulation has too.
 const OF_PLAYBACK = ["Pods", "Utilisation"];
@@ -116,8 +116,7 @@ function Charts({ series }) {
   }, [series]);
   return html`<section aria-labelledby="charts-heading">
     <h2 id="charts-heading">Over time</h2>
-    <p class="dim hint">Drag to zoom in, double-click for all.
-      ${range && html`<button type="button" onClick=${() => setRange(null)}>All times</button>`}</p>
+    ${charts.length > 0 && html`<${Zoom} times=${charts[0].times} range=${range} onRange=${setRange} />`}
     <div class="charts">${charts.map(
       (chart) => html`<${TimeChart}
         title=${chart.title} times=${chart.times} lines=${chart.lines} range=${range} onRange=${setRange}

@@ -27,6 +27,7 @@ from benchmarks import (
     openb,
     overload,
     plugins,
+    preemption,
     scaling,
 )
 from benchmarks.history import ROOT, Record, append, last, new_record
@@ -39,7 +40,16 @@ T = TypeVar("T")
 ALL: Final = "all"
 TABLE: Final = "table"
 SUITES: Final = ("throughput", "plugins", "kernels", "scaling", "loop")
-ON_REQUEST: Final = ("live", "footprint", "long", "openb", "diverse", "million", "overload")
+ON_REQUEST: Final = (
+    "live",
+    "footprint",
+    "long",
+    "openb",
+    "diverse",
+    "million",
+    "overload",
+    "preemption",
+)
 """Suites that run only on request: they take minutes or need files."""
 _QUICK_DIVISOR: Final = 10
 _QUICK_KERNEL_SIZES: Final = (500, 5000)
@@ -171,6 +181,13 @@ def _overload(record: Record) -> Record:
     return replace(record, overload=tuple(found))
 
 
+def _preemption(record: Record) -> Record:
+    divisor = _QUICK_DIVISOR if record.is_quick else 1
+    sizes = "--nodes", preemption.NODES // divisor, "--preemptors", preemption.PREEMPTORS // divisor
+    found = _measured(preemption.PreemptionSpeed, "preemption", *sizes)
+    return replace(record, preemption=found)
+
+
 def _run(options: argparse.Namespace) -> Record:
     runners: dict[str, Callable[[Record], Record]] = {
         "throughput": partial(_throughput, repeats=options.repeat),
@@ -185,6 +202,7 @@ def _run(options: argparse.Namespace) -> Record:
         "diverse": _diverse,
         "million": partial(_million, nodes=options.nodes, pods=options.pods),
         "overload": _overload,
+        "preemption": _preemption,
     }
     record = new_record(is_quick=options.quick, only=options.only)
     for suite in _suites(options):

@@ -22,6 +22,7 @@ from benchmarks.million import Million
 from benchmarks.openb import Replay
 from benchmarks.overload import Overload
 from benchmarks.plugins import Costs
+from benchmarks.preemption import PreemptionSpeed
 from benchmarks.scaling import Scaling
 from benchmarks.throughput import Throughput, Tracing
 
@@ -53,6 +54,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         diverse: Decisions about pods that differ, by shape.
         million: A million nodes and pods, by kind of pods.
         overload: Simulations of clusters with more pods than room.
+        preemption: Asynchronous preemption with the production loop.
     """
 
     date: str
@@ -75,6 +77,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     diverse: dict[str, Diverse] = {}
     million: dict[str, Million] = {}
     overload: tuple[Overload, ...] = ()
+    preemption: PreemptionSpeed | None = None
 
 
 def new_record(*, is_quick: bool = False, only: str = "") -> Record:

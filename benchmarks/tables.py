@@ -15,6 +15,7 @@ from benchmarks.million import Million
 from benchmarks.openb import Replay
 from benchmarks.overload import Overload
 from benchmarks.plugins import POINTS
+from benchmarks.preemption import PreemptionSpeed
 from benchmarks.throughput import Throughput
 from benchmarks.workloads import WORKLOADS, Reference
 
@@ -86,6 +87,8 @@ def _tables_of_runs(record: Record) -> Iterator[Table]:
         yield _million(record.million)
     if record.overload:
         yield _overload(record.overload)
+    if record.preemption is not None:
+        yield _preemption(record.preemption)
 
 
 def caption(record: Record) -> str:
@@ -335,6 +338,18 @@ def _overload(found: Sequence[Overload]) -> Table:
         for each in found
     ]
     return Table("Simulations of crowded clusters", columns, rows)
+
+
+def _preemption(found: PreemptionSpeed) -> Table:
+    columns = ("nodes", "pods", "budgets", "preemptors", "bound", "evicted", "CPU s", "per CPU s")
+    counts = (found.pods, found.budgets, found.preemptors, found.bound, found.evicted)
+    row = (
+        f"{found.nodes:,}",
+        *(f"{count:,}" for count in counts),
+        f"{found.cpu_seconds:,.1f}",
+        f"{found.preemptors_per_cpu_second:,.0f}",
+    )
+    return Table("Asynchronous preemption: loop, evictions and watch", columns, (row,))
 
 
 def _figure(value: float | None) -> str:

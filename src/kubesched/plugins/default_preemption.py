@@ -179,7 +179,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     def _budgets_of(self, objects: Objects) -> DisruptionBudgets:
         stamp = objects, objects.version(PodDisruptionBudget)
         if self._budgets is None or self._budgets[0] != stamp:
-            self._budgets = stamp, DisruptionBudgets(objects)
+            before = None if self._budgets is None else self._budgets[1]
+            self._budgets = stamp, DisruptionBudgets(objects, before)
         return self._budgets[1]
 
     def _why_group_hinders(self, pod: PodInfo, snapshot: Snapshot) -> str:

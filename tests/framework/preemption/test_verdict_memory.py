@@ -143,6 +143,18 @@ def test_only_what_changed_is_judged_again(
     assert again == set(cluster.handle.filtered)
 
 
+def test_a_budget_with_another_status_concerns_the_nodes_of_its_pods() -> None:
+    """An eviction uses up a budget, which may change the victims on the other nodes of its pods."""
+    cluster = _Cluster()
+    selector = {"matchLabels": {"app": "n0-1"}}
+    cluster.cache.put(make_budget("budget", selector, allowed=1))
+    cluster.cache.put(make_budget("other", {"matchLabels": {"app": "n2-0"}}, allowed=1))
+    assert ["n0-1"] == cluster.judge()["n0"]
+    cluster.cache.put(make_budget("budget", selector, allowed=0))
+    assert ["n0-0"] == cluster.judge()["n0"]
+    assert {"n0"} == set(cluster.handle.filtered)
+
+
 def test_a_contested_node_is_judged_again_when_its_pods_change() -> None:
     """The pods nominated to a node are part of what its verdict depends on."""
     cluster = _Cluster()

@@ -5,7 +5,8 @@ on the preemptor's template, the node and its pods, and the disruption budgets.
 
 Upstream: nothing like it; the decisions are those of pkg/scheduler/framework/preemption (v1.36)
 Invariants: a kept verdict equals a computed one. It is valid while the stamp and the version of its
-            row are unchanged; failures are not kept. All templates together keep at most
+            row are unchanged, and no budget of a pod on the row has another status; failures are
+            not kept. All templates together keep at most
             `_ROWS_MAX` verdicts.
 """
 
@@ -18,7 +19,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.policy import PodDisruptionBudget
+from kubesched.framework.preemption.budgets import BudgetKey, DisruptionBudgets
+from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.victim_rows import select_victims_on_rows
 from kubesched.framework.preemption.victims import (
     NO_VICTIMS,
@@ -40,13 +42,32 @@ class KnownVerdicts:
     Verdicts on rows with nominated pods are kept apart, because they also depend on these.
     """
 
-    __slots__ = ("_contested", "stamp", "verdicts", "versions")
+    __slots__ = ("_budgets", "_contested", "_protected", "stamp", "verdicts", "versions")
 
-    def __init__(self, stamp: tuple[object, ...], rows: int) -> None:
+    def __init__(self, stamp: tuple[object, ...], rows: int, budgets: DisruptionBudgets) -> None:
         self.stamp = stamp
+        self._budgets = budgets
+        # The rows that were judged with pods of each budget.
+        self._protected: dict[BudgetKey, set[int]] = {}
         self.versions: NDArray[np.int64] = np.full(rows, _UNKNOWN, np.int64)
         self.verdicts: list[Verdict] = [NO_VICTIMS] * rows
         self._contested: dict[int, tuple[int, list[PodInfo], Verdict]] = {}
+
+    def look_at(self, budgets: DisruptionBudgets) -> bool:
+        """Forget the verdicts that changed budgets affect; return False if all are affected."""
+        if budgets is self._budgets:
+            return True
+        changed = budgets.changed_since(self._budgets)
+        if changed is None:
+            return False
+        self._budgets = budgets
+        for key in changed:
+            rows = self._protected.pop(key, None)
+            if rows:
+                self.versions[list(rows)] = _UNKNOWN
+        if changed:
+            self._contested.clear()
+        return True
 
     def judge(self, question: Question, rows: Sequence[int]) -> list[Verdict]:
         """Return the verdicts on rows, computing only those that are not known."""
@@ -57,6 +78,9 @@ class KnownVerdicts:
         for row, verdict in zip(unknown, found, strict=True):
             self.verdicts[row] = verdict
             self.versions[row] = _UNKNOWN if _is_failure(verdict) else versions[row]
+            for pod in lower_priority_pods(question.pod, question.snapshot.nodes, row):
+                for key in self._budgets.selected.budgets_about(pod):
+                    self._protected.setdefault(key, set()).add(row)
         return [self.verdicts[row] for row in rows]
 
     def judge_contested(self, question: Question, row: int, rivals: list[PodInfo]) -> Verdict:
@@ -87,13 +111,11 @@ class VerdictMemory:
         filters = question.handle.stamp_of_filters(question.cycle, pod)
         if filters is None:
             return None
-        objects = question.snapshot.objects
-        budgets = objects.version(PodDisruptionBudget)
-        stamp = (nodes, nodes.epoch, objects, budgets, filters)
+        stamp = (nodes, nodes.epoch, question.snapshot.objects, filters)
         key = (pod.template, pod.pod.spec.node_name)
         known = self._known.get(key)
-        if known is None or known.stamp != stamp:
-            known = self._known[key] = KnownVerdicts(stamp, len(nodes))
+        if known is None or known.stamp != stamp or not known.look_at(question.budgets):
+            known = self._known[key] = KnownVerdicts(stamp, len(nodes), question.budgets)
         self._known.move_to_end(key)
         self._bound(nodes)
         return known

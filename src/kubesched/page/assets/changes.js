@@ -58,7 +58,7 @@ function PodsPerNode({ nodes, caption }) {
     columns=${[
       { heading: "Node", text: (one) => one.node },
       { heading: "Pods", text: (one) => one.pods, isNumber: true },
-      { heading: "Compared", text: (one) => one.pods, cell: (one) => html`<span class="bar"><span class="track" aria-hidden="true"><span class="fill" style=${{ width: `${(100 * one.pods) / most}%` }}></span></span></span>` },
+      { heading: "Compared", text: (one) => one.pods, cell: (one) => html`<${Bar} share=${one.pods / most} bare />` },
     ]}
   />`;
 }
@@ -222,7 +222,7 @@ function Steps({ steps, heading }) {
         { heading: "Step", text: (step) => step.at, isNumber: true },
         { heading: "Nodes", text: (step) => step.nodes.join(", ") },
         { heading: "Pods evicted", text: (step) => step.moved, isNumber: true },
-        { heading: "Compared", text: (step) => step.moved, cell: (step) => html`<span class="bar"><span class="track" aria-hidden="true"><span class="fill" style=${{ width: `${(100 * step.moved) / most}%` }}></span></span></span>` },
+        { heading: "Compared", text: (step) => step.moved, cell: (step) => html`<${Bar} share=${step.moved / most} bare />` },
       ]}
     />
   </section>`;

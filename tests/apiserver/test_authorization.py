@@ -306,3 +306,112 @@ def test_a_change_of_a_binding_counts_at_once() -> None:
         ]
 
     assert [403, 201, 200, 200, 403] == asyncio.run(ask())
+
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+READ_PODS: Plain = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}
+WRITE_ROLES: Plain = {
+    "verbs": ["create", "patch"],
+    "apiGroups": ["rbac.authorization.k8s.io"],
+    "resources": ["roles", "rolebindings"],
+}
+
+
+def _new_role(*rules: Plain) -> Plain:
+    return {"metadata": {"name": "new"}, "rules": list(rules)}
+
+
+def _new_binding(role: str) -> Plain:
+    return {
+        "metadata": {"name": "new"},
+        "roleRef": {"kind": "ClusterRole", "name": role},
+        "subjects": [TO_ALICE],
+    }
+
+
+@pytest.mark.parametrize(
+    ("plural", "body", "held", "expected"),
+    [
+        pytest.param("roles", _new_role(READ_PODS), [READ_PODS], 201, id="has-the-rights"),
+        pytest.param("roles", _new_role(READ_PODS), [], 403, id="has-not"),
+        pytest.param(
+            "roles",
+            _new_role({**READ_PODS, "resources": ["pods", "pods/log"]}),
+            [READ_PODS],
+            403,
+            id="has-some",
+        ),
+        pytest.param(
+            "roles",
+            _new_role(READ_PODS),
+            [{**WRITE_ROLES, "verbs": ["escalate"]}],
+            201,
+            id="may-escalate",
+        ),
+        pytest.param("rolebindings", _new_binding("cluster-admin"), [], 403, id="binds-admin"),
+        pytest.param("rolebindings", _new_binding("no-such-role"), [], 404, id="binds-nothing"),
+        pytest.param(
+            "rolebindings",
+            _new_binding("cluster-admin"),
+            [{**WRITE_ROLES, "verbs": ["bind"], "resources": ["clusterroles"]}],
+            201,
+            id="may-bind",
+        ),
+    ],
+)
+def test_nobody_grants_more_than_it_has(
+    plural: str, body: Plain, held: list[Plain], expected: int
+) -> None:
+    """Roles and bindings may grant what their writer may do, unless it may escalate or bind."""
+    json = {"content-type": "application/json"}
+    role = {"metadata": {"name": "held"}, "rules": [WRITE_ROLES, *held]}
+    binding = {
+        "metadata": {"name": "held"},
+        "roleRef": {"kind": "ClusterRole", "name": "held"},
+        "subjects": [TO_ALICE],
+    }
+
+    async def write() -> list[int]:
+        server = ApiServer()
+        return [
+            (await server.handle(request)).status
+            for request in (
+                ApiRequest("POST", f"{RBAC}/clusterroles", {}, json, encode(role), ADMIN),
+                ApiRequest("POST", f"{RBAC}/clusterrolebindings", {}, json, encode(binding), ADMIN),
+                ApiRequest(
+                    "POST", f"{RBAC}/namespaces/default/{plural}", {}, json, encode(body), ALICE
+                ),
+            )
+        ]
+
+    assert [201, 201, expected] == asyncio.run(write())
+
+
+def test_a_role_that_stays_as_it_is_grants_nothing() -> None:
+    """A label of a role may be changed by somebody who does not have its rights."""
+    json = {"content-type": "application/json"}
+    merge = {"content-type": "application/merge-patch+json"}
+    place = f"{RBAC}/namespaces/default/roles"
+    label = encode({"metadata": {"labels": {"a": "b"}}})
+    more = encode({"rules": [{**READ_PODS, "verbs": ["delete"]}]})
+    grants = (
+        ("clusterroles", {"metadata": {"name": "held"}, "rules": [WRITE_ROLES]}),
+        ("clusterrolebindings", {**_new_binding("held"), "metadata": {"name": "held"}}),
+        ("namespaces/default/roles", _new_role(READ_PODS)),
+    )
+
+    async def write() -> list[int]:
+        server = ApiServer()
+        requests = [
+            *(
+                ApiRequest("POST", f"{RBAC}/{where}", {}, json, encode(one), ADMIN)
+                for where, one in grants
+            ),
+            *(
+                ApiRequest("PATCH", f"{place}/new", {}, merge, body, ALICE)
+                for body in (label, more)
+            ),
+        ]
+        return [(await server.handle(request)).status for request in requests]
+
+    assert [201, 201, 201, 200, 403] == asyncio.run(write())

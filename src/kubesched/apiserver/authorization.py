@@ -2,13 +2,13 @@
 
 Upstream: plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation (v1.36)
 Reads:    ClusterRoleBinding, ClusterRole, RoleBinding and Role objects
-Differs:  cluster roles do not aggregate others; users who may write roles can grant rights that
-          they do not have themselves.
+Differs:  a refusal to grant rights lists actions, not rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,7 +17,7 @@ from kubesched.apiserver.admission import Lookup
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Target, User
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import FieldErrors, StatusError, details_of, invalid_kind
+from kubesched.apiserver.status import FieldErrors, StatusError, details_of, forbidden, invalid_kind
 
 _MASTERS: Final = "system:masters"
 _AUTHENTICATED: Final = "system:authenticated"
@@ -29,6 +29,11 @@ KINDS: Final = tuple(
     for plural in ("clusterrolebindings", "clusterroles", "rolebindings", "roles")
 )
 """Where roles and bindings are stored."""
+# An aggregated role may get any rules later.
+_EVERYTHING: Final[tuple[Plain, ...]] = (
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+)
 _REMEMBERED_MAX: Final = 1000
 SCHEDULER: Final = "system:kube-scheduler"
 
@@ -55,6 +60,12 @@ class Attributes(msgspec.Struct, frozen=True):
     namespace: str = ""
     name: str = ""
     path: str = ""
+
+    def __str__(self) -> str:
+        """Return verb and resource, or verb and path, such as `get pods/log`."""
+        resource = "/".join(filter(None, (self.resource, self.subresource)))
+        qualified = f"{resource}.{self.group}" if self.group else resource
+        return " ".join(filter(None, (self.verb, qualified or self.path, self.name)))
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -113,6 +124,45 @@ class StoredRoles:
         decision = self.decide(wanted)
         if not decision.is_allowed:
             raise refusal(wanted, decision.reason)
+
+    def check_grants(self, user: User, resource: Resource, old: Plain | None, new: Plain) -> None:
+        """Check that a user who writes a role or a binding grants only rights that it has.
+
+        The verb `escalate` on a role allows any rules, `bind` on a role any binding of it.
+
+        Raises:
+            StatusError: It grants others, or binds a role that does not exist.
+        """
+        is_binding = resource.kind.endswith("Binding")
+        fields = ("roleRef", "subjects") if is_binding else ("rules", "aggregationRule")
+        is_same = old is not None and all(old.get(name) == new.get(name) for name in fields)
+        if resource.group != _GROUP or is_same:
+            return
+        namespace, name = new["metadata"].get("namespace", ""), new["metadata"].get("name", "")
+        verb, kinds, role_name = "escalate", resource.plural, name
+        if is_binding:
+            verb, kinds = "bind", f"{new['roleRef']['kind'].lower()}s"
+            role_name = new["roleRef"]["name"]
+        wanted = Attributes(user, verb, _GROUP, kinds, "", namespace, role_name)
+        if self.decide(wanted).is_allowed:
+            return
+        role = new
+        if is_binding:
+            space = namespace if kinds == "roles" else ""
+            found = self._lookup.get(f"{kinds}.{_GROUP}", space, role_name)
+            if found is None:
+                message = f'{kinds}.{_GROUP} "{role_name}" not found'
+                raise StatusError(404, "NotFound", message, details_of(_GROUP, kinds, role_name))
+            role = found
+        rules = [*(role.get("rules") or ()), *(_EVERYTHING if role.get("aggregationRule") else ())]
+        actions = [one for rule in rules for one in _actions(rule, user, namespace)]
+        missing = dict.fromkeys(str(one) for one in actions if not self.decide(one).is_allowed)
+        if missing:
+            why = (
+                f'user "{user.name}" cannot grant rights that it does not have: '
+                f"{', '.join(missing)}; it needs these rights, or the verb {verb} on {kinds}"
+            )
+            raise forbidden(resource, name, why)
 
     def rules(self, user: User, namespace: str) -> list[Plain]:
         """Return all rules that apply to a user in a namespace."""
@@ -184,6 +234,20 @@ def _allows(rule: Plain, wanted: Attributes) -> bool:
         and (_has(rule, "resources", resource) or anything in rule["resources"])
         and (not names or wanted.name in names)
     )
+
+
+def _actions(rule: Plain, user: User, namespace: str) -> Iterator[Attributes]:
+    """Yield the actions that a rule allows."""
+    for verb in rule.get("verbs") or ():
+        for url in rule.get("nonResourceURLs") or ():
+            yield Attributes(user, verb, path=url)
+        for group, resource, name in product(
+            rule.get("apiGroups") or (),
+            rule.get("resources") or (),
+            rule.get("resourceNames") or ("",),
+        ):
+            plural, _, subresource = resource.partition("/")
+            yield Attributes(user, verb, group, plural, subresource, namespace, name)
 
 
 def _has(rule: Plain, field: str, word: str) -> bool:
@@ -267,7 +331,11 @@ _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes mus
 
 
 class Reviewer:
-    """Answers reviews from the users of the server and the roles that are stored."""
+    """Answers reviews from the users of the server and the roles that are stored.
+
+    Attributes:
+        roles: The stored roles.
+    """
 
     def __init__(
         self, users: Mapping[str, User], roles: StoredRoles, timestamp: Callable[[], str]
@@ -280,7 +348,7 @@ class Reviewer:
             timestamp: Returns the present.
         """
         self._users = users
-        self._roles = roles
+        self.roles = roles
         self._timestamp = timestamp
 
     def review(self, resource: Resource, user: User, asked: Plain) -> Plain:
@@ -302,12 +370,12 @@ class Reviewer:
         if resource.plural == "tokenreviews":
             return {**answered, "status": self._token_status(spec)}
         if resource.plural == "selfsubjectrulesreviews":
-            rules = self._roles.rules(user, spec.get("namespace", ""))
+            rules = self.roles.rules(user, spec.get("namespace", ""))
             return {**answered, "status": _rules_status(rules)}
         is_self = resource.plural == "selfsubjectaccessreviews"
         _check_access(resource, spec, is_self=is_self)
         wanted = _wanted(user if is_self else _user_of(spec), spec)
-        decision = self._roles.decide(wanted)
+        decision = self.roles.decide(wanted)
         status: Plain = {"allowed": decision.is_allowed}
         if decision.reason:
             status["reason"] = decision.reason

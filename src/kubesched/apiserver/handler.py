@@ -180,6 +180,7 @@ class Handler:
             answer = self._reviewer.review(call.resource, call.request.user, obj)
             return json_response(201, answer)
         check_namespace(operation, obj)
+        self._granting(call, None, obj)
         if call.resource.kind == "Binding":
             bind(self._registry, operation, obj)
             return json_response(201, success(201))
@@ -191,7 +192,9 @@ class Handler:
         check_namespace(operation, obj)
         check_name(operation, obj)
         stored, is_new = self._registry.update(
-            operation, lambda _: obj, creates=call.resource.is_created_by_update
+            operation,
+            lambda current: self._granting(call, current, obj),
+            creates=call.resource.is_created_by_update,
         )
         return Response(201 if is_new else 200, call.presentation.one(stored))
 
@@ -201,11 +204,18 @@ class Handler:
         patch = Patch(operation, call.resource, self._registry.clock)
         stored, is_new = self._registry.update(
             operation,
-            lambda current: same_object(operation, patch.apply(current)),
+            lambda current: self._granting(
+                call, current, same_object(operation, patch.apply(current))
+            ),
             creates=patch.is_apply,
             is_tracked=not patch.is_apply,
         )
         return Response(201 if is_new else 200, call.presentation.one(stored))
+
+    def _granting(self, call: _Call, old: Plain | None, new: Plain) -> Plain:
+        """Return an object to write, unless it grants rights that the user does not have."""
+        self._reviewer.roles.check_grants(call.request.user, call.resource, old, new)
+        return new
 
     def _delete(self, call: _Call) -> Response:
         resource, name = call.resource, call.target.name

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from kubesched.cluster.controllers.cluster_roles import ClusterRoleAggregation
 from kubesched.cluster.controllers.cron_jobs import CronJobController
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.deployments import DeploymentController
@@ -66,6 +67,7 @@ class Controllers:
             DisruptionBudgetController(server("disruption-controller")),
             PodClaimController(server("pod-claim-controller")),
             VolumeController(server("persistent-volume-binder")),
+            ClusterRoleAggregation(server("clusterrole-aggregation-controller")),
             NamespaceController(server("namespace-controller")),
             GarbageCollector(server("generic-garbage-collector")),
             PodCollector(server("pod-garbage-collector"), bound_pods),

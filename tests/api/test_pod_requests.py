@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
 from kubesched.api.pod_requests import pod_limits, pod_request_amounts, pod_requests
+from kubesched.testing.builders import make_pod
 
 MEBI = 1024 * 1024
 Plain = dict[str, Any]
@@ -339,3 +340,15 @@ def _sum(numbers: list[Fraction | None]) -> Fraction | None:
 def _most(numbers: list[Fraction | None]) -> Fraction | None:
     present = [number for number in numbers if number is not None]
     return max(present) if present else None
+
+
+@pytest.mark.parametrize(
+    "quantity", ["0", "0.4m", "1", "1500m", "1.5Gi", "100M", "1e3", 2, "-1", "9E", "1E30"]
+)
+@pytest.mark.parametrize("name", ["cpu", "memory", "example.com/gpu"])
+def test_a_single_container_requests_what_its_sum_would_be(name: str, quantity: str | int) -> None:
+    """Requests that need no adding up equal those that are added up."""
+    containers = [{"name": "one", "resources": {"requests": {name: quantity}}}]
+    alone = make_pod(spec={"containers": containers})
+    added = make_pod(spec={"containers": containers, "overhead": {"pods": 0}})
+    assert pod_requests(added) == pod_requests(alone)

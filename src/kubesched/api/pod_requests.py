@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from kubesched.api.pod import Container, Pod, PodStatus, ResourceRequirements
-from kubesched.api.quantity import ZERO, Amount, Quantity, parse_quantity
+from kubesched.api.quantity import ZERO, Amount, Quantity, milli_value, parse_quantity, value
 from kubesched.api.resource_names import (
     CPU,
     MEMORY,
@@ -94,6 +94,16 @@ def pod_requests(
     Raises:
         QuantityError: A quantity cannot be parsed.
     """
+    spec = pod.spec
+    if len(spec.containers) == 1 and not (
+        use_status or default_missing or spec.init_containers or spec.resources or spec.overhead
+    ):
+        # The usual pod, with nothing to add up.
+        return {
+            name: milli_value(quantity) if name == CPU else value(quantity)
+            for name, quantity in spec.containers[0].resources.requests.items()
+            if is_counted_resource_name(name)
+        }
     return _numbers(
         pod_request_amounts(
             pod, use_status=use_status, pod_level=pod_level, default_missing=default_missing

@@ -129,7 +129,9 @@ def matches_label_selector(selector: LabelSelector | None, labels: Mapping[str, 
 
 def selector_from_set(labels: Mapping[str, str] | None) -> CompiledSelector:
     """Return a selector that requires these labels, without validating them."""
-    return selector_of(Requirement(key, EQUALS, (value,)) for key, value in (labels or {}).items())
+    if not labels:
+        return EVERYTHING
+    return selector_of(Requirement(key, EQUALS, (value,)) for key, value in labels.items())
 
 
 def matches_set(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:

@@ -205,7 +205,10 @@ class DynamicResources(
         """Return () for pods without devices; otherwise UNSIGNED."""
         if pod.spec.resource_claims:
             return UNSIGNED
-        classes = device_classes_of(self.handle.objects)
+        objects = self.handle.objects
+        if not objects.any(DeviceClass):
+            return None
+        classes = device_classes_of(objects)
         return UNSIGNED if any(map(classes.backs, pod.template.requests)) else None
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:

@@ -169,8 +169,8 @@ class BalancedAllocation:
 
     def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
         """Return `prepare_row` of many rows, as numbers x rows."""
-        balances = _balances(allocated / allocatable)
-        return np.concatenate((allocated, allocatable, [_HALF - balances]), dtype=np.float64)
+        kept = _HALF - _balances(allocated / allocatable)
+        return np.concatenate((allocated, allocatable, kept[None]), dtype=np.float64)
 
     def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
         """Return the scores of prepared rows."""

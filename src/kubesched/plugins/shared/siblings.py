@@ -54,7 +54,9 @@ def default_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
     The controller's selector need not match the pod.
     """
     labels = _labels_of_services(pod, objects)
-    owner = pod.template.controller or _NOBODY
+    owner = pod.template.controller
+    if owner is None:
+        return selector_from_set(labels)
     owning: ReplicaSet | StatefulSet | None = None
     match owner.api_version, owner.kind:
         case ("v1" | "/v1", "ReplicationController"):

@@ -23,7 +23,7 @@ from tests.page.browsing import browser, opened
 from tests.page.clusters import cluster
 
 # Nodes, and pods to place on them, some of which find no place.
-SIZES: Final = ((10, 60), (1_000, 14_000), (5_000, 150_000))
+SIZES: Final = ((10, 60), (1_000, 14_000), (5_000, 140_000))
 SCREENS: Final = ((1280, 900), (390, 844))
 _TIMES: Final = """() => {
   const painted = performance.getEntriesByName("first-contentful-paint")[0];

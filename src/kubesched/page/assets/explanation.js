@@ -8,7 +8,8 @@ import { DataTable, Notes } from "./tables.js";
 
 const BARS = 12;
 
-export function explanationSentence(report) {
+export function explanationSentence(report, documents = []) {
+  if (documents.some((one) => one.kind === "WhyReport")) return "The decision, node by node";
   const { pod, node, outcome, nodeCount, feasibleCount, heldBy, message } = report;
   if (outcome === "Gated") return `Pod ${pod} is held back by ${heldBy.plugin}: ${heldBy.reasons.join(", ")}.`;
   if (outcome === "Unknown") return `Whether pod ${pod} fits is not known.`;
@@ -19,7 +20,7 @@ export function explanationSentence(report) {
 
 export function ExplanationPage({ report, documents }) {
   const view = documents.find((one) => one.kind === "ClusterView");
-  const own = useMemo(() => (view ? [outcomeMeasure(report, view)] : []), [report, view]);
+  const own = useMemo(() => (view ? [report.feasibleCount ? outcomeMeasure(report, view) : distanceMeasure(report, view)] : []), [report, view]);
   const isAsked = documents.some((one) => one.kind === "WhyReport");
   return html`${!isAsked && html`<${Notes} report=${report} /><${Filters} report=${report} />`}
     ${view && html`<${MapSection} view=${view} own=${own} />`}
@@ -121,6 +122,24 @@ function outcomeMeasure(report, view) {
     },
     low: totals.length ? `score ${number(low)}` : "",
     high: totals.length ? number(high) : "fits",
+  };
+}
+
+/** If no node fits: for how many reasons each rejects the pod, those with the fewest the darkest. */
+function distanceMeasure(report, view) {
+  const verdicts = new Map(report.nodes.map((one) => [one.node, one]));
+  const reasons = ({ rejections }) => rejections.reduce((sum, answer) => sum + Math.max(1, answer.reasons.length), 0);
+  const most = Math.max(1, ...report.nodes.map(reasons));
+  const of = (row) => verdicts.get(view.nodes.names[row]);
+  return {
+    id: "outcome",
+    group: "This decision",
+    label: "how near this pod fits",
+    none: "not looked at",
+    share: (row) => (of(row) && reasons(of(row)) ? 1 - (reasons(of(row)) - 1) / most : null),
+    text: (row) => (of(row) ? whyRejected(of(row)) || "not tried" : "not looked at"),
+    low: plural(most, "reason"),
+    high: "1 reason",
   };
 }
 

@@ -53,7 +53,7 @@ const OTHER = [OtherPage, (report) => report.sentence ?? words(report.kind)];
 /** A document with its sentence as heading. */
 function Article({ report, documents = [report], isFirst = false }) {
   const [Shown, sentence] = VIEWS[report.kind] ?? OTHER;
-  const lead = sentence(report);
+  const lead = sentence(report, documents);
   return html`<article class=${report.kind} aria-label=${words(report.kind)}>
     ${isFirst ? html`<h1 class="lead">${lead}</h1>` : html`<h2 class="lead">${lead}</h2>`}
     <${Shown} report=${report} documents=${documents} />

@@ -167,7 +167,7 @@ def _aggregated_subresource(one: Subresource) -> Plain:
 # Paths that name no resource.
 
 _HEALTH: Final = ("healthz", "livez", "readyz")
-# Clients ask by a name that is no media type, and do not understand an answer that bears it.
+# Clients accept a name that is no valid media type, and reject an answer that has it.
 _OPENAPI_V2_ASKED: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _OPENAPI_V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _VERSION: Final[Plain] = {

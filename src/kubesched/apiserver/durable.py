@@ -3,9 +3,9 @@
 Concurrent writes share a transaction: those that arrive during one join the next.
 
 Upstream: none; upstream's storage is etcd.
-Invariants: an answer, or a line of a watch, leaves when everything that was written up to then is
-            on the disk; versions go on after a restart where they ended, and a watch from before
-            it ends with the answer that it is too old (410).
+Invariants: an answer, or a line of a watch, is sent when all earlier writes are on the disk; after
+            a restart, versions continue, and a watch from before it gets the answer that its
+            version is too old (410).
 Differs:  after a write that could not be stored, every answer is an error.
 """
 
@@ -64,7 +64,7 @@ class GroupCommit:
         while self._kept < wanted:
             if self.failure is not None:
                 raise self.failure
-            # One who is cancelled does not cancel what others wait for.
+            # Cancelling one waiter must not cancel the write that others wait for.
             await asyncio.shield(self._begin())
 
     def _begin(self) -> asyncio.Task[None]:

@@ -230,7 +230,7 @@ class Handler:
         return json_response(200, success(details=details))
 
     async def _delete_collection(self, call: _Call) -> Response:
-        # Bad options are refused before anything is deleted, and even if there is nothing.
+        # Invalid options are refused first, even if there is nothing to delete.
         options = delete_options(call.request, call.resource)
         listing = list_options(call.request, call.resource, is_watch=False)
         found = await list_objects(self._registry.store, call.resource, call.namespace, listing)
@@ -303,7 +303,7 @@ class Handler:
         check_name(operation, scale)
         check_scale(resource, current, scale)
         changed = scaled(current, scale)
-        # Upstream keeps no times for who scales.
+        # Upstream records no time for the manager of a scale.
         if not is_apply:
             return self._registry.tracked(operation, current, changed, has_time=False)
         wish = {name: changed[name] for name in ("apiVersion", "kind")}

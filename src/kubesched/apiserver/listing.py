@@ -339,7 +339,7 @@ def _cut(
 # Pages.
 
 _ENCODING: Final = "meta.k8s.io/v1"
-# The version of a token that goes on with whatever is there now.
+# The version of a token that continues with the current objects.
 ANY_VERSION: Final = -1
 _PAGE_TOO_OLD: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can "

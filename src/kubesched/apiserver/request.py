@@ -152,7 +152,7 @@ def target_of(request: ApiRequest) -> Target | None:
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 1:
         namespace = rest[1]
-        # The subresources of a namespace itself stand where other resources do.
+        # The subresources of a namespace are where other paths have resources.
         if len(rest) > 2 and rest[2] not in {"status", "finalize"}:
             rest = rest[2:]
     plural, name, subresource = (*rest, "", "", "")[:3]

@@ -211,7 +211,7 @@ class _Applying(msgspec.Struct, frozen=True):
         mine = with_named(last, object_type)
         left = with_named(field_set(remove(merged, mine, object_type), object_type), object_type)
         pruned = remove(merged, all_fields - (left | owned), object_type)
-        # Nothing goes that was not applied last time, even if it went along with something.
+        # Fields that the last apply did not have stay, even below a removed one.
         kept = with_named(field_set(pruned, object_type), object_type)
         return dict(remove(merged, (all_fields - kept) & mine, object_type))
 

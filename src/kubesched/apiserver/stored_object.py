@@ -1,7 +1,7 @@
-"""StoredObject is what the store keeps: an object, and forms of it once they are needed.
+"""StoredObject is an object in the store, with forms of it that are computed when needed.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/storage/cacher/caching_object.go (v1.36)
-Invariants: the object is never changed; JSON is made once however many watchers there are.
+Invariants: the object is never changed; its JSON is encoded once for all watchers.
 Differs:  both versions of a group that serves two (autoscaling) show the same fields.
 """
 
@@ -116,7 +116,7 @@ _RENAMED: Final = (
 )
 _TO_CORE: Final = dict(_RENAMED)
 _FROM_CORE: Final = {core: newer for newer, core in _RENAMED}
-# What the core form always says, and the newer form only if there is something to say.
+# Fields that the core form always has, and the newer form only if they are not empty.
 _OPTIONAL_IN_NEWER: Final = ("reportingController", "reportingInstance")
 
 
@@ -143,7 +143,7 @@ def from_core(event: Plain) -> Plain:
     return newer
 
 
-# What admission sees.
+# Objects that admission reads.
 
 
 class StoredObjects:

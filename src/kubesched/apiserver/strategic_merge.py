@@ -135,7 +135,7 @@ def _merge_field(original: Plain, name: str, value: Any, object_type: ObjectType
         return
     current: Any = original.get(name)
     if type(current) is not type(value) or not isinstance(value, dict | list):
-        # Nulls in a value that is new, or of another type, say nothing.
+        # Nulls in a value that is new, or of another type, are ignored.
         _put(original, name, _without_nulls(value))
         return
     field = _field(object_type, name)

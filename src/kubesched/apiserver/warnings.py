@@ -127,5 +127,5 @@ def sendable(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_sendable(text: str) -> bool:
-    # Category Cs is what no UTF-8 can say.
+    # UTF-8 cannot encode category Cs.
     return not any(unicodedata.category(letter) in {"Cc", "Cs"} for letter in text)

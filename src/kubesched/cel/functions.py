@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from kubesched.api.go_text import GO_ESCAPES
 from kubesched.cel import (
-    cidr,
     conversions,
     formats,
     ip,
@@ -342,7 +341,7 @@ LIBRARIES = (
     quantities.LIBRARY,
     semver.LIBRARY,
     ip.LIBRARY,
-    cidr.LIBRARY,
+    ip.CIDR_LIBRARY,
     url.LIBRARY,
     formats.LIBRARY,
 )

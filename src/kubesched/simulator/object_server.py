@@ -186,7 +186,7 @@ def _stamp(item: KubernetesObject, version: int) -> KubernetesObject:
 
 def with_metadata(item: T, metadata: ObjectMeta) -> T:
     """Return the object with other metadata."""
-    # Every kind is a struct with metadata; the protocol cannot say both.
+    # Every kind is a struct with metadata; a protocol cannot express both.
     return cast("T", replace(cast("KubeStruct", item), metadata=metadata))
 
 

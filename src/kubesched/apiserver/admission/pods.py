@@ -240,7 +240,7 @@ def _class_of(request: AdmissionRequest, pod: Plain) -> Plain | None:
     name = pod["spec"].get("runtimeClassName")
     if name is None:
         return None
-    # Upstream asks itself, and its own client refuses to send such names.
+    # Upstream looks the class up with a client, which refuses to send such names.
     if not name:
         raise internal("resource name may not be empty")
     if path_segment(name):

@@ -140,7 +140,7 @@ def check_metadata_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         errors.changed(f"metadata.{name}", new.get(name), old.get(name))
 
 
-# Labels, annotations, selectors and conditions, wherever they stand.
+# Labels, annotations and selectors.
 
 
 def check_labels(labels: Mapping[str, str] | None, path: str, errors: FieldErrors) -> None:

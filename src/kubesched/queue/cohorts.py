@@ -18,6 +18,7 @@ from copy import copy
 from itertools import islice
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.snapshot.pod_info import PodInfo
 
 
 class _Cohort:
@@ -81,6 +82,13 @@ class Cohorts:
         if cohort is not None:
             found = islice(reversed(cohort.followers.values()), last)
             yield from (self._copy(each, cohort) for each in [*found][::-1])
+
+    def objects(self, queued: QueuedPodInfo) -> Iterator[PodInfo]:
+        """Yield the pod itself, and those that follow it."""
+        yield queued.pod_info
+        cohort = self._led.get(queued.key)
+        if cohort is not None:
+            yield from (follower.pod_info for follower in cohort.followers.values())
 
     def seen(self, key: str) -> QueuedPodInfo:
         """Return a copy of a follower that is up to date."""

@@ -78,12 +78,12 @@ class RepeatedRejections:
         for observer in steps.observers:
             observer.rejected_again(again, now)
         if steps.records_events or logs_failures():
-            self._report_each(again)
+            self._report_each(attempt)
 
-    def _report_each(self, again: RejectedAgain) -> None:
+    def _report_each(self, attempt: FailedAttempt) -> None:
         """Log the attempt of each pod, and write its event."""
-        attempt = again.attempt
-        profile = self._steps.profiles[attempt.scheduler_name]
-        for queued in again.equal_pods(None):
-            log_failure(queued.pod_info, attempt.status, attempt.message)
-            self._steps.record_failure(queued.pod_info.pod, profile, attempt.message)
+        steps, message = self._steps, attempt.message
+        profile = steps.profiles[attempt.scheduler_name]
+        for pod in steps.queue.equal_objects(attempt.queued):
+            log_failure(pod, attempt.status, message)
+            steps.record_failure(pod.pod, profile, message)

@@ -412,6 +412,8 @@ class Profile:
         Raises:
             PluginFailure: if it failed on a row that no earlier filter rejected.
         """
+        if len(found.statuses) == 1 or not np.count_nonzero(found.index):
+            return
         if all(status.is_rejected for status in found.statuses[1:]):
             filtering.add(position, plugin.name, found)
             return

@@ -19,7 +19,7 @@ from kubesched.scheduler.answers import NOT_FEASIBLE, Answers, NodeAnswers
 from kubesched.scheduler.plan import ROW_SCOPES, Plan
 from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.row_answers import PASSED
+from kubesched.scheduler.row_answers import PASSED, RowAnswers
 from kubesched.scheduler.select_host import BestRows
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
@@ -187,23 +187,35 @@ class Remembered(Answers):
         some, known = nodes.take(rows), self._node_answers
         found = known.rejections.take(rows)
         self.ask_filters(self._row_filters, found, pod, some)
-        self.rejections.failed_at[rows] = found.failed_at
-        self.rejections.index[rows] = found.index
-        passed = found.passed
-        if np.count_nonzero(passed != self.feasible[rows]):
-            self.feasible[rows] = passed
-            self.feasible_count = int(np.count_nonzero(self.feasible))
-            self._feasible_rows = None
         totals = known.plain[rows]
         for plugin, weight in self._weighted:
             scores = self.ask_score(plugin, pod, some)
             self.check_scores(scores)
-            totals += weight * scores
+            totals += scores if weight == 1 else weight * scores
         for plugin in self._normalizing:
             self.raw[plugin.name][rows] = self.ask_score(plugin, pod, some)
-        self.plain[rows] = np.where(passed, totals, NOT_FEASIBLE)
+        # Mostly no row was rejected and none is.
+        passes, passed = found.passed, self.feasible[rows]
+        if np.count_nonzero(passes & passed) < len(rows):
+            self._write_rejections(rows, found, passes, passed)
+            np.putmask(totals, ~passes, NOT_FEASIBLE)
+        self.plain[rows] = totals
         self._with_normalized = None
         self._best.forget()
+
+    def _write_rejections(
+        self,
+        rows: NDArray[np.intp],
+        found: RowAnswers,
+        passes: NDArray[np.bool_],
+        passed: NDArray[np.bool_],
+    ) -> None:
+        self.rejections.failed_at[rows] = found.failed_at
+        self.rejections.index[rows] = found.index
+        if np.count_nonzero(passes != passed):
+            self.feasible[rows] = passes
+            self.feasible_count = int(np.count_nonzero(self.feasible))
+            self._feasible_rows = None
 
     def forget_rows(self) -> None:
         """Drop what is quickly made anew."""

@@ -140,10 +140,9 @@ class Filtering:
         return cls(RowAnswers.all_passed(rows), np.ones(rows, np.bool_))
 
     def add(self, position: int, plugin: str, found: NodeToStatus) -> None:
-        """Add a filter's answers for all rows; it has failed on none."""
-        if len(found.statuses) > 1 and np.count_nonzero(found.index):
-            self.passed = self.passed & found.passed
-            self._later.append((position, plugin, found))
+        """Add a filter's answers for all rows; it has rejected some and failed on none."""
+        self.passed = self.passed & found.passed
+        self._later.append((position, plugin, found))
 
     @property
     def answers_so_far(self) -> RowAnswers:

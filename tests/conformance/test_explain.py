@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -15,7 +16,10 @@ from kubesched.cli.evaluate_files import family_of, read_lines
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.explain.report import Answer, PodExplanation, PodOutcome
 from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator import evaluate
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.evaluate import Evaluator
+from kubesched.snapshot.pod_info import PodInfo
 
 from .test_conformance import FILES, GATES
 
@@ -23,13 +27,11 @@ Recorded = Mapping[str, Any]
 
 
 def _cases(file: Path) -> Iterator[tuple[Recorded, Recorded]]:
-    """Yield the scenarios of one pod whose profile exists, with what was recorded."""
+    """Yield the scenarios, with what was recorded."""
     with read_lines(file) as lines:
         for line in lines:
             case = json.loads(line)
-            expected = case["expected"]
-            if "pod" in case["scenario"] and not {"preenqueue", "errors"} & expected.keys():
-                yield case["scenario"], expected
+            yield case["scenario"], case["expected"]
 
 
 def _rejection(answer: Answer) -> Recorded:
@@ -40,6 +42,9 @@ def _rejection(answer: Answer) -> Recorded:
 def _shown(explanation: PodExplanation) -> Recorded:
     """Return what an explanation shows, in the form of the records."""
     nodes = explanation.nodes
+    if explanation.held_by is not None:
+        held = _rejection(explanation.held_by)
+        return {"filter": {}, "feasible": [], "preenqueue": held, "state": explanation.outcome}
     shown: dict[str, Any] = {
         "filter": {v.node: _rejection(v.rejections[0]) for v in nodes if v.tried and v.rejections},
         "feasible": [verdict.node for verdict in nodes if verdict.feasible],
@@ -47,6 +52,8 @@ def _shown(explanation: PodExplanation) -> Recorded:
     if explanation.scores:
         shown["totals"] = {score.node: score.total for score in explanation.scores}
         shown["best"] = sorted(s.node for s in explanation.scores if s.rank == 1)
+    if explanation.outcome is PodOutcome.ERROR:
+        return {"errors": explanation.message, **shown}
     if explanation.outcome is PodOutcome.UNSCHEDULABLE:
         shown["fit_error"] = explanation.message
     preemption = explanation.preemption
@@ -59,8 +66,15 @@ def _shown(explanation: PodExplanation) -> Recorded:
 
 
 def _expected(recorded: Recorded) -> Recorded:
-    found = {name: recorded[name] for name in ("filter", "feasible")}
-    found |= {name: recorded[name] for name in ("totals", "fit_error") if name in recorded}
+    found = {name: recorded[name] for name in ("filter", "feasible") if name in recorded}
+    found |= {
+        name: recorded[name] for name in ("totals", "fit_error", "preenqueue") if name in recorded
+    }
+    if "preenqueue" in recorded:
+        found["state"] = PodOutcome.GATED
+    if "errors" in recorded:
+        # The scheduler reports one of them.
+        (found["errors"],) = recorded["errors"]
     if "totals" in recorded:
         found["best"] = recorded["best"]
     candidates = recorded.get("preemption", {}).get("candidates")
@@ -71,10 +85,42 @@ def _expected(recorded: Recorded) -> Recorded:
     return found
 
 
+def _check_sequences(file: Path) -> None:
+    shown: list[Recorded] = []
+
+    def attempt(cluster: ClusterState, info: PodInfo) -> Any:
+        cluster.declare_complete(kind.type for kind in KINDS)
+        explanation = explain_pod(cluster, info, all_filters=False)
+        shown.append({"pod": info.key, **_shown(explanation)})
+        return attempted(cluster, info)
+
+    attempted = evaluate._attempt
+    evaluator = Evaluator(in_tree_registry(), FeatureGates())
+    with patch.object(evaluate, "_attempt", attempt):
+        for scenario, recorded in _cases(file):
+            shown.clear()
+            evaluator.evaluate(scenario)
+            steps = [{"pod": step["pod"], **_expected(step)} for step in recorded["steps"]]
+            assert steps == [_like(one, step) for one, step in zip(shown, steps, strict=True)], (
+                recorded["name"]
+            )
+
+
+def _like(shown: Recorded, step: Recorded) -> Recorded:
+    """Return what a step of a sequence records too: not the filters, nor all candidates."""
+    return {name: value for name, value in shown.items() if name in step}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("file", [f for f in FILES if family_of(f) != "sequences"], ids=family_of)
+@pytest.mark.parametrize("file", FILES, ids=family_of)
 def test_explanations_show_what_was_recorded(file: Path) -> None:
-    """Rejections with plugin, code and reasons; totals; the message; candidates and victims."""
+    """Rejections with plugin, code and reasons; totals; the message; candidates and victims.
+
+    Of a sequence, every attempt of every pod is explained, in the cluster as it is by then.
+    """
+    if family_of(file) == "sequences":
+        _check_sequences(file)
+        return
     evaluator = Evaluator(in_tree_registry(), FeatureGates.of(GATES.get(family_of(file), {})))
     cases = list(_cases(file))
     assert cases, "the family has cases of one pod"

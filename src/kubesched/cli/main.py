@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import io
 import os
@@ -19,6 +20,9 @@ from kubesched.explain.saving import SAVE_COMMAND
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+
+_COLLECTOR_THRESHOLDS: Final = (50_000, 50, 100)
 
 
 class _Closed(io.RawIOBase):
@@ -244,4 +248,6 @@ def kubesched() -> None:
 def main() -> None:
     """Run `kubesched`; the entry point of the installed command."""
     prepare_streams()
+    # What commands read stays to their end, and hardly any of it is in cycles.
+    gc.set_threshold(*_COLLECTOR_THRESHOLDS)
     kubesched.main()

@@ -41,7 +41,7 @@ _CUT_OFF = "the recording is cut off here; its last line says END"
     ("data", "message"),
     [
         pytest.param(b"", "line 1: it is empty", id="empty"),
-        pytest.param(b"kind: List\n", "line 1: it is no JSON: ", id="yaml"),
+        pytest.param(b"kind: List\n", f"line 1: {_NOT_ONE}", id="yaml"),
         pytest.param(NODE + b"\n", f"line 1: {_NOT_ONE}", id="an-object"),
         pytest.param(b"[1]\n", f"line 1: {_NOT_ONE}", id="a-list"),
         pytest.param(END, f"line 1: {_NOT_ONE}", id="no-head"),

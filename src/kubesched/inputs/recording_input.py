@@ -25,6 +25,7 @@ from kubesched.scheduler.decision_recorder import RECORDING_VERSION, LineType, R
 from kubesched.snapshot.objects import KubernetesObject
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_NOT_ONE: Final = "it is no recording; `kubesched shadow --record FILE` writes one"
 _CUT_OFF: Final = "the recording is cut off here; its last line says END"
 _Key = tuple[type, str, str]
 
@@ -105,7 +106,7 @@ class RecordingInput:
         if found is None:
             self._fail("it is empty")
         if found.type is not LineType.RECORDING or found.recorded_by is None:
-            self._fail("it is no recording; `kubesched shadow --record FILE` writes one")
+            self._fail(_NOT_ONE)
         if found.version != RECORDING_VERSION:
             known = f"this kubesched reads version {RECORDING_VERSION}"
             self._fail(f"the recording has version {found.version}; {known}")
@@ -121,12 +122,12 @@ class RecordingInput:
             return None
         try:
             return self._decode(text)
-        except msgspec.ValidationError as error:
-            if self._line == 1:
-                self._fail("it is no recording; `kubesched shadow --record FILE` writes one")
-            self._fail(f"{str(error)[:1].lower()}{str(error)[1:]}")
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._fail(f"it is no JSON: {error}" if text.endswith(b"\n") else _CUT_OFF)
+            if self._line == 1:
+                self._fail(_NOT_ONE)
+            if not isinstance(error, msgspec.ValidationError):
+                self._fail(f"it is no JSON: {error}" if text.endswith(b"\n") else _CUT_OFF)
+            self._fail(f"{str(error)[:1].lower()}{str(error)[1:]}")
 
     def _event(self, line: RecordedLine) -> RecordedEvent:
         match line.type:

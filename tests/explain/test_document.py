@@ -31,6 +31,12 @@ class Mixed(Document, frozen=True):
     parts: tuple[dict[str, float | None], ...]
 
 
+class Nodes(Document, frozen=True):
+    """A document whose records have resources."""
+
+    rows: tuple[dict[str, object], ...]
+
+
 OUTCOME = Outcome("<b>", (Part("a", {"cpu": 1}), Part("b", {"cpu": 2})), ("x", "y"))
 
 
@@ -53,6 +59,15 @@ def test_tables_are_flat() -> None:
     ]
 
 
+def test_resources_are_columns() -> None:
+    """Every row has the same ones, so that columns can be compared and sorted."""
+    uses = ({"resource": "cpu", "share": 0.5}, {"resource": "nvidia.com/gpu", "share": 0.25})
+    outcome = Nodes(({"name": "n", "resources": uses},))
+    assert outcome.table("rows") == [
+        {"name": "n", "resources.cpu.share": 0.5, "resources.nvidia.com/gpu.share": 0.25}
+    ]
+
+
 def test_only_records_are_a_table() -> None:
     """Other fields are an error that names the field."""
     with pytest.raises(ValueError, match=r"Outcome\.names is no list of records"):
@@ -65,6 +80,12 @@ def test_html_is_escaped() -> None:
     assert "<h4>&lt;b&gt;</h4>" in html
     assert "<h5>parts (2)</h5>" in html
     assert "<td>x, y</td>" in html
+
+
+def test_html_leaves_out_what_is_empty() -> None:
+    """Columns without a value, and the digits that nobody reads."""
+    html = Nodes(({"name": "n", "zone": None, "share": 1 / 3},))._repr_html_()
+    assert "<tr><th>name</th><th>share</th></tr><tr><td>n</td><td>0.3333</td></tr>" in html
 
 
 def test_long_tables_are_cut() -> None:

@@ -17,6 +17,10 @@ API_VERSION: Final = "kubesched.dev/v1"
 """Of all documents."""
 
 _ROWS_SHOWN: Final = 20
+_EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
+"""Values that are left out where people read."""
+_RESOURCE: Final = "resource"
+"""The field that names the resource of a record."""
 
 
 class Document(msgspec.Struct, frozen=True, rename="camel"):
@@ -29,7 +33,7 @@ class Document(msgspec.Struct, frozen=True, rename="camel"):
         return {"apiVersion": API_VERSION, "kind": type(self).__name__, **fields}
 
     def table(self, field: str) -> list[dict[str, Any]]:
-        """Return a field that is a list of records as flat rows: `resources.cpu`, not nested.
+        """Return a field that is a list of records as flat rows: `resources.cpu.share`.
 
         Args:
             field: The field's name in JSON, such as `placements`.
@@ -56,18 +60,15 @@ class Document(msgspec.Struct, frozen=True, rename="camel"):
         """Return the document as HTML, for notebooks: single values, then a table per list."""
         fields = self.to_dict()
         title = fields.pop("sentence", None) or fields["kind"]
-        simple = {name: value for name, value in fields.items() if not _is_records(value)}
-        tables = (
-            f"<h5>{escape(name)} ({len(value)})</h5>{_table(self.table(name))}"
-            for name, value in fields.items()
-            if _is_records(value)
-        )
-        rows = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(_text(value))}</td></tr>"
-            for name, value in simple.items()
-            if value not in (None, "", [], {}) and name not in ("apiVersion", "kind")
-        )
-        return f"<h4>{escape(str(title))}</h4><table>{rows}</table>{''.join(tables)}"
+        rows, tables = "", ""
+        for name, value in fields.items():
+            if _is_records(value):
+                tables += f"<h5>{escape(name)} ({len(value)})</h5>{_table(self.table(name))}"
+            elif isinstance(value, dict) and value:
+                tables += f"<h5>{escape(name)}</h5>{_table([dict(_flat(value))])}"
+            elif value not in _EMPTY and name not in ("apiVersion", "kind"):
+                rows += f"<tr><th>{escape(name)}</th><td>{escape(_text(value))}</td></tr>"
+        return f"<h4>{escape(str(title))}</h4><table>{rows}</table>{tables}"
 
 
 def _library(name: str) -> ModuleType:
@@ -85,13 +86,20 @@ def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
     for name, value in record.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}.")
+        elif _is_records(value) and all(_RESOURCE in one for one in value):
+            for one in value:
+                amounts = {key: amount for key, amount in one.items() if key != _RESOURCE}
+                yield from _flat(amounts, f"{prefix}{name}.{one[_RESOURCE]}.")
         else:
             yield f"{prefix}{name}", value
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    heads = "".join(f"<th>{escape(name)}</th>" for name in names)
+    names = dict.fromkeys(
+        name for row in rows for name, value in row.items() if value not in _EMPTY
+    )
+    # Long names are broken at their dots.
+    heads = "".join(f"<th>{escape(name).replace('.', '.<wbr>')}</th>" for name in names)
     shown = "".join(
         f"<tr>{''.join(f'<td>{escape(_text(row.get(name)))}</td>' for name in names)}</tr>"
         for row in rows[:_ROWS_SHOWN]
@@ -104,6 +112,8 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 def _text(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     if isinstance(value, dict):

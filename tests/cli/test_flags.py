@@ -132,7 +132,14 @@ tls-min-version tls-private-key-file tls-sni-cert-key v version vmodule write-co
 def test_all_flags_of_kube_scheduler_are_there() -> None:
     """Each of them, and few others."""
     shown = set(_shown())
-    others = {"decision-records", "dry-run", "leader-elect-allow-removed-locks", "plugin", "seed"}
+    others = {
+        "decision-records",
+        "dry-run",
+        "leader-elect-allow-removed-locks",
+        "plugin",
+        "record",
+        "seed",
+    }
     assert (set(), others) == (set(_UPSTREAM.split()) - shown, shown - set(_UPSTREAM.split()))
 
 

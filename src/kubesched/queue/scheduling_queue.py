@@ -313,14 +313,16 @@ class SchedulingQueue:
         """
         if not self.hints.is_of_interest(event):
             return False
-        candidates: Sequence[QueuedPodInfo]
         change = ClusterChange(event, old, new)
         if not self._unschedulable:
-            candidates = ()
-        elif (topics := self.hints.topics_of_change(change)) is None:
-            candidates = self._unschedulable.pods()
-        else:
-            candidates = self._unschedulable.filed_under(topics)
+            self._in_flight.record(change)
+            return False
+        topics = self.hints.topics_of_change(change)
+        candidates: Sequence[QueuedPodInfo] = (
+            self._unschedulable.pods()
+            if topics is None
+            else self._unschedulable.filed_under(topics)
+        )
         if pre_check is not None:
             candidates = self._parts.one_by_one(candidates, lambda _leader: True)
             candidates = [queued for queued in candidates if pre_check(queued)]

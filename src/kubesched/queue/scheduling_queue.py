@@ -317,12 +317,9 @@ class SchedulingQueue:
         if not self._unschedulable:
             self._in_flight.record(change)
             return False
-        topics = self.hints.topics_of_change(change)
-        candidates: Sequence[QueuedPodInfo] = (
-            self._unschedulable.pods()
-            if topics is None
-            else self._unschedulable.filed_under(topics)
-        )
+        waiting, topics = self._unschedulable, self.hints.topics_of_change(change)
+        candidates: Sequence[QueuedPodInfo]
+        candidates = waiting.pods() if topics is None else waiting.filed_under(topics)
         if pre_check is not None:
             candidates = self._parts.one_by_one(candidates, lambda _leader: True)
             candidates = [queued for queued in candidates if pre_check(queued)]

@@ -225,3 +225,28 @@ def test_rejected_pods_are_flushed_before_errors() -> None:
     assert ["rejected", "error"] == [
         queued.pod_info.name for queued in scene.queue.pods(QueuePlace.ACTIVE)
     ]
+
+
+def test_a_pod_follows_only_what_was_rejected_like_it() -> None:
+    """A pod that was rejected again at the same moment, for another reason, is not followed."""
+    scene = Scene(per_template=True)
+    scene.answers.helped = {"Fit"}
+
+    def reject(plugin: str) -> None:
+        queued = scene.queue.pop(scene.now)
+        assert queued is not None
+        queued.unschedulable_plugins, queued.standing_message = frozenset({plugin}), "full"
+        scene.queue.add_unschedulable_if_not_present(queued, scene.now)
+
+    def end_one() -> None:
+        scene.queue.move_all(ASSIGNED_DELETE, scene.info("x").pod, None, scene.now)
+
+    scene.add("p0", labels={"app": "web"}, spec={"schedulerName": PROFILE})
+    reject("Fit")
+    end_one()
+    reject("Volumes")
+    scene.add("p1", labels={"app": "web"}, spec={"schedulerName": PROFILE})
+    reject("Fit")
+    end_one()
+    moved = [queued.key for queued in scene.queue.pods(QueuePlace.BACKOFF)]
+    assert ["default/p1"] == moved

@@ -172,23 +172,28 @@ class QueueParts:
         """Let an unschedulable pod follow one of its kind that was rejected at the same moment."""
         if not queued.standing_message:
             return
-        kind = (
-            queued.pod_info.template,
-            self.backoff.duration_seconds(queued.unschedulable_count),
-            queued.unschedulable_plugins,
-            queued.pending_plugins,
-            queued.standing_message,
-        )
+        kind = self._kind_of(queued)
         if self._latest_at != queued.timestamp:
             self._latest_at = queued.timestamp
             self._latest.clear()
         first = self._latest.setdefault(kind, queued)
         if first is queued:
             return
-        if first is self.unschedulable.get(first.key) and self.cohorts.join(first, queued):
+        # The first may be back from another attempt in the same moment, rejected otherwise.
+        is_there = first is self.unschedulable.get(first.key) and self._kind_of(first) == kind
+        if is_there and self.cohorts.join(first, queued):
             self.unschedulable.delete(queued.key)
         else:
             self._latest[kind] = queued
+
+    def _kind_of(self, queued: QueuedPodInfo) -> _Kind:
+        return (
+            queued.pod_info.template,
+            self.backoff.duration_seconds(queued.unschedulable_count),
+            queued.unschedulable_plugins,
+            queued.pending_plugins,
+            queued.standing_message,
+        )
 
     def single_out(self, key: str) -> None:
         """Let the pod of that `namespace/name` stand for itself alone."""

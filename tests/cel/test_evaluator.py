@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.cel.checker import TypeCheckError, check, format_type
+from kubesched.cel.checker import TypeCheckError, check
 from kubesched.cel.comprehensions import BUDGET, Budget, CostLimitExceededError
 from kubesched.cel.evaluator import plan
 from kubesched.cel.parser import parse
@@ -90,8 +90,6 @@ from tests.cel.evaluation import evaluate
         ("bool('true')", True),
         ("uint('3')", UInt(3)),
         ("size('h\u00e9') + size([1]) + size({}) + 'abc'.size()", 6),
-        ("duration('1h30m') > duration('5000s')", True),
-        ("timestamp('2026-01-01T00:00:00Z') + duration('1s') > timestamp(0)", True),
         ("'hello'.contains('ell') && 'hello'.startsWith('he') && 'hello'.endsWith('lo')", True),
         ("'abc'.matches('^a.c$') && matches('abc', 'b')", True),
         ("'abc\\n'.matches('c$')", False),
@@ -193,8 +191,6 @@ def test_errors(expression: str, message: str) -> None:
         ("'a'.b", "1:4: type 'string' does not support field selection"),
         ("true ? 1 : 'a'",
          "1:6: found no matching overload for '_?_:_' applied to '(bool, int, string)'"),
-        ("duration('1s') == 1",
-         "1:16: found no matching overload for '_==_' applied to '(duration, int)'"),
     ],
 )  # fmt: skip
 def test_type_errors(expression: str, message: str) -> None:
@@ -241,7 +237,7 @@ def test_types_are_inferred_through_empty_lists() -> None:
     """A list without elements fits any list."""
     expression = "[] + [1]"
     found = check(expression, parse(expression), {}, {})
-    assert "list(int)" == format_type(found)
+    assert "list(int)" == str(found)
 
 
 def test_endless_loops_end() -> None:

@@ -1,4 +1,4 @@
-"""Networks in expressions: facts about Go's net/netip."""
+"""Networks in expressions."""
 
 import pytest
 
@@ -38,95 +38,30 @@ def test_values(expression: str, expected: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "message"),
+    "text",
     [
-        ('cidr("10.0.0.0/8").containsIP("x")', "no such overload"),
-        ('cidr("10.0.0.0/8").containsIP("::ffff:10.0.0.1")', "no such overload"),
-        (
-            'cidr("10.0.0.0/8").containsCIDR("x")',
-            (
-                "network address parse error during conversion from string: network "
-                "address parse error during conversion from string: "
-                "netip.ParsePrefix(\"x\"): no '/'"
-            ),
-        ),
-        (
-            'cidr("x").ip()',
-            (
-                "network address parse error during conversion from string: network "
-                "address parse error during conversion from string: "
-                "netip.ParsePrefix(\"x\"): no '/'"
-            ),
-        ),
-        (
-            'cidr("10.0.0.0/33").ip()',
-            (
-                "network address parse error during conversion from string: network "
-                "address parse error during conversion from string: "
-                'netip.ParsePrefix("10.0.0.0/33"): prefix length out of range'
-            ),
-        ),
-        (
-            'cidr("10.0.0.0/08").ip()',
-            (
-                "network address parse error during conversion from string: network "
-                "address parse error during conversion from string: "
-                'netip.ParsePrefix("10.0.0.0/08"): bad bits after slash: "08"'
-            ),
-        ),
-        (
-            'cidr("10.0.0.0/+8").ip()',
-            (
-                "network address parse error during conversion from string: network "
-                "address parse error during conversion from string: "
-                'netip.ParsePrefix("10.0.0.0/+8"): bad bits after slash: "+8"'
-            ),
-        ),
-        (
-            'cidr("10.0.0.0/").ip()',
-            (
-                "network address parse error during conversion from string: network "
-                "address parse error during conversion from string: "
-                'netip.ParsePrefix("10.0.0.0/"): bad bits after slash: ""'
-            ),
-        ),
-        (
-            'cidr("10.0.0.0/99999999999999999999").ip()',
-            (
-                "network address parse error during conversion from string: network "
-                "address parse error during conversion from string: "
-                'netip.ParsePrefix("10.0.0.0/99999999999999999999"): bad bits after '
-                'slash: "99999999999999999999"'
-            ),
-        ),
-        (
-            'cidr("fe80::%eth0/64").ip()',
-            (
-                "network address parse error during conversion from string: network "
-                "address parse error during conversion from string: "
-                'netip.ParsePrefix("fe80::%eth0/64"): IPv6 zones cannot be present in '
-                "a prefix"
-            ),
-        ),
-        (
-            'cidr("::ffff:1.2.3.4/99").ip()',
-            (
-                "network address parse error during conversion from string: "
-                'IPv4-mapped IPv6 address "::ffff:1.2.3.4/99" is not allowed'
-            ),
-        ),
-        (
-            'cidr("1.2.3.4/\xe9").ip()',
-            (
-                "network address parse error during conversion from string: network "
-                "address parse error during conversion from string: "
-                'netip.ParsePrefix("1.2.3.4/\xe9"): bad bits after slash: "\xe9"'
-            ),
-        ),
+        "x",
+        "10.0.0.0",
+        "10.0.0.0/33",
+        "10.0.0.0/08",
+        "10.0.0.0/+8",
+        "10.0.0.0/",
+        "10.0.0.0/255.0.0.0",
+        "10.0.0.0/99999999999999999999",
+        "fe80::%eth0/64",
+        "::ffff:1.2.3.4/99",
+        "1.2.3.4/\xe9",
     ],
 )
-def test_errors(expression: str, message: str) -> None:
-    """What is no network is refused in upstream's words."""
-    with pytest.raises(CelError) as raised:
-        evaluate(expression)
-    assert message == str(raised.value)
+def test_malformed_networks(text: str) -> None:
+    """What is no network is refused."""
+    with pytest.raises(CelError):
+        evaluate("cidr(text)", text=text)
+    assert not evaluate("isCIDR(text)", text=text)
+
+
+@pytest.mark.parametrize("text", ["x", "::ffff:10.0.0.1"])
+def test_no_network_contains_what_is_no_address(text: str) -> None:
+    """Such a call has no overload."""
+    with pytest.raises(CelError, match="no such overload"):
+        evaluate('cidr("10.0.0.0/8").containsIP(text)', text=text)

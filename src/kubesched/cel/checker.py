@@ -53,7 +53,6 @@ _LITERALS: dict[type, Type] = {
     bytes: BYTES,
     type(None): NULL,
 }
-_SHORT = {"google.protobuf.Duration": "duration", "google.protobuf.Timestamp": "timestamp"}
 _OPTIONAL = "optional_type"
 
 
@@ -76,14 +75,6 @@ class TypeCheckError(ValueError):
     def __init__(self, errors: list[CelCompileError]) -> None:
         ordered = sorted(errors, key=lambda error: error.offset)
         super().__init__("\n".join(map(str, ordered)))
-
-
-def format_type(kind: Type) -> str:
-    """Return the type as messages show it."""
-    name = _SHORT.get(kind.name, kind.name)
-    if not kind.params:
-        return name
-    return f"{name}({', '.join(map(format_type, kind.params))})"
 
 
 def _unwrap(kind: Type) -> tuple[Type, bool]:
@@ -238,7 +229,7 @@ class _Checker:
         if target.is_param:
             self._assignable((DYN,), (target,))
         elif not target.is_dyn:
-            kind = format_type(target)
+            kind = str(target)
             self._report(node, f"type '{kind}' does not support field selection")
         return DYN
 
@@ -272,9 +263,7 @@ class _Checker:
     def _expect(self, node: Node, expected: Type, found: Type) -> bool:
         if self._assignable((found,), (expected,)):
             return True
-        self._report(
-            node, f"expected type '{format_type(expected)}' but found '{format_type(found)}'"
-        )
+        self._report(node, f"expected type '{expected}' but found '{found}'")
         return False
 
     def _resolve(
@@ -316,7 +305,7 @@ class _Checker:
         return tuple(map(rename, overload.args)), rename(overload.result)
 
     def _no_match(self, node: Node, name: str, args: tuple[Type, ...], *, is_member: bool) -> Type:
-        known = [format_type(self.substitute(arg, free_is_dyn=True)) for arg in args]
+        known = [str(self.substitute(arg, free_is_dyn=True)) for arg in args]
         target = f"{known.pop(0)}." if is_member else ""
         signature = f"{target}({', '.join(known)})"
         return self._report(
@@ -407,7 +396,7 @@ class _Checker:
         if source.name == "any" or not (source.is_dyn or source.is_param):
             self._report(
                 node.range,
-                f"expression of type '{format_type(source)}' cannot be range of a comprehension"
+                f"expression of type '{source}' cannot be range of a comprehension"
                 " (must be list, map, or dynamic)",
             )
             return ERROR, ERROR

@@ -7,8 +7,7 @@ Differs:  nothing.
 import math
 import re
 
-from kubesched.api.go_text import go_float, parse_go_duration
-from kubesched.api.times import parse_time
+from kubesched.api.go_text import go_float
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import (
     INT_MAX,
@@ -16,18 +15,12 @@ from kubesched.cel.values import (
     UINT_MAX,
     CelError,
     CelType,
-    Duration,
-    Timestamp,
     UInt,
     checked_int,
-    checked_timestamp,
     checked_uint,
     type_name,
 )
 
-_SECOND = 10**9
-# On average, which is exact for 400 years.
-_YEAR = 146_097 * 86_400 * _SECOND // 400
 _DIGITS = "[0-9]{1,1000}"
 _SPECIAL_DOUBLE = re.compile("nan|[+-]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
 _HEX_DOUBLE = re.compile(r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]+")
@@ -95,34 +88,6 @@ def bytes_to_string(value: bytes) -> str:
         raise CelError("invalid UTF-8 in bytes, cannot convert to string") from error
 
 
-def _string_to_duration(string: str) -> Duration:
-    try:
-        return Duration(parse_go_duration(string))
-    except ValueError as error:
-        raise _failed("string", "google.protobuf.Duration") from error
-
-
-def _string_to_timestamp(string: str) -> Timestamp:
-    # Upstream also accepts an hour of one digit; the year 0 is a timestamp, but out of range.
-    strict = re.sub("T([0-9]:)", r"T0\1", string, count=1)
-    is_year_zero = strict.startswith("0000-")
-    try:
-        nanoseconds = parse_time("0400" + strict[4:] if is_year_zero else strict)
-    except ValueError as error:
-        raise _failed("string", "google.protobuf.Timestamp") from error
-    if is_year_zero:
-        nanoseconds -= 400 * _YEAR
-    return checked_timestamp(nanoseconds, _offset_seconds(strict))
-
-
-def _offset_seconds(string: str) -> int:
-    """Return the zone offset of an RFC 3339 time, in seconds."""
-    if string.endswith("Z"):
-        return 0
-    magnitude = int(string[-5:-3]) * 3600 + int(string[-2:]) * 60
-    return -magnitude if string[-6] == "-" else magnitude
-
-
 LIBRARY: Library = {
     "type(A): type": lambda value: CelType(type_name(value)),
     "dyn(A): dyn": _identity,
@@ -136,9 +101,7 @@ LIBRARY: Library = {
     "double(uint): double": float,
     "int(int): int": _identity,
     "int(double): int": _double_to_int,
-    "int(duration): int": lambda duration: duration.nanoseconds,
     "int(string): int": _string_to_int,
-    "int(timestamp): int": lambda timestamp: timestamp.nanoseconds // _SECOND,
     "int(uint): int": lambda value: checked_int(int(value)),
     "string(string): string": _identity,
     "string(bool): string": lambda value: "true" if value else "false",
@@ -150,9 +113,4 @@ LIBRARY: Library = {
     "uint(double): uint": _double_to_uint,
     "uint(int): uint": checked_uint,
     "uint(string): uint": _string_to_uint,
-    "duration(duration): duration": _identity,
-    "duration(string): duration": _string_to_duration,
-    "timestamp(timestamp): timestamp": _identity,
-    "timestamp(int): timestamp": lambda seconds: checked_timestamp(seconds * _SECOND),
-    "timestamp(string): timestamp": _string_to_timestamp,
 }

@@ -37,17 +37,13 @@ DYN, ANY, ERROR = Type("dyn"), Type("any"), Type("!error!")
 BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
 STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null")
 QUANTITY, SEMVER = Type("kubernetes.Quantity"), Type("kubernetes.Semver")
-DURATION, TIMESTAMP = Type("google.protobuf.Duration"), Type("google.protobuf.Timestamp")
 
 _SHORT_NAMES = {
     "quantity": QUANTITY,
     "semver": SEMVER,
-    "duration": DURATION,
-    "timestamp": TIMESTAMP,
     "ip": Type("net.IP"),
     "cidr": Type("net.CIDR"),
     "url": Type("kubernetes.URL"),
-    "named_format": Type("kubernetes.NamedFormat"),
 }
 
 

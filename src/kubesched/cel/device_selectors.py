@@ -48,8 +48,6 @@ _NOT_A_BOOL = {
     "null_type": "type conversion error from 'null_type' to 'bool'",
     "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
     "kubernetes.Quantity": "type conversion error from 'Quantity' to 'bool'",
-    "google.protobuf.Duration": "type conversion error from 'Duration' to 'bool'",
-    "google.protobuf.Timestamp": "type conversion error from 'Timestamp' to 'bool'",
 }
 
 _ITERATIONS_MAX = 1_000_000

@@ -2,7 +2,8 @@
 
 Upstream: google/cel-go common/stdlib/standard.go, ext/{strings,lists,sets}.go, cel/library.go;
           staging/src/k8s.io/apiserver/pkg/cel/library/lists.go
-Differs:  no functions on authorization.
+Differs:  no functions on authorization, no timestamps, durations and named formats: attributes of
+          devices are numbers, texts, versions and quantities.
 """
 
 import functools
@@ -12,21 +13,18 @@ from collections.abc import Callable
 from kubesched.api.go_text import GO_ESCAPES
 from kubesched.cel import (
     conversions,
-    formats,
     ip,
     operators,
     quantities,
     regular_expressions,
     semver,
     string_format,
-    times,
     url,
 )
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import (
     NONE,
     CelError,
-    Duration,
     Optional,
     UInt,
     compare,
@@ -253,9 +251,8 @@ _SUMMABLE: dict[str, object] = {
     "int": 0,
     "uint": UInt(0),
     "double": 0.0,
-    "duration": Duration(0),
 }
-_COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+_COMPARABLE = ("int", "uint", "double", "bool", "string", "bytes")
 
 _LISTS: Library = {
     **{
@@ -332,7 +329,6 @@ _OPTIONALS: Library = {
 LIBRARIES = (
     operators.LIBRARY,
     conversions.LIBRARY,
-    times.LIBRARY,
     _STRINGS,
     regular_expressions.LIBRARY,
     string_format.LIBRARY,
@@ -341,7 +337,5 @@ LIBRARIES = (
     quantities.LIBRARY,
     semver.LIBRARY,
     ip.LIBRARY,
-    ip.CIDR_LIBRARY,
     url.LIBRARY,
-    formats.LIBRARY,
 )

@@ -11,11 +11,8 @@ from collections.abc import Callable
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import (
     CelError,
-    Duration,
-    Timestamp,
     UInt,
     checked_int,
-    checked_timestamp,
     checked_uint,
     compare,
     is_comparable,
@@ -41,9 +38,7 @@ def _lacks_trait(name: str, value: object, kinds: tuple[type, ...]) -> None:
 
 def add(left: object, right: object) -> object:
     """`left + right`."""
-    _lacks_trait("_+_", left, (int, UInt, float, str, bytes, tuple, Duration, Timestamp))
-    if isinstance(left, Duration | Timestamp) and isinstance(right, Duration | Timestamp):
-        return _add_times(left, right)
+    _lacks_trait("_+_", left, (int, UInt, float, str, bytes, tuple))
     if _kind(left) is not _kind(right):
         raise no_such_overload()
     if isinstance(left, str | bytes | tuple):
@@ -59,9 +54,7 @@ def check_length(length: int) -> None:
 
 def subtract(left: object, right: object) -> object:
     """`left - right`."""
-    _lacks_trait("_-_", left, (int, UInt, float, Duration, Timestamp))
-    if isinstance(left, Duration | Timestamp) and isinstance(right, Duration | Timestamp):
-        return _subtract_times(left, right)
+    _lacks_trait("_-_", left, (int, UInt, float))
     if _kind(left) is not _kind(right):
         raise no_such_overload()
     return _checked(left, operator.sub(left, right))
@@ -105,8 +98,6 @@ def modulo(left: object, right: object) -> object:
 
 def negate(value: object) -> object:
     """`-value`."""
-    if isinstance(value, Duration):
-        return Duration(checked_int(-value.nanoseconds))
     if isinstance(value, bool | str):
         raise no_such_overload()
     if isinstance(value, UInt) or not isinstance(value, int | float):
@@ -147,31 +138,6 @@ def _checked(like: object, result: object) -> object:
     return result
 
 
-def _add_times(left: Duration | Timestamp, right: Duration | Timestamp) -> Duration | Timestamp:
-    total = left.nanoseconds + right.nanoseconds
-    if isinstance(left, Timestamp) and isinstance(right, Timestamp):
-        raise no_such_overload()
-    if isinstance(left, Duration) and isinstance(right, Duration):
-        return Duration(checked_int(total))
-    offset = left if isinstance(left, Timestamp) else right
-    assert isinstance(offset, Timestamp)
-    return checked_timestamp(total, offset.offset_seconds)
-
-
-def _subtract_times(
-    left: Duration | Timestamp, right: Duration | Timestamp
-) -> Duration | Timestamp:
-    difference = left.nanoseconds - right.nanoseconds
-    if isinstance(left, Duration) and isinstance(right, Timestamp):
-        raise no_such_overload()
-    if isinstance(left, Timestamp) and isinstance(right, Duration):
-        # Upstream adds the negated duration; the smallest duration cannot be negated.
-        return checked_timestamp(
-            left.nanoseconds + checked_int(-right.nanoseconds), left.offset_seconds
-        )
-    return Duration(checked_int(difference))
-
-
 def _relation(name: str, holds: Callable[[int], bool]) -> Callable[[object, object], bool]:
     def relation(left: object, right: object) -> bool:
         if not is_comparable(left):
@@ -187,20 +153,16 @@ greater = _relation("_>_", lambda order: order > 0)
 greater_equals = _relation("_>=_", lambda order: order >= 0)
 
 _ORDERED = (
-    *((kind, kind) for kind in ("bool", "string", "bytes", "timestamp", "duration")),
+    *((kind, kind) for kind in ("bool", "string", "bytes")),
     *((left, right) for left in ("int", "uint", "double") for right in ("int", "uint", "double")),
 )
 
 LIBRARY: Library = {
     **{
         f"_+_({kind}, {kind}): {kind}": add
-        for kind in ("bytes", "double", "duration", "int", "list(A)", "string", "uint")
+        for kind in ("bytes", "double", "int", "list(A)", "string", "uint")
     },
-    "_+_(duration, timestamp): timestamp": add,
-    "_+_(timestamp, duration): timestamp": add,
-    **{f"_-_({kind}, {kind}): {kind}": subtract for kind in ("double", "duration", "int", "uint")},
-    "_-_(timestamp, duration): timestamp": subtract,
-    "_-_(timestamp, timestamp): duration": subtract,
+    **{f"_-_({kind}, {kind}): {kind}": subtract for kind in ("double", "int", "uint")},
     **{f"_*_({kind}, {kind}): {kind}": multiply for kind in ("double", "int", "uint")},
     **{f"_/_({kind}, {kind}): {kind}": divide for kind in ("double", "int", "uint")},
     **{f"_%_({kind}, {kind}): {kind}": modulo for kind in ("int", "uint")},

@@ -9,13 +9,12 @@ Differs:  nothing.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kubesched.api.go_text import go_float
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 UINT_MAX = 2**64 - 1
-TIMESTAMP_MIN, TIMESTAMP_MAX = -62_135_596_800 * 10**9, 253_402_300_800 * 10**9 - 1
 
 
 class CelError(Exception):
@@ -47,24 +46,6 @@ class UInt(int):
     """An unsigned 64-bit integer."""
 
     __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Duration:
-    """A span of time."""
-
-    nanoseconds: int
-
-
-@dataclass(frozen=True, slots=True)
-class Timestamp:
-    """A point in time, in nanoseconds since the epoch.
-
-    `offset_seconds` is the zone it was written in; only its text depends on it.
-    """
-
-    nanoseconds: int
-    offset_seconds: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +112,6 @@ _TYPE_NAMES: dict[type, str] = {
     tuple: "list",
     dict: "map",
     DefaultMap: "map",
-    Duration: "google.protobuf.Duration",
-    Timestamp: "google.protobuf.Timestamp",
     Optional: "optional_type",
     CelType: "type",
 }
@@ -208,9 +187,6 @@ def compare(left: object, right: object) -> int:
     for kind in (str, bytes):
         if isinstance(left, kind) and isinstance(right, kind):
             return _order(left, right)
-    for timed in (Duration, Timestamp):
-        if isinstance(left, timed) and isinstance(right, timed):
-            return _order(left.nanoseconds, right.nanoseconds)
     raise no_such_overload()
 
 
@@ -220,15 +196,11 @@ def _order(left: str | bytes | int, right: str | bytes | int) -> int:
 
 def is_comparable(value: object) -> bool:
     """Whether values of this type can be ordered."""
-    return isinstance(value, bool | int | float | str | bytes | Duration | Timestamp)
+    return isinstance(value, bool | int | float | str | bytes)
 
 
 def is_zero(value: object) -> bool:
     """Whether the value is its type's zero value, for `optional.ofNonZeroValue`."""
-    if isinstance(value, Duration):
-        return value.nanoseconds == 0
-    if isinstance(value, Timestamp):
-        return value.nanoseconds == TIMESTAMP_MIN
     if isinstance(value, Optional):
         return not value.has_value or is_zero(value.value)
     return value is None or (
@@ -248,13 +220,6 @@ def checked_uint(number: int) -> UInt:
     if not 0 <= number <= UINT_MAX:
         raise CelError("unsigned integer overflow")
     return UInt(number)
-
-
-def checked_timestamp(nanoseconds: int, offset_seconds: int = 0) -> Timestamp:
-    """Return the timestamp. Raises CelError if it is outside the years 1 to 9999."""
-    if not TIMESTAMP_MIN <= nanoseconds <= TIMESTAMP_MAX:
-        raise CelError("timestamp overflow")
-    return Timestamp(nanoseconds, offset_seconds)
 
 
 def text(value: object) -> str:

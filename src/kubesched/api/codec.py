@@ -93,6 +93,9 @@ class _Header(msgspec.Struct, rename="camel"):
     kind: str | None = None
 
 
+_NO_HEADER: Final = _Header()
+
+
 class _RawList(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
@@ -113,6 +116,7 @@ _array_decoder: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _decoders: Final[dict[type[KubeStruct], msgspec.json.Decoder[KubeStruct]]] = {}
 
 Raw = Plain | bytes | msgspec.Raw
+_CONTAINERS: Final = (msgspec.Raw, bytes, dict, list)
 Document = Raw | list[Any]
 
 
@@ -122,7 +126,7 @@ def decode_object(raw: Raw, source: Source = Source()) -> KubeObject:  # noqa: B
     Raises:
         DecodeError: It is not an object, or its kind is unknown.
     """
-    api_version, name = _header(raw, source, _Header())
+    api_version, name = _header(raw, source, _NO_HEADER)
     kind = find_kind(api_version, name)
     if kind is None:
         problem = f"kind {name!r} of apiVersion {api_version!r} is not known"
@@ -144,16 +148,16 @@ def objects_in(
     Raises:
         DecodeError: Something in it cannot be decoded.
     """
-    for loaded in _objects_in(raw, source, skipped, _Header(), 0):
-        yield Loaded(_placed(loaded.object, namespace), loaded.source)
+    for item, place in _objects_in(raw, source, skipped, _NO_HEADER, 0):
+        yield Loaded(_placed(item, namespace), place)
 
 
 def _objects_in(
     raw: Document, source: Source, skipped: Counter[str], inherited: _Header, depth: int
-) -> Iterator[Loaded]:
+) -> Iterator[tuple[KubeObject, Source]]:
     if depth > _LIST_DEPTH_MAX:
         raise DecodeError(source, f"lists are nested deeper than {_LIST_DEPTH_MAX} levels")
-    if not isinstance(raw, dict | list | bytes | msgspec.Raw):
+    if not isinstance(raw, _CONTAINERS):
         raise DecodeError(source, f"expected `object`, got `{_type(raw)}`")
     if isinstance(raw, list) or _is_array(raw):
         items, of_items = _array_items(raw, source), inherited
@@ -161,7 +165,7 @@ def _objects_in(
         api_version, name = _header(raw, source, inherited)
         kind = find_kind(api_version, name)
         if kind is not None:
-            yield Loaded(_decode(raw, kind, source), source)
+            yield _decode(raw, kind, source), source
             return
         if not name.endswith("List"):
             skipped[f"{api_version}/{name}"] += 1
@@ -170,9 +174,9 @@ def _objects_in(
         if not items and name != "List":
             skipped[f"{api_version}/{name}"] += 1
         # The items of a PodList do not repeat their kind.
-        of_items = _Header(api_version, name.removesuffix("List")) if name != "List" else _Header()
+        of_items = _NO_HEADER if name == "List" else _Header(api_version, name.removesuffix("List"))
     for index, item in enumerate(items):
-        place = msgspec.structs.replace(source, index=index)
+        place = Source(source.file, source.document, index)
         yield from _objects_in(item, place, skipped, of_items, depth + 1)
 
 
@@ -210,7 +214,7 @@ def _header(raw: Raw, source: Source, inherited: _Header) -> tuple[str, str]:
 
 def _raw_header(raw: bytes | msgspec.Raw, source: Source) -> _Header:
     # Nearly every object begins with apiVersion and kind; then it need not be parsed twice.
-    match = _FAST_HEADER.match(memoryview(raw)[:512])
+    match = _FAST_HEADER.match(memoryview(raw), 0, 512)
     if match is not None:
         version = match["version"] if match["kind2"] is None else match["version2"]
         kind = match["kind"] if match["kind2"] is None else match["kind2"]
@@ -280,13 +284,14 @@ def _without_nulls(value: Any, field: str, depth: int) -> Any:
 
 def _check(item: Any, kind: Kind, source: Source) -> None:
     metadata: ObjectMeta = item.metadata
-    name = _object_name(kind.kind, metadata)
     if item.kind and item.kind != kind.kind:
+        name = _object_name(kind.kind, metadata)
         raise DecodeError(source, "it is there twice", object_name=name, path="$.kind")
     if not metadata.name and not metadata.generate_name:
         raise DecodeError(source, "missing", object_name=kind.kind, path="$.metadata.name")
     invalid = first_invalid_value(item)
     if invalid is not None:
+        name = _object_name(kind.kind, metadata)
         raise DecodeError(source, invalid.message, object_name=name, path=invalid.path)
 
 

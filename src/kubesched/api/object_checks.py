@@ -8,6 +8,7 @@ Invariants: paths use JSON names, such as `$.spec.containers[0].resources.reques
 import types
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -21,11 +22,17 @@ _TIME_SUFFIXES: Final = ("_time", "_timestamp")
 _QUANTITY_PARTS: Final = frozenset(get_args(Quantity))
 
 
-class _Place(NamedTuple):
-    """A field whose value, or a part of it, must be checked."""
+class _Field(NamedTuple):
+    """A field whose value, or a part of it, must be checked.
+
+    Attributes:
+        attribute: Its name; that of a field of a struct inside begins with the struct's: `a.b`.
+        path: Its path below the object, such as `.spec.containers`.
+        check: Returns the first invalid value, with its path below the field.
+    """
 
     attribute: str
-    name: str
+    path: str
     check: Callable[[Any], FieldError | None]
 
 
@@ -37,11 +44,11 @@ def first_invalid_value(item: KubeStruct) -> FieldError | None:
 
 def _check_struct(item: KubeStruct) -> FieldError | None:
     """Return the first invalid value, with its path relative to `item`, built only if needed."""
-    for attribute, name, check in _places(type(item)):
-        value = getattr(item, attribute)
+    read, fields = _reader(type(item))
+    for field, value in zip(fields, read(item), strict=True):
         # Most fields are absent, and absent ones need no check.
-        if value and (found := check(value)) is not None:
-            return FieldError(f".{name}{found.path}", found.message)
+        if value and (found := field.check(value)) is not None:
+            return FieldError(f"{field.path}{found.path}", found.message)
     return None
 
 
@@ -83,14 +90,27 @@ def _check_time(text: str) -> FieldError | None:
 
 
 @cache
-def _places(type_: type[KubeStruct]) -> tuple[_Place, ...]:
+def _reader(type_: type[KubeStruct]) -> tuple[Callable[[KubeStruct], Any], tuple[_Field, ...]]:
+    """Return the fields to check, and what reads all of them at once."""
+    fields = _fields(type_)
+    read = attrgetter(*(field.attribute for field in fields))
+    # A single attribute is returned as it is, not in a tuple.
+    return (read if len(fields) > 1 else lambda item: (read(item),)), fields
+
+
+@cache
+def _fields(type_: type[KubeStruct]) -> tuple[_Field, ...]:
     hints = get_type_hints(type_)
-    places = []
+    found = []
     for field in msgspec.structs.fields(type_):
-        check = _check_of(field.name, hints[field.name])
-        if check is not None:
-            places.append(_Place(field.name, field.encode_name, check))
-    return tuple(places)
+        hint, name, path = hints[field.name], field.name, f".{field.encode_name}"
+        if _is_checked(hint):
+            # It is always there.
+            inside = _fields(hint)
+            found += [_Field(f"{name}.{at}", path + below, check) for at, below, check in inside]
+        elif (check := _check_of(name, hint)) is not None:
+            found.append(_Field(name, path, check))
+    return tuple(found)
 
 
 def _check_of(name: str, hint: Any) -> Callable[[Any], FieldError | None] | None:
@@ -120,4 +140,4 @@ def _union_parts(hint: Any) -> frozenset[Any]:
 
 
 def _is_checked(type_: Any) -> bool:
-    return isinstance(type_, type) and issubclass(type_, KubeStruct) and bool(_places(type_))
+    return isinstance(type_, type) and issubclass(type_, KubeStruct) and bool(_fields(type_))

@@ -66,6 +66,8 @@ def check_workloads(
     Raises:
         UserError: A manifest has no pods; one line for each.
     """
+    if not of_cluster and not to_place:
+        return []
     pods = [item for item in objects if isinstance(item, Pod)]
     owners = _owners(pods, objects)
     missing = [

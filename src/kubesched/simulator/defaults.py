@@ -102,9 +102,8 @@ def node_with_defaults(node: Node) -> Node:
 def _all_with_defaults(
     containers: tuple[Container, ...], host_network: bool
 ) -> tuple[Container, ...]:
-    completed = tuple(_with_defaults(container, host_network) for container in containers)
-    same = all(new is old for new, old in zip(completed, containers, strict=True))
-    return containers if same else completed
+    completed = tuple([_with_defaults(container, host_network) for container in containers])
+    return containers if completed == containers else completed
 
 
 def _with_defaults(container: Container, host_network: bool) -> Container:
@@ -119,6 +118,8 @@ def _with_defaults(container: Container, host_network: bool) -> Container:
 
 def _with_requests(resources: ResourceRequirements) -> ResourceRequirements:
     """Use a limit as the request if there is no request."""
+    if not resources.limits:
+        return resources
     missing = {
         name: amount for name, amount in resources.limits.items() if name not in resources.requests
     }

@@ -42,12 +42,13 @@ def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
         ("initContainers", spec.init_containers),
     ):
         for index, container in enumerate(containers):
-            place = child(path, name, index, "resources")
             requests, limits = container.resources.requests, container.resources.limits
-            yield from _amount_errors(requests, child(place, "requests"))
-            yield from _amount_errors(limits, child(place, "limits"))
-            yield from _limit_errors(requests, limits, place)
-    yield from _amount_errors(spec.overhead, child(path, "overhead"))
+            place = path, name, index, "resources"
+            yield from _amount_errors(requests, *place, "requests")
+            if limits:
+                yield from _amount_errors(limits, *place, "limits")
+                yield from _limit_errors(requests, limits, *place, "requests")
+    yield from _amount_errors(spec.overhead, path, "overhead")
     for index, constraint in enumerate(spec.topology_spread_constraints):
         yield from _spread_errors(constraint, child(path, "topologySpreadConstraints", index))
     for index, toleration in enumerate(spec.tolerations):
@@ -56,17 +57,18 @@ def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
         yield from _weight_errors(spec.affinity, child(path, "affinity"))
 
 
-def _amount_errors(amounts: Mapping[str, Quantity], path: str) -> Iterator[FieldError]:
+def _amount_errors(amounts: Mapping[str, Quantity], *place: str | int) -> Iterator[FieldError]:
+    """Yield the errors of amounts; `place` has the steps of their path."""
     for name, amount in amounts.items():
         # Nearly all amounts are text without a sign.
         if isinstance(amount, str) and "-" not in amount:
             continue
         if parse_quantity(amount).sign < 0:
-            yield invalid(f"{path}[{name}]", str(amount), _NOT_NEGATIVE)
+            yield invalid(f"{child('', *place)}[{name}]", str(amount), _NOT_NEGATIVE)
 
 
 def _limit_errors(
-    requests: Mapping[str, Quantity], limits: Mapping[str, Quantity], path: str
+    requests: Mapping[str, Quantity], limits: Mapping[str, Quantity], *place: str | int
 ) -> Iterator[FieldError]:
     for name, amount in requests.items():
         limit = limits.get(name)
@@ -74,7 +76,7 @@ def _limit_errors(
             continue
         if parse_quantity(amount).compare(parse_quantity(limit)) > 0:
             detail = f"must be less than or equal to {name} limit of {limit}"
-            yield invalid(child(path, "requests"), str(amount), detail)
+            yield invalid(child("", *place), str(amount), detail)
 
 
 def _spread_errors(constraint: TopologySpreadConstraint, path: str) -> Iterator[FieldError]:

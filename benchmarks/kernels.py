@@ -27,8 +27,8 @@ from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.select_host import select_host
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.label_groups import LabelGroup
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_selection import match_required_node_affinity
-from kubesched.snapshot.node_table import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import PodSum
 

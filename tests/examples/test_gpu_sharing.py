@@ -15,7 +15,7 @@ from kubesched.api.core import Pod
 from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Code
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_snapshot

@@ -16,7 +16,7 @@ from kubesched.api.storage import (
 )
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import NodeToStatus, Status
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 
 Json = Mapping[str, object]

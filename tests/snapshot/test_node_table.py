@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kubesched.api.core import Node
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import PodSum
 from kubesched.testing.builders import (

@@ -24,7 +24,7 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.cache.pod_groups import PodGroupStore
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import KubernetesObject, Objects, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, NominatedPods, Snapshot

@@ -65,7 +65,8 @@ from kubesched.framework.status import (
 )
 from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
 from kubesched.snapshot.coded import Coded
-from kubesched.snapshot.node_table import NodeColumns, NodeTable, SelectedRows
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.pod_sums import PodSum

@@ -73,7 +73,8 @@ from kubesched.plugins.volumes.csi_translation import (
 )
 from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_limits
 from kubesched.plugins.volumes.row_tally import RowTally
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

@@ -19,7 +19,7 @@ from kubesched.framework.pod_group_plugin import (
 )
 from kubesched.framework.pod_group_states import state_not_found
 from kubesched.framework.status import failure
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 

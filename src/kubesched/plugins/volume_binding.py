@@ -87,7 +87,8 @@ from kubesched.plugins.volumes.describing import describe_provision, describe_un
 from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_new_volumes
 from kubesched.plugins.volumes.provisioning import volume_size_max
 from kubesched.plugins.volumes.scoring import score_pod_volumes
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

@@ -45,7 +45,8 @@ from kubesched.framework.status import (
 from kubesched.plugins.volumes.claims import claim_not_found
 from kubesched.plugins.volumes.needed import kinds_of_pod
 from kubesched.plugins.volumes.row_tally import RowTally
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 

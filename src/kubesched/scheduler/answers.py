@@ -19,7 +19,8 @@ from kubesched.scheduler.plan import Plan
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.scheduler.select_host import select_host
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
 _FIRST_ROW: Final = np.zeros(1, np.intp)

@@ -24,7 +24,7 @@ from kubesched.scheduler.phase_timer import POST_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.profile import Profile
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 
 TARGET: Final = "cluster"

@@ -22,7 +22,8 @@ from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.row_answers import PASSED, RowAnswers
 from kubesched.scheduler.select_host import BestRows
 from kubesched.snapshot.changed_rows import ChangedRows
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
 _OUTCOMES_MAX: Final = 1024

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 
 
 class ChangedRows:

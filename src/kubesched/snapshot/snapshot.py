@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 

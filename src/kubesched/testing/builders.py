@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
 from kubesched.queue.nominator import Nominator
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import KubernetesObject, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

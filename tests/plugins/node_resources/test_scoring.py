@@ -22,7 +22,8 @@ from kubesched.plugins.node_resources.strategies import (
     MostAllocated,
     RequestedToCapacityRatio,
 )
-from kubesched.snapshot.node_table import PLAIN_MAX, NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import PLAIN_MAX
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.framework.status import Code, NodeToStatus
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
 POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."

@@ -29,7 +29,7 @@ from kubesched.framework.preemption.victims import (
     select_victims_on_node,
 )
 from kubesched.framework.status import Status
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 _ROWS_MAX: Final = 1 << 18

@@ -17,7 +17,7 @@ import msgspec
 from kubesched.api.scheduling import PodGroup
 from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.framework.preemption.importance import start_time_nanoseconds
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 

@@ -24,7 +24,8 @@ from kubesched.plugins.inter_pod_affinity.term_sums import (
 from kubesched.plugins.shared.topology_domains import DomainSums
 from kubesched.snapshot.affinity_terms import AffinityTerms
 from kubesched.snapshot.label_groups import LabelGroups
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import PodSum

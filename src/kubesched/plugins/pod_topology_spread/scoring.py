@@ -23,7 +23,8 @@ from kubesched.plugins.pod_topology_spread.constraints import (
 )
 from kubesched.plugins.shared.siblings import count_siblings
 from kubesched.snapshot.coded import Coded
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 
 
 class SpreadScores(msgspec.Struct, frozen=True):

@@ -27,7 +27,8 @@ from kubesched.api.selectors import (
 )
 from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.snapshot.label_groups import LabelGroup
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import PodSum

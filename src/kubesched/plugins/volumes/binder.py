@@ -35,7 +35,7 @@ from kubesched.plugins.volumes.csi_translation import (
 from kubesched.plugins.volumes.decisions import DynamicProvision, PodVolumes, StaticBinding
 from kubesched.plugins.volumes.matching import is_bound_to
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import KubernetesObject, Objects
 
 K = TypeVar("K", PersistentVolume, PersistentVolumeClaim)

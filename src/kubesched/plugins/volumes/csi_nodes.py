@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from kubesched.api.storage import CSINode
 from kubesched.plugins.volumes.csi_translation import InTreePlugin, is_migrated_on
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 
 NO_LIMIT: Final = -1

@@ -40,7 +40,8 @@ from kubesched.plugins.volumes.provisioning import (
     ProvisioningError,
     provision,
 )
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 
 NODE_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.snapshot.changed_rows import ChangedRows
-from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 
 

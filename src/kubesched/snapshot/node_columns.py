@@ -1,0 +1,331 @@
+"""NodeColumns is the whole node table, which the cache updates with every node and pod.
+
+Upstream: pkg/scheduler/backend/cache/snapshot.go and framework/types.go, NodeInfo (v1.36)
+Reads:    nodes, and the pods on them
+Invariants: usage columns equal the sums over the row's pods (`check()`); public arrays are
+            read-only.
+Differs:  rows are not in the order of upstream's node list, which is round-robin over zones;
+          `snapshot_order` gives that order.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterable, MutableSequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import Node, Taint
+from kubesched.api.quantity import milli_value, value
+from kubesched.snapshot.coded import Coded, CodedColumn
+from kubesched.snapshot.host_ports import NO_PORTS, UsedPorts
+from kubesched.snapshot.images import ImageStates
+from kubesched.snapshot.label_groups import LabelGroups
+from kubesched.snapshot.node_table import (
+    CPU,
+    MEMORY,
+    NUMBERS_FIXED,
+    PLAIN_MAX,
+    NodeTable,
+    increase,
+    parts_of,
+)
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.topology import round_robin, zone_key
+
+V = TypeVar("V")
+D = TypeVar("D", bound=np.generic)
+
+_NATIVE = ("cpu", "memory", "ephemeral-storage")
+
+
+class NodeColumns(NodeTable):
+    """The whole table, which the cache updates row by row.
+
+    Attributes:
+        groups: The pods on nodes, grouped by the properties that selectors read.
+        epoch: Increases when a node is added, removed or changed; invalidates cached answers.
+        changes: Rows where a pod was added or removed in this epoch, oldest first.
+        changes_dropped: The number of oldest entries that were dropped from `changes`.
+        row_versions: How often each row or one of its pods has changed; comparable within an epoch.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.nodes: list[Node] = []
+        self.pods: list[dict[str, PodInfo]] = []
+        self.used_ports: CodedColumn[UsedPorts] = CodedColumn()
+        self.row_of: dict[str, int] = {}
+        self.is_plain = True
+        self.resources = {name: at for at, name in enumerate(_NATIVE)}
+        self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn()
+        self.declared_features: CodedColumn[tuple[str, ...]] = CodedColumn()
+        self.zones: CodedColumn[str] = CodedColumn()
+        self.groups = LabelGroups()
+        self.images = ImageStates()
+        self.epoch = 0
+        self.changes = array("q")
+        self.changes_dropped = 0
+        self.row_versions = array("q")
+        self._labels: dict[str, CodedColumn[str | None]] = {}
+        self._claim_users: dict[str, int] = {}
+        self._order: NDArray[np.intp] | None = None
+        self._unschedulable: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._numbers: NDArray[np.int64] = np.zeros((NUMBERS_FIXED, 0), np.int64)
+        self._allocate(rows=16, resources=4)
+
+    # Queries of the whole table.
+
+    def label(self, key: str) -> Coded[str | None]:
+        """Return the column of a label; None if a node lacks it."""
+        column = self._labels.get(key)
+        if column is None:
+            values = [node.metadata.labels.get(key) for node in self.nodes]
+            column = self._labels[key] = CodedColumn(values)
+        return column
+
+    def claim_users(self, namespace: str, claim: str) -> int:
+        """Return the number of pods on nodes that use a claim in a persistentVolumeClaim volume."""
+        return self._claim_users.get(f"{namespace}/{claim}", 0)
+
+    def claims_in_use(self) -> Iterable[Hashable]:
+        """Return `namespace/name` of the claims that pods on nodes use."""
+        return self._claim_users.keys()
+
+    def usage(self, row: int) -> Hashable:
+        """Return a hashable value that is equal for rows with equal amounts and pod counts."""
+        return self.numbers[:, row].tobytes()
+
+    @property
+    def snapshot_order(self) -> NDArray[np.intp]:
+        """The rows in upstream's order, round-robin over zones, in each zone by arrival."""
+        if self._order is None:
+            self._order = round_robin(self.zones)
+        return self._order
+
+    # Changes.
+
+    def add_node(self, node: Node) -> int:
+        """Append a row without pods; return its index."""
+        row = len(self.names)
+        name = node.metadata.name
+        assert name not in self.row_of, f"node {name} is in the table already"
+        if row == len(self._allowed_pods):
+            self._allocate(2 * row, len(self._requested))
+        self.row_of[name] = row
+        self.names.append(name)
+        self.row_versions.append(0)
+        self.nodes.append(node)
+        self.pods.append({})
+        self.used_ports.append(NO_PORTS)
+        for column, value_ in self._coded_values(node):
+            column.append(value_)
+        self.groups.append_row()
+        self.images.add(node)
+        self._renew_views()
+        self._write_numbers(node, row)
+        self._begin_epoch()
+        return row
+
+    def update_node(self, node: Node) -> None:
+        """Replace the node of a row."""
+        row = self.row_of[node.metadata.name]
+        previous = self.nodes[row]
+        self.nodes[row] = node
+        for column, value_ in self._coded_values(node):
+            column.set(row, value_)
+        self._write_numbers(node, row)
+        if previous.status.images != node.status.images:
+            self.images.remove(previous)
+            self.images.add(node)
+        if _seen_by_plugins(previous) != _seen_by_plugins(node):
+            self._begin_epoch()
+
+    def remove_node(self, name: str) -> list[PodInfo]:
+        """Remove a row and return its pods; the last row takes its place."""
+        row = self.row_of.pop(name)
+        pods = list(self.pods[row].values())
+        for info in pods:
+            self.remove_pod(info, row)
+        self.images.remove(self.nodes[row])
+        last = len(self.names) - 1
+        _swap_remove(self.names, row)
+        _swap_remove(self.row_versions, row)
+        _swap_remove(self.nodes, row)
+        _swap_remove(self.pods, row)
+        if row != last:
+            self.row_of[self.names[row]] = row
+        for coded in self._coded_columns():
+            coded.swap_remove(row)
+        for column in (self._unschedulable, self._numbers):
+            column[..., row] = column[..., last]
+            column[..., last] = 0
+        self.groups.swap_remove_row(row)
+        self._renew_views()
+        self._begin_epoch()
+        return pods
+
+    def add_pod(self, info: PodInfo, row: int) -> None:
+        """Add a pod to a row."""
+        assert info.uid not in self.pods[row], f"{info} is on {self.names[row]} already"
+        self.pods[row][info.uid] = info
+        for name in info.template.held:
+            if name not in self.resources:
+                self._add_resource(name)
+        self._account(info, row, 1)
+        self.groups.add(info, row)
+
+    def replace_pod(self, info: PodInfo, row: int, *, as_newest: bool = False) -> None:
+        """Replace a pod of a row by a version that leaves every column unchanged.
+
+        Args:
+            info: The new version.
+            row: The row of both versions.
+            as_newest: Whether to list it last, as if it had been removed and added.
+        """
+        pods = self.pods[row]
+        if as_newest:
+            del pods[info.uid]
+        pods[info.uid] = info
+        self.row_versions[row] += 1
+
+    def relabel_pod(self, before: PodInfo, info: PodInfo, row: int) -> None:
+        """Replace a pod of a row by a version that occupies the same, and list it last."""
+        self.groups.remove(before, row)
+        self.replace_pod(info, row, as_newest=True)
+        self.groups.add(info, row)
+        self._note_change(row)
+
+    def remove_pod(self, info: PodInfo, row: int) -> None:
+        """Remove a pod from a row."""
+        del self.pods[row][info.uid]
+        self._account(info, row, -1)
+        self.groups.remove(info, row)
+
+    def _account(self, info: PodInfo, row: int, sign: int) -> None:
+        template = info.template
+        self._pod_counts[row] += sign
+        for name, amount in template.held.items():
+            self.is_plain &= increase(self._requested, self.resources[name], row, sign * amount)
+        cpu, memory = template.held_non_zero
+        self.is_plain &= increase(self._non_zero_requested, CPU, row, sign * cpu)
+        self.is_plain &= increase(self._non_zero_requested, MEMORY, row, sign * memory)
+        if template.host_ports:
+            used, ports = self.used_ports[row], template.host_ports
+            self.used_ports.set(row, used.plus(ports) if sign > 0 else used.minus(ports))
+        for claim in template.claim_names:
+            key = f"{info.namespace}/{claim}"
+            users = self._claim_users.get(key, 0) + sign
+            if users:
+                self._claim_users[key] = users
+            else:
+                del self._claim_users[key]
+        self._note_change(row)
+
+    # Columns.
+
+    def _coded_values(self, node: Node) -> list[tuple[CodedColumn[Hashable], Hashable]]:
+        labels = node.metadata.labels
+        pairs: list[tuple[object, Hashable]] = [
+            (self.taints, node.spec.taints),
+            (self.declared_features, node.status.declared_features),
+            (self.zones, zone_key(labels)),
+            *((column, labels.get(key)) for key, column in self._labels.items()),
+        ]
+        return pairs  # type: ignore[return-value]  # each column with its own kind of value
+
+    def _coded_columns(self) -> list[CodedColumn[Hashable]]:
+        columns: list[object] = [
+            self.used_ports,
+            self.taints,
+            self.declared_features,
+            self.zones,
+            *self._labels.values(),
+        ]
+        return columns  # type: ignore[return-value]  # each column with its own kind of value
+
+    def _write_numbers(self, node: Node, row: int) -> None:
+        self._unschedulable[row] = node.spec.unschedulable
+        amounts = node.status.allocatable
+        self._allowed_pods[row] = value(amounts.get("pods", 0))
+        for name in amounts:
+            if name != "pods" and name not in self.resources:
+                self._add_resource(name)
+        column = np.zeros(self._allocatable.shape[0], np.int64)
+        for name, amount in amounts.items():
+            if name != "pods":
+                exact = milli_value(amount) if name == "cpu" else value(amount)
+                column[self.resources[name]] = exact
+        self._allocatable[:, row] = column
+        self.is_plain &= 0 <= int(column.min()) and int(column.max()) <= PLAIN_MAX
+
+    def _add_resource(self, name: str) -> None:
+        at = self.resources[name] = len(self.resources)
+        if at == len(self._requested):
+            self._allocate(len(self._allowed_pods), 2 * at)
+        self._renew_views()
+
+    def _allocate(self, rows: int, resources: int) -> None:
+        unschedulable = np.zeros(rows, np.bool_)
+        numbers = np.zeros((NUMBERS_FIXED + 2 * resources, rows), np.int64)
+        unschedulable[: len(self._unschedulable)] = self._unschedulable
+        for old, new in zip(parts_of(self._numbers), parts_of(numbers), strict=True):
+            new[tuple(slice(0, size) for size in old.shape)] = old
+        self._unschedulable, self._numbers = unschedulable, numbers
+        parts = parts_of(numbers)
+        self._allowed_pods, self._pod_counts, self._non_zero_requested = parts[:3]
+        self._requested, self._allocatable = parts[3:]
+        self._renew_views()
+
+    def _renew_views(self) -> None:
+        """Renew the read-only views after the shape of the storage changed."""
+        rows, resources = len(self.names), len(self.resources)
+        self.unschedulable = _read_only(self._unschedulable[:rows])
+        self.allowed_pods = _read_only(self._allowed_pods[:rows])
+        self.pod_counts = _read_only(self._pod_counts[:rows])
+        self.allocatable = _read_only(self._allocatable[:resources, :rows])
+        self.requested = _read_only(self._requested[:resources, :rows])
+        self.non_zero_requested = _read_only(self._non_zero_requested[:, :rows])
+        # Whole, because rows can be selected quickly only from contiguous memory.
+        self.numbers = _read_only(self._numbers[:])
+
+    def _note_change(self, row: int) -> None:
+        self.changes.append(row)
+        self.row_versions[row] += 1
+        if len(self.changes) > 4 * len(self.names) + 4096:
+            drop = len(self.changes) // 2
+            del self.changes[:drop]
+            self.changes_dropped += drop
+
+    def _begin_epoch(self) -> None:
+        self.epoch += 1
+        self._order = None
+        self.changes_dropped += len(self.changes)
+        self.changes = array("q")
+
+
+def _seen_by_plugins(node: Node) -> tuple[object, ...]:
+    """Return every field of a node that heartbeats do not change."""
+    metadata, status = node.metadata, node.status
+    return (
+        metadata.labels,
+        metadata.annotations,
+        metadata.uid,
+        node.spec,
+        status.allocatable,
+        status.capacity,
+        status.images,
+        status.declared_features,
+    )
+
+
+def _swap_remove(column: MutableSequence[V], row: int) -> None:
+    column[row] = column[-1]
+    column.pop()
+
+
+def _read_only(array: NDArray[D]) -> NDArray[D]:
+    array.flags.writeable = False
+    return array

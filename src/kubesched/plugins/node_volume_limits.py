@@ -60,12 +60,7 @@ from kubesched.plugins.volumes.attachable import (
     may_attach,
 )
 from kubesched.plugins.volumes.claims import uses_claim
-from kubesched.plugins.volumes.csi_nodes import (
-    NO_LIMIT,
-    CsiNodes,
-    limits_of,
-    rows_in,
-)
+from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodes, limits_of
 from kubesched.plugins.volumes.csi_translation import (
     TranslationError,
     plugin_of_inline_volume,
@@ -253,7 +248,7 @@ class _FilteredRows:
     def __init__(self, nodes: NodeTable, snapshot: Snapshot, csi_nodes: CsiNodes) -> None:
         self.nodes = nodes
         self.table = snapshot.nodes
-        self.rows = rows_in(snapshot.nodes, nodes)
+        self.rows = snapshot.rows_of(nodes)
         self.objects = snapshot.objects
         self.csi_nodes = csi_nodes.of(snapshot.nodes, snapshot.objects)
         self.has_csi_node: NDArray[np.bool_] = self.csi_nodes.exists[self.rows]

@@ -216,7 +216,7 @@ class VolumeBinding(
             return PreFilterResult(status=unresolvable(UNBOUND_IMMEDIATE))
         table = snapshot.nodes
         csi_nodes = self._csi_nodes.of(table, objects)
-        decider = Decider(claims, objects, self._binder.volumes, table, csi_nodes)
+        decider = Decider(claims, snapshot, self._binder.volumes, csi_nodes)
         return PreFilterResult(PodBinding(objects, table, decider))
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import Final, Protocol, TypeVar, cast
+from typing import Final, Generic, Protocol, TypeVar, cast
 
 from kubesched.api.meta import ObjectMeta
 
@@ -24,8 +24,38 @@ class KubernetesObject(Protocol):
 
 
 K = TypeVar("K", bound=KubernetesObject)
+T = TypeVar("T")
 _CHANGES_KEPT: Final = 1024
 _NOTHING: Final[Mapping[str, KubernetesObject]] = MappingProxyType({})
+
+
+class ChangeLog(Generic[T]):
+    """The latest changes of something; each reader keeps the version up to which it has read.
+
+    Attributes:
+        version: The number of changes so far.
+    """
+
+    __slots__ = ("_latest", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._latest: deque[T] = deque(maxlen=_CHANGES_KEPT)
+
+    def add(self, change: T) -> None:
+        """Append a change."""
+        self._latest.append(change)
+        self.version += 1
+
+    def since(self, version: int) -> Sequence[T] | None:
+        """Return the changes since a version, oldest first; None if some were dropped."""
+        count = self.version - version
+        if not 0 <= count <= len(self._latest):
+            return None
+        return tuple(islice(reversed(self._latest), count))[::-1]
+
+
+_NO_CHANGES: Final[ChangeLog[tuple[str, str]]] = ChangeLog()
 
 
 class Objects:
@@ -38,8 +68,7 @@ class Objects:
     def __init__(self) -> None:
         self.changes = 0
         self._kinds: dict[type, dict[str, dict[str, KubernetesObject]]] = {}
-        self._versions: dict[type, int] = {}
-        self._changed: dict[type, deque[tuple[str, str]]] = {}
+        self._logs: dict[type, ChangeLog[tuple[str, str]]] = {}
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """Return the object, None if it does not exist."""
@@ -66,16 +95,15 @@ class Objects:
 
     def version(self, kind: type[K]) -> int:
         """Return a number that increases with every change of the kind, for use as a cache key."""
-        return self._versions.get(kind, 0)
+        log = self._logs.get(kind)
+        return 0 if log is None else log.version
 
     def changed_since(self, kind: type[K], version: int) -> Sequence[tuple[str, str]] | None:
         """Return (namespace, name) of each change of the kind since a version, oldest first.
 
         None if the version is older than the log of changes.
         """
-        changed = self._changed.get(kind, ())
-        first = len(changed) - (self.version(kind) - version)
-        return tuple(islice(changed, first, None)) if 0 <= first <= len(changed) else None
+        return self._logs.get(kind, _NO_CHANGES).since(version)
 
 
 class ObjectStore(Objects):
@@ -106,9 +134,8 @@ class ObjectStore(Objects):
         return previous
 
     def _moved(self, kind: type, metadata: ObjectMeta) -> None:
-        changed = self._changed.get(kind)
-        if changed is None:
-            changed = self._changed[kind] = deque(maxlen=_CHANGES_KEPT)
-        changed.append((metadata.namespace, metadata.name))
+        log = self._logs.get(kind)
+        if log is None:
+            log = self._logs[kind] = ChangeLog()
+        log.add((metadata.namespace, metadata.name))
         self.changes += 1
-        self._versions[kind] = self._versions.get(kind, 0) + 1

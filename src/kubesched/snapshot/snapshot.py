@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -73,3 +76,12 @@ class Snapshot(msgspec.Struct, frozen=True):
     nodes: NodeColumns
     objects: Objects
     nominated: NominatedPods = NO_NOMINATED_PODS
+
+    def rows_of(self, nodes: NodeTable) -> NDArray[np.intp] | slice:
+        """Return the rows of the table that `nodes`, a selection of it or itself, consists of."""
+        if nodes is self.nodes:
+            return slice(None)
+        if isinstance(nodes, SelectedRows) and nodes.origin and nodes.origin[0] is self.nodes:
+            return nodes.origin[1]
+        row_of = self.nodes.row_of
+        return np.array([row_of[name] for name in nodes.names], np.intp)

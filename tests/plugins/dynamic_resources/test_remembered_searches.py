@@ -81,20 +81,22 @@ class _Allocating:
     """Allocators for one pod after the other, with a memory and without."""
 
     def __init__(self, slices: Sequence[ResourceSlice]) -> None:
-        """Only cached searches see slices that share Device objects."""
+        """Only kept searches see slices that share Device objects."""
         self._slices = slices
         self._classes = DeviceClasses([device_class(CLASS, f'device.driver == "{DRIVER}"')])
         self._index, self._matcher = PoolIndex(_with_shared_parts(slices)), DeviceMatcher()
-        self._searches = RememberedSearches(self._index, self._classes)
+        self.state = AllocatedState()
+        self._searches = RememberedSearches(self.state, self._classes, self._index)
 
     def answers(
-        self, state: AllocatedState, claims: Sequence[ResourceClaim], *, remembers: bool
+        self, claims: Sequence[ResourceClaim], without: AllocatedState | None = None
     ) -> list[Answer]:
-        """Per node what one pod's allocator finds."""
+        """Per node what one pod's allocator finds, or one that remembers nothing."""
         index, matcher = self._index, self._matcher
-        if not remembers:
-            index, matcher = PoolIndex(self._slices), DeviceMatcher()
-        searches = self._searches if remembers else None
+        searches: RememberedSearches | None = self._searches
+        if without is not None:
+            index, matcher, searches = PoolIndex(self._slices), DeviceMatcher(), None
+        state = without or self.state
         allocator = Allocator(state, self._classes, index, matcher, Features(), 0, searches)
         return [_answer(allocator, node, claims) for node in NODES]
 
@@ -124,41 +126,45 @@ def test_what_is_remembered_is_what_a_new_search_finds(
     slices = [*_slices_of(DRIVER), *(_slices_of("a.example.com", "rival-") if has_rival else ())]
     allocating, kept = _Allocating(slices), list[AllocationResult]()
     for which, row, takes, gives_back in story:
-        state = allocated_state(*kept)
-        found = allocating.answers(state, asked[which], remembers=True)
-        assert found == allocating.answers(state, asked[which], remembers=False)
+        found = allocating.answers(asked[which])
+        assert found == allocating.answers(asked[which], without=allocated_state(*kept))
         taken = found[row]
         if takes and isinstance(taken, tuple):
             kept += taken
+            for allocation in taken:
+                allocating.state.add(allocation, consumable=True)
         if gives_back and kept:
-            kept.pop(0)
+            allocating.state.remove(kept.pop(0), consumable=True)
 
 
 def test_a_search_is_made_again_only_if_a_device_was_taken_or_given_back() -> None:
     """The very same results come back until then, for claims of any name."""
-    allocating, free = _Allocating(_slices_of(DRIVER)), AllocatedState()
-    first, *_ = allocating.answers(free, [claim(request(), name="x")], remembers=True)
-    again, *_ = allocating.answers(free, [claim(request(), name="y")], remembers=True)
+    allocating = _Allocating(_slices_of(DRIVER))
+    first, *_ = allocating.answers([claim(request(), name="x")])
+    again, *_ = allocating.answers([claim(request(), name="y")])
     assert isinstance(first, tuple)
     assert first is again
-    other = allocated_state(*first)
-    changed, *_ = allocating.answers(other, [claim(request(), name="z")], remembers=True)
+    allocating.state.add(first[0], consumable=True)
+    changed, *_ = allocating.answers([claim(request(), name="z")])
     assert isinstance(changed, tuple)
     assert first != changed
 
 
-def test_a_node_that_was_replaced_is_searched_again() -> None:
-    """Labels decide which devices it reaches."""
+def test_a_node_with_other_labels_is_searched_again() -> None:
+    """Labels decide which devices it reaches; a heartbeat does not change them."""
     classes, index = DeviceClasses([device_class()]), PoolIndex(_slices_of(DRIVER))
-    searches = RememberedSearches(index, classes)
-    found = [
-        Allocator(
-            AllocatedState(), classes, index, DeviceMatcher(), Features(), 0, searches
-        ).allocate(node, [claim(request())])
-        for node in (NODES[0], make_node("n1"))
-    ]
-    assert found[0] == found[1]
-    assert found[0] is not found[1]
+    state = AllocatedState()
+    searches = RememberedSearches(state, classes, index)
+    nodes = NODES[0], make_node("n1"), make_node("n1", labels={"a": "b"})
+    first, same, other = (
+        Allocator(state, classes, index, DeviceMatcher(), Features(), 0, searches).allocate(
+            node, [claim(request())]
+        )
+        for node in nodes
+    )
+    assert first is same
+    assert first is not other
+    assert first == other
 
 
 def test_pools_of_two_drivers_that_share_an_account_are_searched_again() -> None:
@@ -175,13 +181,14 @@ def test_pools_of_two_drivers_that_share_an_account_are_searched_again() -> None
     plain = slice_of(_devices("z", "a"), "plain", pool="plain", node_name="n2")
     index = PoolIndex([*pool("a.example.com", "n1", 2), *pool("b.example.com", "n2", 1), plain])
     classes = DeviceClasses([device_class()])
-    searches = RememberedSearches(index, classes)
+    state = AllocatedState()
+    searches = RememberedSearches(state, classes, index)
     asked = [claim(request(count=2))]
 
-    def answers(state: AllocatedState, searches: RememberedSearches | None) -> list[Answer]:
+    def answers(searches: RememberedSearches | None) -> list[Answer]:
         allocator = Allocator(state, classes, index, DeviceMatcher(), Features(), 0, searches)
         return [_answer(allocator, node, asked) for node in NODES]
 
-    answers(AllocatedState(), searches)
-    taken = allocated_state(allocation_of(result("z0", "plain")))
-    assert answers(taken, None) == answers(taken, searches)
+    answers(searches)
+    state.add(allocation_of(result("z0", "plain")), consumable=True)
+    assert answers(None) == answers(searches)

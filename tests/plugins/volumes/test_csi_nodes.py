@@ -1,8 +1,6 @@
 """CSINodes per row, and when their cached columns change."""
 
-import numpy as np
-
-from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodes, rows_in
+from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodes
 from kubesched.plugins.volumes.csi_translation import plugin_named
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.testing.builders import make_node, make_table
@@ -43,12 +41,3 @@ def test_kept_columns_follow_changes() -> None:
     assert [False] == csi_nodes.of(table, ObjectStore()).exists.tolist()
     other = make_table([make_node("x"), make_node("b")])
     assert [False, True] == csi_nodes.of(other, store).exists.tolist()
-
-
-def test_rows_in() -> None:
-    """A selection knows its rows by name."""
-    table = make_table([make_node(name) for name in "abc"])
-    assert slice(None) == rows_in(table, table)
-    rows = rows_in(table, table.take(np.array([2, 0])))
-    assert not isinstance(rows, slice)
-    assert [2, 0] == rows.tolist()

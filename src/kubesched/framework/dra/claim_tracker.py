@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from kubesched.api.quantity import nano_value
 from kubesched.api.resource import AllocationResult, ResourceClaim
-from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.objects import ChangeLog, Objects
 
 DeviceID = tuple[str, str, str]
 """Driver, pool and device name."""
@@ -34,20 +34,17 @@ class AllocatedState:
         devices: Devices allocated as a whole -> number of allocations.
         shared: Devices allocated in shares -> number of shares.
         capacity: Device -> capacity name -> amount used by shares, in 10^-9 units.
+        changes: The devices that were allocated or released, or changed their shares.
     """
 
     devices: Counter[DeviceID] = field(default_factory=Counter)
     shared: Counter[DeviceID] = field(default_factory=Counter)
     capacity: dict[DeviceID, dict[str, int]] = field(default_factory=dict)
+    changes: ChangeLog[DeviceID] = field(default_factory=ChangeLog, compare=False)
 
     def is_allocated(self, device: DeviceID) -> bool:
         """Whether the device, or a share of it, is allocated."""
         return device in self.devices or device in self.shared or device in self.capacity
-
-    def copy(self) -> AllocatedState:
-        """Return a copy that can be changed independently."""
-        capacity = {device: dict(amounts) for device, amounts in self.capacity.items()}
-        return AllocatedState(self.devices.copy(), self.shared.copy(), capacity)
 
     def add(self, allocation: AllocationResult, *, consumable: bool) -> None:
         """Count an allocation."""
@@ -63,8 +60,12 @@ class AllocatedState:
                 continue
             device = (result.driver, result.pool, result.device)
             if result.share_id is None or not consumable:
+                was_free = device not in self.devices
                 _change(self.devices, device, sign)
+                if was_free != (device not in self.devices):
+                    self.changes.add(device)
                 continue
+            self.changes.add(device)
             _change(self.shared, device, sign)
             if result.consumed_capacity:
                 self._change_capacity(device, result.consumed_capacity, sign)
@@ -204,7 +205,10 @@ class ClaimTracker:
         Returns:
             The claim with the allocation that is valid, which is that of the first pod.
         """
-        pending = self._pending.setdefault(uid, _Pending(claim, group))
+        pending = self._pending.get(uid)
+        if pending is None:
+            pending = self._pending[uid] = _Pending(claim, group)
+            self._count(claim, 1)
         pending.users.add(user)
         return pending.claim
 
@@ -222,21 +226,18 @@ class ClaimTracker:
             pending.users.discard(user)
             if pending.users:
                 return False
-        del self._pending[uid]
+        self._drop_pending(uid)
         return True
 
     # Devices.
 
     def allocated_state(self, objects: Objects) -> AllocatedState:
-        """Return the devices of allocated claims and pending allocations; do not change it."""
+        """Return the devices of allocated claims and pending allocations.
+
+        It is always the same object, which the next call brings up to date; do not change it.
+        """
         self._catch_up(objects)
-        if not self._pending:
-            return self._state
-        state = self._state.copy()
-        for pending in self._pending.values():
-            if pending.claim.status.allocation is not None:
-                state.add(pending.claim.status.allocation, consumable=self._consumable)
-        return state
+        return self._state
 
     def _catch_up(self, objects: Objects) -> None:
         """Update the state with the claims that changed."""
@@ -257,18 +258,29 @@ class ClaimTracker:
 
     def _see(self, key: _Key, claim: ResourceClaim | None) -> None:
         """Replace the counted version of a claim."""
-        before = self._seen.get(key)
-        if before is claim:
-            return
-        if before is not None:
-            del self._seen[key]
-            if before.status.allocation is not None:
-                self._state.remove(before.status.allocation, consumable=self._consumable)
+        before = self._seen.pop(key, None)
         if claim is not None and claim.status.allocation is not None:
             self._seen[key] = claim
-            self._state.add(claim.status.allocation, consumable=self._consumable)
+        if before is claim:
+            return
+        # Counted before it is dropped, an allocation that stays is not logged as a change.
+        if claim is not None and claim.status.allocation is not None:
+            self._count(claim, 1)
             # If another scheduler allocated it, the pending allocation will never be written.
-            self._pending.pop(claim.metadata.uid, None)
+            self._drop_pending(claim.metadata.uid)
+        if before is not None:
+            self._count(before, -1)
+
+    def _drop_pending(self, uid: str) -> None:
+        pending = self._pending.pop(uid, None)
+        if pending is not None:
+            self._count(pending.claim, -1)
+
+    def _count(self, claim: ResourceClaim, sign: int) -> None:
+        allocation = claim.status.allocation
+        if allocation is not None:
+            count = self._state.add if sign > 0 else self._state.remove
+            count(allocation, consumable=self._consumable)
 
 
 def _version(claim: ResourceClaim) -> int:

@@ -31,8 +31,11 @@ from kubesched.plugins.dynamic_resources.node_devices import (
     NodeDevices,
     Wanted,
 )
-from kubesched.plugins.dynamic_resources.pools import PoolError, PoolIndex
-from kubesched.plugins.dynamic_resources.remembered_searches import Found, RememberedSearches
+from kubesched.plugins.dynamic_resources.pools import PoolIndex
+from kubesched.plugins.dynamic_resources.remembered_searches import (
+    NodeResults,
+    RememberedSearches,
+)
 from kubesched.plugins.dynamic_resources.requests import (
     AllocationError,
     ParsedRequest,
@@ -82,8 +85,8 @@ class Allocator:
             matcher: Evaluates selectors.
             features: The enabled features.
             tries_max: How many devices the search on a node may try; 0 means no limit.
-            searches: Cached results for other pods, with the same slices, classes, features and
-                tries; None to cache nothing.
+            searches: Kept results for other pods, with the same allocated devices, slices,
+                classes, features and tries; None to keep nothing.
         """
         self.allocated = allocated
         self.features = features
@@ -93,10 +96,9 @@ class Allocator:
         self._classes = classes
         self._index = index
         self._matcher = matcher
-        # With shared devices, results are not cached: a device is not just free or allocated.
-        is_known_by_taken = not (allocated.shared or allocated.capacity or index.shares_accounts)
-        self._searches = searches if is_known_by_taken else None
-        self._asked: tuple[list[ResourceClaim], dict[str, Found]] = ([], {})
+        # Where pools share counters, what is left depends on the node that is tried first.
+        self._searches = None if index.shares_accounts else searches
+        self._asked: tuple[list[ResourceClaim], NodeResults] = ([], NodeResults())
 
     def requests(self, claim: ResourceClaim) -> Requests:
         """Return the requests of a claim, which do not depend on the node.
@@ -124,33 +126,24 @@ class Allocator:
             NodeRejected: There is no solution, and pools of the node are invalid.
             SearchExhausted: The search exceeded its number of tries.
         """
-        if self._searches is None:
-            return _Search(self, node, claims).run()
-        found = self._found(claims)
-        taken = self._taken(node)
-        known = found.get(node.metadata.name)
-        if known is not None and known.taken == taken and known.node is node:
+        kept = self.kept_results(claims)
+        known = None if kept is None else kept.get(node)
+        if known is not None:
             return known.results
         results = _Search(self, node, claims).run()
-        found[node.metadata.name] = Found(node, taken, results)
+        if kept is not None:
+            kept.put(node, results)
         return results
 
-    def _found(self, claims: Sequence[ResourceClaim]) -> dict[str, Found]:
-        """Return the cached results for such claims, which nearly always are the latest ones."""
+    def kept_results(self, claims: Sequence[ResourceClaim]) -> NodeResults | None:
+        """Return the kept results for such claims; None if none are kept."""
         asked, found = self._asked
-        if len(asked) != len(claims) or any(map(operator.is_not, asked, claims)):
-            assert self._searches is not None, "asked before"
+        if self._searches is not None and (
+            len(asked) != len(claims) or any(map(operator.is_not, asked, claims))
+        ):
             found = self._searches.of(claims)
             self._asked = (list(claims), found)
-        return found
-
-    def _taken(self, node: Node) -> tuple[bool, ...]:
-        """Return for each device of the node whether it is allocated. Raises AllocationError."""
-        try:
-            ids = self._index.device_ids(node)
-        except PoolError as error:
-            raise AllocationError(f"gather pool information: {error}") from error
-        return tuple(map(self.allocated.devices.__contains__, ids))
+        return None if self._searches is None else found
 
 
 class _Search:

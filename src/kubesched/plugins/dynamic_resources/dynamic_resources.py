@@ -239,6 +239,7 @@ class DynamicResources(
         if not claims and special is None:
             return PreFilterResult(nothing, SKIP)
         state = DynamicResourcesState.of(claims, special)
+        state.snapshot = snapshot
         state.scalars = scalars
         state.classes = device_classes_of(snapshot.objects)
         status = self._look_at_claims(state, self._group_of(pod.pod), snapshot.objects)
@@ -260,7 +261,8 @@ class DynamicResources(
         """Reject rows where claims cannot be used or allocated; keep the allocations found."""
         is_timed_out = self._is_timed_out if self._binding_conditions else None
         node_filter = NodeFilter(state, pod.pod, is_timed_out)
-        return NodeToStatus.of([node_filter.filter(node) for node in nodes.nodes])
+        assert state.snapshot is not None, "pre_filter sets it"
+        return node_filter.filter_all(nodes, state.snapshot)
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return claims, and slices and classes if a claim must be allocated."""
@@ -318,7 +320,7 @@ class DynamicResources(
         self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable
     ) -> NDArray[np.int64]:
         """Return, as int64 per row, how early the chosen alternatives of requests are listed."""
-        if not self._prioritized_list or not state.nodes or not state.has_alternatives():
+        if not self._prioritized_list or not state.has_alternatives():
             return np.zeros(len(nodes), np.int64)
         return np.array([state.score(name) for name in nodes.names], np.int64)
 
@@ -340,7 +342,7 @@ class DynamicResources(
         if state is None or state.allocator is None:
             return SUCCESS
         to_allocate = list(state.to_allocate())
-        found = state.nodes.get(node_name)
+        found = state.allocation_on(node_name)
         if found is None or not found.results:
             if all(map(state.is_special, to_allocate)):
                 # The node's allocatable amounts include the extended resources.
@@ -492,12 +494,12 @@ class DynamicResources(
 
     def _allocator(self, objects: Objects) -> Allocator:
         index, matcher = self._devices(objects)
-        classes = device_classes_of(objects)
+        classes, allocated = device_classes_of(objects), self._tracker.allocated_state(objects)
         searches = self._searches
         if searches is None or searches.index is not index or searches.classes is not classes:
-            searches = self._searches = RememberedSearches(index, classes)
+            searches = self._searches = RememberedSearches(allocated, classes, index)
         return Allocator(
-            self._tracker.allocated_state(objects),
+            allocated,
             classes,
             index,
             matcher,

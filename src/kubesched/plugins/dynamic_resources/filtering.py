@@ -10,11 +10,13 @@ Differs:  a pod that shares its group's pending allocation fits only where that 
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
+
 from kubesched.api.core import Node, Pod
 from kubesched.api.quantity import value
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.framework.dra import matches_node_selector
-from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.dynamic_resources.allocator import (
     Allocator,
     NodeRejected,
@@ -27,8 +29,15 @@ from kubesched.plugins.dynamic_resources.extended_resources import (
     node_requests,
     with_requests,
 )
+from kubesched.plugins.dynamic_resources.remembered_searches import (
+    NOT_SEARCHED,
+    SOLVED,
+    UNSOLVED,
+)
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState, NodeAllocation
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.snapshot import Snapshot
 
 _NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 _NOT_ALLOCATABLE: Final = unresolvable("cannot allocate all claims")
@@ -66,6 +75,24 @@ class NodeFilter:
         self._to_allocate = [state.claims[at] for at in to_allocate]
         self._shares = any(state.shared)
         self._allocates_special = bool(to_allocate) and state.is_special(to_allocate[-1])
+
+    def filter_all(self, nodes: NodeTable, snapshot: Snapshot) -> NodeToStatus:
+        """Return the status of each row of `nodes`, a selection of the table or the table itself.
+
+        Where the search for devices alone decides, only nodes without a kept result are asked.
+        """
+        state, kept = self._state, None
+        if state.allocator and not (state.has_special_claim or self._bound or self._shares):
+            kept = state.kept = state.allocator.kept_results(self._to_allocate)
+        if kept is None:
+            return NodeToStatus.of([self.filter(node) for node in nodes.nodes])
+        rows = snapshot.rows_of(nodes)
+        index = np.array(kept.outcomes(snapshot.nodes)[rows])
+        missing = np.flatnonzero(index == NOT_SEARCHED)
+        asked = np.arange(len(snapshot.nodes))[rows][missing].tolist()
+        found = NodeToStatus.of([self.filter(snapshot.nodes.nodes[row]) for row in asked])
+        index[missing] = np.where(found.index, found.index + UNSOLVED, SOLVED)
+        return NodeToStatus(index, [SUCCESS, _NOT_ALLOCATABLE, *found.statuses[1:]])
 
     def filter(self, node: Node) -> Status:
         """Return success if the node satisfies all claims."""

@@ -84,7 +84,7 @@ class PoolIndex:
         self._shared: list[ResourceSlice] = []
         self._by_pool: dict[PoolID, list[ResourceSlice]] = {}
         self._known: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
-        self._device_ids: dict[str, tuple[Node, tuple[DeviceID, ...]]] = {}
+        self._readers: dict[PoolID, dict[str, None]] = {}
         for item in slices:
             spec = item.spec
             self._by_pool.setdefault((spec.driver, spec.pool.name), []).append(item)
@@ -104,20 +104,19 @@ class PoolIndex:
 
         Raises PoolError.
         """
-        known = self._known.get(node.metadata.name)
+        name = node.metadata.name
+        known = self._known.get(name)
         if known is None or known[0] is not node:
-            known = self._known[node.metadata.name] = (node, self._gather(node))
+            known = self._known[name] = (node, self._gather(node))
+            for pool in known[1]:
+                # The devices of other pools cannot be allocated on the node.
+                if pool.slices:
+                    self._readers.setdefault(pool.id, {})[name] = None
         return known[1]
 
-    def device_ids(self, node: Node) -> tuple[DeviceID, ...]:
-        """Return all devices of these pools, even those for other nodes; cached per Node object.
-
-        Raises PoolError.
-        """
-        known = self._device_ids.get(node.metadata.name)
-        if known is None or known[0] is not node:
-            known = self._device_ids[node.metadata.name] = (node, _ids_of(self.pools(node)))
-        return known[1]
+    def readers(self, pool: PoolID) -> Iterable[str]:
+        """Return the names of the nodes asked about so far that can use devices of the pool."""
+        return self._readers.get(pool, ())
 
     def _gather(self, node: Node) -> tuple[Pool, ...]:
         gathered: dict[PoolID, list[ResourceSlice]] = {}
@@ -206,14 +205,6 @@ def _add_newest(gathered: dict[PoolID, list[ResourceSlice]], item: ResourceSlice
 
 def _devices(slices: Iterable[ResourceSlice]) -> Iterable[Device]:
     return (device for item in slices for device in item.spec.devices)
-
-
-def _ids_of(pools: Iterable[Pool]) -> tuple[DeviceID, ...]:
-    return tuple(
-        (*pool.id, device.name)
-        for pool in pools
-        for device in _devices((*pool.slices, *pool.slices_elsewhere))
-    )
 
 
 def _has_duplicates(slices: Sequence[ResourceSlice]) -> bool:

@@ -1,68 +1,137 @@
-"""RememberedSearches: caches the results of device searches for pods with equal claims.
+"""RememberedSearches: keeps the results of device searches for pods with equal claims.
 
-Pods of a template have equal claims, and an allocation changes a single node. So a search is
-repeated only on nodes where something that it read has changed.
+Pods of a template have equal claims, and an allocation changes the devices of few nodes. So a node
+is searched again only if one of its devices, or its labels, changed.
 
-Reads:      claim.spec.devices
-Invariants: a cached result equals that of a new search (a property test compares them).
+Reads:      claim.spec.devices; the log of changed devices
+Invariants: a kept result equals that of a new search (a property test compares them).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.api.core import Node
 from kubesched.api.resource import AllocationResult, ResourceClaim
-from kubesched.framework.dra import DeviceClasses
+from kubesched.framework.dra import AllocatedState, DeviceClasses
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
+from kubesched.snapshot.node_columns import NodeColumns
 
 Results = tuple[AllocationResult, ...] | None
 """One result per claim, or None if there is no solution on the node."""
 
+SOLVED, UNSOLVED, NOT_SEARCHED = 0, 1, 2
 _CLAIMS_MAX: Final = 8
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Found(NamedTuple):
-    """The result of a search, and what it depended on.
+    """The result of a search on a node with these labels."""
 
-    Attributes:
-        node: The Node object.
-        taken: For each device that the node can use, whether it was allocated.
-        results: The result.
-    """
-
-    node: Node
-    taken: tuple[bool, ...]
+    labels: Mapping[str, str]
     results: Results
 
 
+class NodeResults:
+    """The results for claims with equal specs, by node."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Found] = {}
+        self._outcomes: NDArray[np.int32] = np.zeros(0, np.int32)
+        self._table: NodeColumns | None = None
+        self._epoch = -1
+
+    def get(self, node: Node) -> Found | None:
+        """Return what a search on the node would find, if it is known."""
+        found = self._found.get(node.metadata.name)
+        return found if found is not None and found.labels == node.metadata.labels else None
+
+    def solution(self, name: str) -> Results:
+        """Return the kept solution for a node of the latest table, or None."""
+        found = self._found.get(name)
+        return None if found is None else found.results
+
+    def put(self, node: Node, results: Results) -> None:
+        """Keep the result of a search."""
+        name = node.metadata.name
+        self._found[name] = Found(node.metadata.labels, results)
+        self._set_outcome(name, UNSOLVED if results is None else SOLVED)
+
+    def forget_all(self) -> None:
+        """Drop all results."""
+        self._found.clear()
+        self._outcomes.fill(NOT_SEARCHED)
+
+    def forget(self, name: str) -> None:
+        """Drop the result for a node."""
+        if self._found.pop(name, None) is not None:
+            self._set_outcome(name, NOT_SEARCHED)
+
+    def outcomes(self, table: NodeColumns) -> NDArray[np.int32]:
+        """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change."""
+        if table is not self._table or table.epoch != self._epoch:
+            self._table, self._epoch = table, table.epoch
+            known = {node.metadata.name: self.get(node) for node in table.nodes}
+            self._found = {name: found for name, found in known.items() if found is not None}
+            self._outcomes = np.full(len(table), NOT_SEARCHED, np.int32)
+            for name, found in self._found.items():
+                self._set_outcome(name, UNSOLVED if found.results is None else SOLVED)
+        return self._outcomes
+
+    def _set_outcome(self, name: str, outcome: int) -> None:
+        if self._table is not None and self._table.epoch == self._epoch:
+            row = self._table.row_of.get(name)
+            if row is not None:
+                self._outcomes[row] = outcome
+
+
 class RememberedSearches:
-    """Results by claims and node; the least recently used claims are dropped.
+    """Results by claims; the least recently used claims are dropped.
 
     Attributes:
-        index, classes: The slices and classes that the searches used.
+        allocated, classes, index: What the searches read besides nodes and claims.
     """
 
-    def __init__(self, index: PoolIndex, classes: DeviceClasses) -> None:
-        self.index = index
+    def __init__(self, allocated: AllocatedState, classes: DeviceClasses, index: PoolIndex) -> None:
+        self.allocated = allocated
         self.classes = classes
-        self._by_claims: OrderedDict[bytes, dict[str, Found]] = OrderedDict()
+        self.index = index
+        self._by_claims: OrderedDict[bytes, NodeResults] = OrderedDict()
+        self._version = allocated.changes.version
 
-    def of(self, claims: Sequence[ResourceClaim]) -> dict[str, Found]:
-        """Return the results for claims with equal specs, by node; the caller adds to them."""
+    def of(self, claims: Sequence[ResourceClaim]) -> NodeResults:
+        """Return the results for claims with equal specs; the caller adds to them."""
+        self._forget_changed()
         # A search reads nothing else of claims; their names appear only in errors.
         key = _encode([claim.spec.devices for claim in claims])
         found = self._by_claims.get(key)
         if found is None:
-            found = self._by_claims[key] = {}
+            found = self._by_claims[key] = NodeResults()
             if len(self._by_claims) > _CLAIMS_MAX:
                 self._by_claims.popitem(last=False)
         else:
             self._by_claims.move_to_end(key)
         return found
+
+    def _forget_changed(self) -> None:
+        """Drop the results for nodes that can use a device that changed."""
+        changes = self.allocated.changes
+        if changes.version == self._version:
+            return
+        changed = changes.since(self._version)
+        self._version = changes.version
+        if changed is None:
+            for results in self._by_claims.values():
+                results.forget_all()
+            return
+        for pool in dict.fromkeys(device[:2] for device in changed):
+            for name in self.index.readers(pool):
+                for results in self._by_claims.values():
+                    results.forget(name)

@@ -14,6 +14,8 @@ from kubesched.api.resource import FIRST_AVAILABLE_MAX, AllocationResult, Resour
 from kubesched.framework.dra import DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.extended_resources import NodeRequests
+from kubesched.plugins.dynamic_resources.remembered_searches import NodeResults
+from kubesched.snapshot.snapshot import Snapshot
 
 NO_CLASSES: Final = DeviceClasses(())
 
@@ -48,7 +50,8 @@ class DynamicResourcesState:
         classes: The device classes, if the pod has a special claim.
         allocator: Allocates claims without an allocation; None if there are none.
         unavailable: Positions of allocated claims that a node could not use, in order.
-        nodes: Node name -> allocations found there.
+        nodes: Node name -> allocations found there for this pod.
+        kept: What was found for pods with equal claims; None if other things decide, too.
         requests_by_resources: Resources -> requests that devices must satisfy, as a cache.
     """
 
@@ -63,6 +66,8 @@ class DynamicResourcesState:
     allocator: Allocator | None = None
     unavailable: dict[int, None] = field(default_factory=dict)
     nodes: dict[str, NodeAllocation] = field(default_factory=dict)
+    kept: NodeResults | None = None
+    snapshot: Snapshot | None = None
     requests_by_resources: dict[tuple[str, ...], NodeRequests] = field(default_factory=dict)
 
     @classmethod
@@ -103,6 +108,11 @@ class DynamicResourcesState:
         """Yield the positions of the claims without an allocation."""
         return (at for at, claim in enumerate(self.claims) if claim.status.allocation is None)
 
+    def allocation_on(self, node_name: str) -> NodeAllocation | None:
+        """Return the allocations that Filter found for a node, or None."""
+        results = None if self.kept is None else self.kept.solution(node_name)
+        return self.nodes.get(node_name) if results is None else NodeAllocation(results)
+
     def has_alternatives(self) -> bool:
         """Whether a request has alternatives; otherwise all nodes score 0."""
         return any(
@@ -113,7 +123,7 @@ class DynamicResourcesState:
 
     def score(self, node_name: str) -> int:
         """Return a number that is higher the earlier the chosen alternatives are listed."""
-        found = self.nodes.get(node_name)
+        found = self.allocation_on(node_name)
         if found is None:
             return 0
         results = iter(found.results)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from kubesched.api.storage import CSINode
 from kubesched.plugins.volumes.csi_translation import InTreePlugin, is_migrated_on
 from kubesched.snapshot.node_columns import NodeColumns
-from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 
 NO_LIMIT: Final = -1
@@ -81,14 +80,6 @@ class CsiNodes:
             self._made_for = made_for
             self._columns = CsiNodeColumns([objects.get(CSINode, name) for name in table.names])
         return self._columns
-
-
-def rows_in(table: NodeColumns, nodes: NodeTable) -> NDArray[np.intp] | slice:
-    """Return the rows of `table` that `nodes`, a selection of `table` or itself, consists of."""
-    if nodes is table:
-        return slice(None)
-    row_of = table.row_of
-    return np.array([row_of[name] for name in nodes.names], np.intp)
 
 
 def is_installed(driver: str, node: CSINode | None) -> bool:

@@ -20,7 +20,7 @@ from kubesched.api.storage import CSIStorageCapacity
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import SELECTED_NODE, class_of_claim
-from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, rows_in
+from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns
 from kubesched.plugins.volumes.csi_translation import (
     TranslationError,
     plugin_of_volume,
@@ -40,9 +40,8 @@ from kubesched.plugins.volumes.provisioning import (
     ProvisioningError,
     provision,
 )
-from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.snapshot import Snapshot
 
 NODE_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
 BIND_CONFLICT: Final = "node(s) didn't find available persistent volumes to bind"
@@ -127,24 +126,22 @@ class Decider:
 
     Args:
         claims: The pod's claims.
-        objects: The cluster's objects.
+        snapshot: The cluster.
         volumes: The assumed volumes.
-        table: The whole node table.
-        csi_nodes: The CSINodes of `table`.
+        csi_nodes: The CSINodes of the whole table.
     """
 
     def __init__(
         self,
         claims: PodVolumeClaims,
-        objects: Objects,
+        snapshot: Snapshot,
         volumes: AssumeCache[PersistentVolume],
-        table: NodeColumns,
         csi_nodes: CsiNodeColumns,
     ) -> None:
         self._claims = claims
-        self._objects = objects
+        self._snapshot = snapshot
+        self._objects = snapshot.objects
         self._volumes = volumes
-        self._table = table
         self._csi_nodes = csi_nodes
 
     def decide(self, nodes: NodeTable) -> Decisions:
@@ -225,7 +222,7 @@ class Decider:
         plugin = plugin_of_volume(volume)
         if plugin is None or not plugin.is_migrated:
             return None
-        rows = self._csi_nodes.is_migrated(plugin)[rows_in(self._table, nodes)]
+        rows = self._csi_nodes.is_migrated(plugin)[self._snapshot.rows_of(nodes)]
         return rows if rows.any() else None
 
     def _serve_delayed(

@@ -1,0 +1,141 @@
+"""Filtering all nodes with kept results, compared with a plugin that has kept none."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.resource import DeviceCapacity, ResourceClaim
+from kubesched.framework.cycle_state import CycleState
+from kubesched.plugins.dynamic_resources import DynamicResources
+from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node
+from tests.plugins.dynamic_resources.cluster import Cluster, local, user_of
+from tests.plugins.dynamic_resources.objects import (
+    alternative,
+    claim,
+    counted,
+    device,
+    device_class,
+    first_available,
+    request,
+    slice_of,
+)
+
+_IN_RACK = NodeSelector(
+    node_selector_terms=(
+        NodeSelectorTerm(
+            match_expressions=(NodeSelectorRequirement(key="rack", operator="In", values=("a",)),)
+        ),
+    )
+)
+_SHARED = device(
+    "e0", allow_multiple_allocations=True, capacity={"memory": DeviceCapacity(value="2")}
+)
+_SLICES = (
+    local("s1", "n1", 2),
+    local("s2", "n2"),
+    slice_of([device("r0")], "s3", pool="rack", node_selector=_IN_RACK),
+    slice_of([_SHARED], "s6", pool="shared", node_name="n3"),
+    slice_of([device("h0")], "s7", pool="half", count=2, node_name="n3"),
+    *counted(1, 1, total=1),
+)
+_ASKED = (
+    (request(),),
+    (request(count=2),),
+    (first_available("r", alternative("two", count=2), alternative("one")),),
+    (request(allocation_mode="All"),),
+)
+Answers = list[tuple[object, object]]
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["keep", "undo", "write", "release", "label", "come", "slice"]),
+        st.integers(0, len(_ASKED) - 1),
+        st.integers(0, 2),
+        st.booleans(),
+    ),
+    max_size=16,
+)
+
+
+def _filtered(
+    cluster: Cluster, plugin: DynamicResources, pod: PodInfo, rows: list[int]
+) -> tuple[CycleState, Answers]:
+    """Return the status and the allocation of these rows."""
+    cycle, nodes = CycleState(), cluster.snapshot.nodes
+    state = plugin.pre_filter(cycle, pod, cluster.snapshot).state
+    cycle.filter_states[plugin.name] = state
+    assert state is not None
+    if len(rows) < len(nodes):
+        statuses = plugin.filter(state, pod, nodes.take(np.array(rows, np.intp)))
+    else:
+        statuses = plugin.filter(state, pod, nodes)
+    return cycle, [
+        (statuses[at], state.allocation_on(nodes.names[row]) if statuses[at].is_success else None)
+        for at, row in enumerate(rows)
+    ]
+
+
+@pytest.mark.slow
+@settings(max_examples=200, deadline=None)
+@given(steps)
+def test_kept_results_equal_new_ones(story: list[tuple[str, int, int, bool]]) -> None:
+    """While allocations are kept, undone, written and released, and nodes and slices change."""
+    nodes = [make_node(f"n{at}") for at in range(1, 4)]
+    cluster = Cluster(device_class(), *_SLICES, nodes=nodes)
+    table = cluster.snapshot.nodes
+    for at, (what, which, where, everywhere) in enumerate(story):
+        if what == "release":
+            for written in list(cluster.store.list(ResourceClaim))[:1]:
+                cluster.store.delete(written)
+        elif what == "slice":
+            cluster.store.put(local("s2", "n2", which))
+        elif what == "label":
+            table.update_node(make_node("n2", labels={"rack": "ab"[which % 2]}))
+        elif what == "come" and "n3" in table.row_of:
+            table.remove_node("n3")
+        elif what == "come":
+            table.add_node(make_node("n3"))
+        cluster.store.put(claim(*_ASKED[which], name=f"c{at}"))
+        pod = user_of(f"c{at}", name=f"p{at}")
+        rows = [row for row in range(len(table)) if everywhere or row != where]
+        cycle, found = _filtered(cluster, cluster.plugin, pod, rows)
+        fresh = DynamicResources(DynamicResourcesArgs(), cluster.handle)
+        assert _filtered(cluster, fresh, pod, rows)[1] == found
+        if what in ("keep", "undo", "write"):
+            fitting = [row for row, each in zip(rows, found, strict=True) if each[1] is not None]
+            _reserve(cluster, cycle, pod, what, fitting)
+
+
+def _reserve(cluster: Cluster, cycle: CycleState, pod: PodInfo, what: str, rows: list[int]) -> None:
+    for row in rows[:1]:
+        name = cluster.snapshot.nodes.names[row]
+        assert cluster.plugin.reserve(cycle, pod, name).is_success
+        if what == "undo":
+            cluster.plugin.unreserve(cycle, pod, name)
+        elif what == "write":
+            asyncio.run(cluster.plugin.pre_bind(cycle, pod, name))
+
+
+def test_only_nodes_whose_devices_changed_are_asked() -> None:
+    """For the second pod with such a claim these are none, then the one that got devices."""
+    cluster = Cluster(device_class(), local("s1", "n1", 2), local("s2", "n2"))
+    for at in range(4):
+        cluster.store.put(claim(request(), name=f"c{at}"))
+    asked: list[list[str]] = []
+    for at in range(4):
+        if at == 2:
+            cluster.place(user_of("c3", name="r"))
+        cycle, _ = cluster.filter(user_of(f"c{at}"))
+        state = cycle.filter_states[cluster.plugin.name]
+        assert isinstance(state, DynamicResourcesState)
+        asked.append(list(state.nodes))
+    assert [["n1", "n2"], [], ["n1"], []] == asked

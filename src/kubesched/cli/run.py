@@ -182,13 +182,6 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     metavar="KIND",
     help="Kind of the lock.",
 )
-@switch(
-    _ELECTION,
-    "--leader-elect-allow-removed-locks",
-    default=False,
-    text="Allow the kinds that Kubernetes has removed: endpoints, configmaps, endpointsleases and "
-    "configmapsleases.",
-)
 @flag(
     _ELECTION,
     "--leader-elect-resource-name",

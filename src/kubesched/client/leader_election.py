@@ -39,8 +39,7 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.client.election_record import ElectionRecord
-from kubesched.client.resource_locks import LockError, ResourceLock
+from kubesched.client.lease_lock import ElectionRecord, LeaseLock, LockError
 
 
 class LeaderFence:
@@ -186,7 +185,7 @@ class LeaderElector:
 
     def __init__(
         self,
-        lock: ResourceLock,
+        lock: LeaseLock,
         timing: ElectionTiming,
         callbacks: LeaderCallbacks,
         *,
@@ -210,7 +209,7 @@ class LeaderElector:
         self._release_on_cancel = release_on_cancel
         self._stop = asyncio.Event()
         self._observed = ElectionRecord()
-        self._observed_raw = b""
+        self._last_read: ElectionRecord | None = None
         self._observed_at = -math.inf
         self._reported_leader = ""
         self._leads = False
@@ -360,15 +359,15 @@ class LeaderElector:
 
     async def _acquire_or_renew_after_reading(self, mine: ElectionRecord, now: float) -> bool:
         try:
-            found, raw = await self._lock.get()
+            found = await self._lock.get()
         except NotFoundError:
             sent = self._clock()
             await self._lock.create(mine)
             self._keep(mine, sent)
             return True
-        if raw != self._observed_raw:
+        if found != self._last_read:
             self._observe(found)
-            self._observed_raw = raw
+            self._last_read = found
         if found.holder_identity and self._is_lease_valid(now) and not self.is_leader:
             _log.debug("Lease is held by %s and has not yet expired", found.holder_identity)
             return False
@@ -386,7 +385,7 @@ class LeaderElector:
     async def _release(self) -> None:
         try:
             async with asyncio.timeout(self._timing.renew_deadline_seconds):
-                found, _ = await self._lock.get()
+                found = await self._lock.get()
                 if not self.is_leader or found.holder_identity != self._lock.identity:
                     return
                 now = self._wall_clock()

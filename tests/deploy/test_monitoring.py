@@ -12,14 +12,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from kubesched.app.metrics.family import Family
-from kubesched.app.metrics.process_metrics import (
-    MASTER_STATUS,
-    RATE_LIMITER_DURATION,
-    REQUEST_DURATION,
-    REQUESTS,
-)
-from kubesched.app.metrics.scheduler_families import FAMILIES
+from kubesched.app.metrics.family import FAMILIES
 from tests.app.metrics.scripted import families_of, page_of_recorded_run
 
 FOLDER: Final = Path(__file__).parents[2] / "deploy" / "monitoring"
@@ -63,14 +56,7 @@ def _known() -> dict[str, set[str]]:
         name: {label for series in family["series"] for label, _ in series}
         for name, family in families_of(page_of_recorded_run()).items()
     }
-    others: tuple[Family, ...] = (
-        MASTER_STATUS,
-        RATE_LIMITER_DURATION,
-        REQUEST_DURATION,
-        REQUESTS,
-        *FAMILIES,
-    )
-    for family in others:
+    for family in FAMILIES.values():
         known.setdefault(family.name, set(family.labels))
     return known
 

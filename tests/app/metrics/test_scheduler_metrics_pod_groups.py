@@ -14,8 +14,7 @@ from kubesched.api.scheduling import (
     PodGroupSchedulingConstraints,
     TopologyConstraint,
 )
-from kubesched.app.metrics.family import MetricType
-from kubesched.app.metrics.scheduler_families import FAMILIES
+from kubesched.app.metrics.family import FAMILIES, MetricType
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
@@ -140,11 +139,10 @@ def test_families_come_with_the_feature() -> None:
     """Without GenericWorkload they are not on the page; with it they are as upstream has them."""
     assert not OWN & set(page_after(node("n"), gates={}))
     page = page_after(node("n"), make_group(min_count=1), *members("p"))
-    families = {family.name: family for family in FAMILIES}
     for name in OWN:
-        assert families[name].help.startswith("[ALPHA] ")
-        assert families[name].help == page[name]["help"]
-        if families[name].kind is MetricType.HISTOGRAM:
+        assert FAMILIES[name].help.startswith("[ALPHA] ")
+        assert FAMILIES[name].help == page[name]["help"]
+        if FAMILIES[name].kind is MetricType.HISTOGRAM:
             assert [*MILLISECONDS, "+Inf"] == page[name]["buckets"]
 
 

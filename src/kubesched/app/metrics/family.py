@@ -2,18 +2,21 @@
 
 An observation is a dict look-up, a bisection and two additions; pages are formatted on request. The
 number of label sets is bounded: further ones are counted under "unexpected", so that memory is
-bounded.
+bounded. The families are in `families.txt`.
 
 Upstream: pkg/scheduler/metrics/metrics.go,
           pkg/scheduler/framework/plugins/volumebinding/metrics/metrics.go (v1.36)
 Differs:  upstream bounds only the labels that an allow-list names; here every family is bounded.
+          The families in `ABSENT` are missing, for the reasons given in the table.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from importlib.resources import files
 from typing import Final
 
 import msgspec
@@ -206,12 +209,83 @@ class Family(msgspec.Struct, frozen=True):
         return dict(zip(self.labels, values, strict=True))
 
 
-def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Return exponential bounds, multiplied one after the other as upstream does."""
-    bounds = [start]
-    while len(bounds) < count:
-        bounds.append(bounds[-1] * factor)
+def _bounds(text: str) -> tuple[float, ...]:
+    """Return bounds: as listed, or multiplied one after the other as upstream does."""
+    words = text.split()
+    if words[:1] != ["exponential"]:
+        return tuple(map(float, words))
+    start, factor, count = words[1:]
+    bounds = [float(start)]
+    while len(bounds) < int(count):
+        bounds.append(bounds[-1] * float(factor))
     return tuple(bounds)
+
+
+def _read_table() -> tuple[dict[str, Family], dict[str, str]]:
+    """Return the families by name, and the reasons of those that are missing."""
+    families: dict[str, Family] = {}
+    absent: dict[str, str] = {}
+    table = files(__package__).joinpath("families.txt").read_text(encoding="utf-8")
+    for entry in re.findall(r"^\w.*\n(?:  .*\n)+", table, re.MULTILINE):
+        line, *texts = entry.splitlines()
+        text = " ".join(part.strip() for part in texts)
+        declared, _, bounds = line.partition(":")
+        kind, name, *labels = declared.split()
+        if kind == "absent":
+            absent |= dict.fromkeys((name, *labels), text)
+        else:
+            kind_ = MetricType(kind)
+            families[name] = Family(name, kind_, tuple(labels), text, _bounds(bounds))
+    return families, absent
+
+
+FAMILIES, ABSENT = _read_table()
+"""The families by name; and those of kube-scheduler that are missing, with the reasons."""
+
+
+class Accumulators:
+    """The counters and histograms of families that share the beginning of their names."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._held: dict[Family, CounterVec | HistogramVec] = {}
+
+    def family(self, name: str) -> Family:
+        """Return a family by the rest of its name."""
+        return FAMILIES[self._prefix + name]
+
+    def counter(self, name: str) -> CounterVec:
+        """Create the counter of a family; one without labels exists from the start."""
+        held = self._held[self.family(name)] = CounterVec()
+        _start(self.family(name), held)
+        return held
+
+    def histogram(self, name: str) -> HistogramVec:
+        """Create the histogram of a family; one without labels exists from the start."""
+        family = self.family(name)
+        held = self._held[family] = HistogramVec(family.bounds)
+        _start(family, held)
+        return held
+
+    @property
+    def folded(self) -> int:
+        """The number of observations counted under "unexpected" because of the bound."""
+        return sum(held.folded for held in self._held.values())
+
+    def reset(self) -> None:
+        """Reset the counts."""
+        for family, held in self._held.items():
+            held.reset()
+            _start(family, held)
+
+    def collect(self) -> list[Metric]:
+        """Return every family."""
+        return [family.of(held) for family, held in self._held.items()]
+
+
+def _start(family: Family, held: CounterVec | HistogramVec) -> None:
+    if not family.labels:
+        held.of(()) if isinstance(held, HistogramVec) else held.add((), 0)
 
 
 # Counts of plugin evaluations.
@@ -220,17 +294,11 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 class PluginTallies:
     """The accumulators of plugins of all profiles."""
 
-    def __init__(
-        self,
-        claim_creates: CounterVec,
-        binding_conditions: CounterVec,
-        binding_waits: HistogramVec,
-        volume_errors: CounterVec,
-    ) -> None:
-        self.claim_creates = claim_creates
-        self.binding_conditions = binding_conditions
-        self.binding_waits = binding_waits
-        self.volume_errors = volume_errors
+    def __init__(self, own: Accumulators) -> None:
+        self.claim_creates = own.counter("resourceclaim_creates_total")
+        self.binding_conditions = own.counter("dra_bindingconditions_allocations_total")
+        self.binding_waits = own.histogram("dra_bindingconditions_wait_duration_seconds")
+        self.volume_errors = own.counter("volume_scheduling_stage_error_total")
 
 
 class PluginCounts(PluginObserver):

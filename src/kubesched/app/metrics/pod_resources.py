@@ -15,8 +15,7 @@ from kubesched.api.core import Pod
 from kubesched.api.pod_requests import Amounts, pod_limit_amounts, pod_request_amounts
 from kubesched.api.quantity import Amount
 from kubesched.api.resource_names import is_huge_page_resource_name
-from kubesched.app.metrics.family import Labels
-from kubesched.app.metrics.process_metrics import POD_LIMIT, POD_REQUEST
+from kubesched.app.metrics.family import FAMILIES, Labels
 
 _FINISHED: Final = ("Succeeded", "Failed")
 _UNITS: Final = {
@@ -39,9 +38,9 @@ class PodResources:
         """Yield both families."""
         pods = [pod for pod in self._pods() if not _is_finished(pod)]
         requests = (each for pod in pods for each in _series(pod, pod_request_amounts(pod)))
-        yield POD_REQUEST.metric(sorted(requests))
+        yield FAMILIES["kube_pod_resource_request"].metric(sorted(requests))
         limits = (each for pod in pods for each in _series(pod, pod_limit_amounts(pod)))
-        yield POD_LIMIT.metric(sorted(limits))
+        yield FAMILIES["kube_pod_resource_limit"].metric(sorted(limits))
 
 
 def _is_finished(pod: Pod) -> bool:

@@ -22,13 +22,7 @@ from typing import Final, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.app.metrics.family import (
-    CounterVec,
-    Distribution,
-    HistogramVec,
-    Labels,
-    PluginCounts,
-)
+from kubesched.app.metrics.family import Accumulators, Distribution, Labels, PluginCounts
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED, Plugin
 from kubesched.framework.status import Code, NodeToStatus, Status
@@ -75,18 +69,12 @@ class Observations:
         preemption_attempts: The number of calls of DefaultPreemption.
     """
 
-    def __init__(
-        self,
-        points: HistogramVec,
-        plugins: HistogramVec,
-        permit_waits: HistogramVec,
-        hints: HistogramVec,
-    ) -> None:
-        self.points = points
-        self.plugins = plugins
-        self.permit_waits = permit_waits
-        self.hints = hints
-        self.preemption_attempts = CounterVec()
+    def __init__(self, own: Accumulators) -> None:
+        self.points = own.histogram("framework_extension_point_duration_seconds")
+        self.plugins = own.histogram("plugin_execution_duration_seconds")
+        self.permit_waits = own.histogram("permit_wait_duration_seconds")
+        self.hints = own.histogram("get_node_hint_duration_seconds")
+        self.preemption_attempts = own.counter("preemption_attempts_total")
 
 
 class ProfileTimer(phases.PhaseTimer):

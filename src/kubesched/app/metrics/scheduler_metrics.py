@@ -19,10 +19,8 @@ from typing import ClassVar, Final
 from prometheus_client.metrics_core import Metric
 
 from kubesched.api.core import Pod
-from kubesched.app.metrics import scheduler_families as families
 from kubesched.app.metrics.family import (
-    CounterVec,
-    Family,
+    Accumulators,
     HistogramVec,
     Labels,
     PluginCounts,
@@ -66,53 +64,29 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         """
         self._now = clock
         self._draw = draw
-        self._held: dict[Family, CounterVec | HistogramVec] = {}
-        self._attempts = self._counter(families.SCHEDULE_ATTEMPTS)
-        self._attempt_seconds = self._histogram(families.ATTEMPT_DURATION)
-        self._algorithm_seconds = self._histogram(families.ALGORITHM_DURATION)
-        self._handling_seconds = self._histogram(families.EVENT_HANDLING)
-        self._hint_seconds = self._histogram(families.HINT_DURATION)
-        self._sli_seconds = self._histogram(families.SLI_DURATION)
-        self._pod_attempts = self._histogram(families.POD_ATTEMPTS)
-        self._after_flush = self._counter(families.SCHEDULED_AFTER_FLUSH)
-        self._incoming = self._counter(families.INCOMING_PODS)
-        self._victims = self._histogram(families.PREEMPTION_VICTIMS)
-        self._preemption_seconds = self._histogram(families.PREEMPTION_DURATION)
-        self._preemptions = self._counter(families.PREEMPTION_EXECUTIONS)
-        self._points = self._histogram(families.POINT_DURATION)
-        self._observations = Observations(
-            self._points,
-            self._histogram(families.PLUGIN_DURATION),
-            self._histogram(families.PERMIT_WAIT),
-            self._histogram(families.NODE_HINT_DURATION),
-        )
-        self._tallies = PluginTallies(
-            self._counter(families.CLAIM_CREATES),
-            self._counter(families.BINDING_CONDITIONS),
-            self._histogram(families.BINDING_WAIT),
-            self._counter(families.VOLUME_ERRORS),
-        )
-        self._group_attempts = CounterVec()
-        self._group_attempt_seconds = HistogramVec(families.GROUP_ATTEMPT_DURATION.bounds)
-        self._group_algorithm_seconds = HistogramVec(families.GROUP_ALGORITHM_DURATION.bounds)
-        self._held[families.PREEMPTION_ATTEMPTS] = self._observations.preemption_attempts
+        self._own = own = Accumulators("scheduler_")
+        self._of_groups = groups = Accumulators("scheduler_podgroup_")
+        self._has_groups = False
+        self._attempts = own.counter("schedule_attempts_total")
+        self._attempt_seconds = own.histogram("scheduling_attempt_duration_seconds")
+        self._algorithm_seconds = own.histogram("scheduling_algorithm_duration_seconds")
+        self._handling_seconds = own.histogram("event_handling_duration_seconds")
+        self._hint_seconds = own.histogram("queueing_hint_execution_duration_seconds")
+        self._sli_seconds = own.histogram("pod_scheduling_sli_duration_seconds")
+        self._pod_attempts = own.histogram("pod_scheduling_attempts")
+        self._after_flush = own.counter("pod_scheduled_after_flush_total")
+        self._incoming = own.counter("queue_incoming_pods_total")
+        self._victims = own.histogram("preemption_victims")
+        self._preemption_seconds = own.histogram("preemption_goroutines_duration_seconds")
+        self._preemptions = own.counter("preemption_goroutines_execution_total")
+        self._observations = Observations(own)
+        self._points = self._observations.points
+        self._tallies = PluginTallies(own)
+        self._group_attempts = groups.counter("schedule_attempts_total")
+        self._group_attempt_seconds = groups.histogram("scheduling_attempt_duration_seconds")
+        self._group_algorithm_seconds = groups.histogram("scheduling_algorithm_duration_seconds")
         self._timers: list[ProfileTimer] = []
         self._scheduler: Scheduler | None = None
-        self._start()
-
-    def _counter(self, family: Family) -> CounterVec:
-        held = self._held[family] = CounterVec()
-        return held
-
-    def _histogram(self, family: Family) -> HistogramVec:
-        held = self._held[family] = HistogramVec(family.bounds)
-        return held
-
-    def _start(self) -> None:
-        """Create the series without labels, which exist from the start."""
-        for family, held in self._held.items():
-            if not family.labels:
-                held.of(()) if isinstance(held, HistogramVec) else held.add((), 0)
 
     # `scheduler.assembly.Instruments`.
 
@@ -139,15 +113,8 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         scheduler.queue.gates.timer = self
         scheduler.evictions.observer = self
         handlers.observer = _Handling(self._now, self._handling_seconds)
-        if scheduler.cache.pod_groups is not None:
-            self._hold_pod_groups()
-
-    def _hold_pod_groups(self) -> None:
-        """Show the metrics of pod groups, which upstream registers only with their feature."""
-        self._held[families.GROUP_ATTEMPTS] = self._group_attempts
-        self._held[families.GROUP_ATTEMPT_DURATION] = self._group_attempt_seconds
-        self._held[families.GROUP_ALGORITHM_DURATION] = self._group_algorithm_seconds
-        self._start()
+        # Upstream registers the metrics of pod groups only with their feature.
+        self._has_groups = scheduler.cache.pod_groups is not None
 
     # The loop: `Observer`.
 
@@ -241,43 +208,44 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
     @property
     def folded(self) -> int:
         """The number of observations counted under "unexpected" because of the bound."""
-        return sum(held.folded for held in self._held.values())
+        return self._own.folded + self._of_groups.folded
 
     def reset(self) -> None:
         """Reset the counts; sizes are not affected."""
-        for held in self._held.values():
-            held.reset()
+        self._own.reset()
+        self._of_groups.reset()
         for timer in self._timers:
             timer.reset()
-        self._start()
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family."""
         for timer in self._timers:
             timer.counts.settle()
-        for family, held in self._held.items():
-            yield family.of(held)
+        yield from self._own.collect()
+        if self._has_groups:
+            yield from self._of_groups.collect()
         if self._scheduler is None:
             return
         evaluations = [each for timer in self._timers for each in timer.evaluations()]
-        yield families.PLUGIN_EVALUATIONS.metric(sorted(evaluations, key=lambda each: each[0][1:]))
+        yield self._own.family("plugin_evaluation_total").metric(
+            sorted(evaluations, key=lambda each: each[0][1:])
+        )
         batches = [each for timer in self._timers for each in timer.batch_attempts()]
-        yield families.BATCH_ATTEMPTS.metric(sorted(batches))
+        yield self._own.family("batch_attempts_total").metric(sorted(batches))
         yield from self._queue_sizes(self._scheduler)
         sizes = self._scheduler.cache.statistics()
-        yield families.CACHE_SIZE.metric(
+        yield self._own.family("cache_size").metric(
             [
                 (("assumed_pods",), sizes.assumed_pods),
                 (("nodes",), sizes.nodes),
                 (("pods",), sizes.pods),
             ]
         )
-        yield families.GOROUTINES.metric(self._running(self._scheduler))
+        yield self._own.family("goroutines").metric(self._running(self._scheduler))
 
-    @staticmethod
-    def _queue_sizes(scheduler: Scheduler) -> Iterator[Metric]:
+    def _queue_sizes(self, scheduler: Scheduler) -> Iterator[Metric]:
         sizes = scheduler.queue.statistics()
-        yield families.PENDING_PODS.metric(
+        yield self._own.family("pending_pods").metric(
             [
                 (("active",), sizes.active),
                 (("backoff",), sizes.backoff),
@@ -285,11 +253,11 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
                 (("unschedulable",), sizes.unschedulable),
             ]
         )
-        yield families.UNSCHEDULABLE_PODS.metric(
+        yield self._own.family("unschedulable_pods").metric(
             [((plugin, profile), pods) for plugin, profile, pods in sizes.unschedulable_plugins]
         )
         if sizes.scheduling_cycle:
-            yield families.IN_FLIGHT_EVENTS.metric(
+            yield self._own.family("inflight_events").metric(
                 [((event,), count) for event, count in sizes.in_flight_events]
             )
 

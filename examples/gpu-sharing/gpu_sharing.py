@@ -48,7 +48,7 @@ GPU_MILLI: Final = "alibabacloud.com/gpu-milli"
 MODEL_LABEL: Final = "alibabacloud.com/gpu-card-model"
 WHOLE: Final = 1000
 
-_COLUMNS: Final = 6
+_COLUMNS: Final = 7
 """The number of columns of `Gpus.numbers` before those of devices."""
 
 Milli = NDArray[np.int64]
@@ -99,6 +99,7 @@ class Gpus:
     Attributes:
         count: The number of devices.
         left: What is left of all devices together.
+        taken: What is not.
         largest: What is left of the device with the most.
         whole: The number of completely free devices.
         kinds: The kinds of requests that the pods have, a bit each.
@@ -110,7 +111,7 @@ class Gpus:
         self._numbers = numbers
         self._codes = codes
         columns = numbers[:, :_COLUMNS].T
-        self.count, self.left, self.largest, self.whole, self.kinds, self.code = columns
+        self.count, self.left, self.taken, self.largest, self.whole, self.kinds, self.code = columns
         self.free = numbers[:, _COLUMNS:]
 
     @classmethod
@@ -125,7 +126,9 @@ class Gpus:
     def write(self, row: int, count: int, kinds: int, free: Sequence[int]) -> None:
         """Replace a row."""
         code = self._codes.setdefault(tuple(free), len(self._codes))
-        self._numbers[row] = [count, sum(free), max(free), free.count(WHOLE), kinds, code, *free]
+        left = sum(free)
+        sums = count, left, WHOLE * count - left, max(free), free.count(WHOLE)
+        self._numbers[row] = [*sums, kinds, code, *free]
 
     def can_take(self, request: Request) -> NDArray[np.bool_]:
         """Return bool per row: whether enough devices have enough left."""
@@ -146,7 +149,6 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         self._devices_of: dict[str, Devices] = {}
         self._table: NodeColumns | None = None
         self._epoch = -1
-        self._asked: tuple[NodeTable, Gpus] | None = None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return what may help a rejected pod: pods that leave, and nodes."""
@@ -228,9 +230,8 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
     def gpus(self, nodes: NodeTable) -> Gpus:
         """Return the GPUs of the rows of `nodes`; callers must not write to it."""
         table = self._current()
-        gpus = self._gpus if nodes is table else self._of_rows(nodes, table)
-        taken = WHOLE * gpus.count - gpus.left
-        unsettled = taken != nodes.requested_of(GPU_MILLI)
+        gpus = self._gpus if nodes is table else self._gpus.take(nodes.rows_in(table))
+        unsettled = gpus.taken != nodes.requested_of(GPU_MILLI)
         if np.count_nonzero(unsettled):
             # Pods have left, or `nodes` asks what would be without some, or with others.
             gpus = gpus.take(np.arange(len(nodes)))
@@ -240,21 +241,12 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
                 gpus.write(row, count, kinds, free)
         return gpus
 
-    def _of_rows(self, nodes: NodeTable, table: NodeColumns) -> Gpus:
-        """Return what is known of some nodes; Filter and Score often ask about the same table."""
-        if self._asked is not None and self._asked[0] is nodes:
-            return self._asked[1]
-        row_of = table.row_of
-        gpus = self._gpus.take(np.array([row_of[name] for name in nodes.names], np.intp))
-        self._asked = nodes, gpus
-        return gpus
-
     def _current(self) -> NodeColumns:
         """Return the cluster's table, after sharing all devices out if nodes have changed."""
         table = self._table
         assert table is not None, "pre_filter comes first"
         if self._epoch != table.epoch:
-            self._epoch, self._asked = table.epoch, None
+            self._epoch = table.epoch
             counts = (table.allocatable_of(GPU_MILLI) // WHOLE).tolist()
             self._gpus = Gpus.none(len(counts), max(counts, default=0) or 1)
             for row, count in enumerate(counts):
@@ -268,7 +260,6 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
 
     def _write(self, row: int, kinds: int, free: Sequence[int]) -> None:
         self._gpus.write(row, self._count(row), kinds, free)
-        self._asked = None
 
     def _settled(
         self, table: NodeColumns, row: int, without: PodInfo
@@ -276,7 +267,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         """Return what the others leave of each device of a row, their kinds, and their devices."""
         gpus, name = self._gpus, table.names[row]
         taken = table.requested_of(GPU_MILLI).item(row) - request_of(without).total
-        if taken == WHOLE * gpus.count.item(row) - gpus.left.item(row):
+        if taken == gpus.taken.item(row):
             return gpus.free[row].tolist(), gpus.kinds.item(row), self._devices_of.get(name, {})
         return self._share_out(name, _others(table, row, without), self._count(row))
 

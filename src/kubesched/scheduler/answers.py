@@ -127,12 +127,14 @@ class Answers:
         pod: PodInfo,
         nodes: NodeTable,
     ) -> None:
-        """Run filters on the rows of `nodes` and add the results to `answers`."""
+        """Add the results of filters on the rows of `nodes` to `answers` until all are rejected."""
         for position, plugin in filters:
             state = self.plan.filter_states.get(plugin.name)
             found = self._profile.ask_filter(plugin, state, pod, nodes)
             if answers.add(position, plugin.name, found):
                 failures.raise_failures(answers, found, position, plugin.name)
+                if not np.count_nonzero(answers.passed):
+                    return
 
     def add_score(self, plugin: ScorePlugin[object], raw: NDArray[np.int64]) -> None:
         """Add the raw scores of a plugin for all rows."""

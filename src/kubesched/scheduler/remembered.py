@@ -29,7 +29,7 @@ from kubesched.snapshot.pod_info import PodInfo
 _OUTCOMES_MAX: Final = 1024
 _RowOutcome = tuple[int, int, int, tuple[int, ...]]
 """The position of the first filter that rejects the row, its status code, the sum of weighted
-scores, and the raw scores of plugins that normalize."""
+scores, and the raw scores of plugins that normalize; a rejected row has no scores."""
 
 
 class Remembered(Answers):
@@ -138,7 +138,7 @@ class Remembered(Answers):
             total = known_total + after - before
             self._with_normalized[row] = total
             self._best.changed(self._with_normalized, row, known_total, total)
-        for plugin, score in zip(self._normalizing, raw, strict=True):
+        for plugin, score in zip(self._normalizing, raw, strict=False):
             if self.raw[plugin.name].item(row) != score:
                 self.raw[plugin.name][row] = score
                 self._with_normalized = None
@@ -159,6 +159,8 @@ class Remembered(Answers):
 
     def _ask_about(self, pod: PodInfo, view: NodeTable) -> _RowOutcome:
         failed_at, code = self._filter_row(pod, view)
+        if failed_at != PASSED:
+            return failed_at, code, 0, ()
         gained = 0
         for plugin, weight in self._weighted:
             score = self._score_row(plugin, pod, view)
@@ -188,35 +190,38 @@ class Remembered(Answers):
         some, known = nodes.take(rows), self._node_answers
         found = known.rejections.take(rows)
         self.ask_filters(self._row_filters, found, pod, some)
-        totals = known.plain[rows]
+        passes = found.passed
+        if np.count_nonzero(passes & self.feasible[rows]) < len(rows):
+            # Mostly no row was rejected and none is.
+            self._write_rejections(rows, found, passes)
+            self.plain[rows] = NOT_FEASIBLE
+            rows = rows[passes]
+            some = nodes.take(rows)
+        if len(rows):
+            self._score_rows(pod, some, rows)
+        self._with_normalized = None
+        self._best.forget()
+
+    def _write_rejections(
+        self, rows: NDArray[np.intp], found: RowAnswers, passes: NDArray[np.bool_]
+    ) -> None:
+        self.rejections.failed_at[rows] = found.failed_at
+        self.rejections.index[rows] = found.index
+        if np.count_nonzero(passes != self.feasible[rows]):
+            self.feasible[rows] = passes
+            self.feasible_count = int(np.count_nonzero(self.feasible))
+            self._feasible_rows = None
+
+    def _score_rows(self, pod: PodInfo, some: NodeTable, rows: NDArray[np.intp]) -> None:
+        """Update the scores of rows that pass; `some` is the table of these rows."""
+        totals = self._node_answers.plain[rows]
         for plugin, weight in self._weighted:
             scores = self.ask_score(plugin, pod, some)
             self.check_scores(scores)
             totals += scores if weight == 1 else weight * scores
         for plugin in self._normalizing:
             self.raw[plugin.name][rows] = self.ask_score(plugin, pod, some)
-        # Mostly no row was rejected and none is.
-        passes, passed = found.passed, self.feasible[rows]
-        if np.count_nonzero(passes & passed) < len(rows):
-            self._write_rejections(rows, found, passes, passed)
-            np.putmask(totals, ~passes, NOT_FEASIBLE)
         self.plain[rows] = totals
-        self._with_normalized = None
-        self._best.forget()
-
-    def _write_rejections(
-        self,
-        rows: NDArray[np.intp],
-        found: RowAnswers,
-        passes: NDArray[np.bool_],
-        passed: NDArray[np.bool_],
-    ) -> None:
-        self.rejections.failed_at[rows] = found.failed_at
-        self.rejections.index[rows] = found.index
-        if np.count_nonzero(passes != passed):
-            self.feasible[rows] = passes
-            self.feasible_count = int(np.count_nonzero(self.feasible))
-            self._feasible_rows = None
 
     def forget_rows(self) -> None:
         """Drop what is quickly made anew."""

@@ -90,6 +90,10 @@ class NodeTable(ABC):
         """Return a read-only table of one row."""
         return RowView(self, row)
 
+    def rows_in(self, table: NodeTable) -> NDArray[np.intp]:
+        """Return these rows as rows of the whole table, which has nodes of the same names."""
+        return np.array([table.row_of[name] for name in self.names], np.intp)
+
     def allocatable_of(self, resource: str) -> NDArray[np.int64]:
         """Return the allocatable amount per row; 0 for nodes without the resource."""
         at = self.resources.get(resource)
@@ -193,6 +197,12 @@ class SelectedRows(NodeTable):
     def label(self, key: str) -> Coded[str | None]:
         """Return the column of a label; None if a node lacks it."""
         return self._table.label(key).take(self._rows)
+
+    def rows_in(self, table: NodeTable) -> NDArray[np.intp]:
+        """Return these rows as rows of the whole table."""
+        if self._table is table and not isinstance(self._rows, slice):
+            return self._rows
+        return super().rows_in(table)
 
     def add_pod(self, info: PodInfo, row: int = 0) -> None:
         """Account for `info` on `row`."""

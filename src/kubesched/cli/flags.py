@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
 from kubesched.cli.errors import user_messages
+from kubesched.cli.options import IntRange
 from kubesched.inputs.errors import UserError
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -174,43 +177,78 @@ def _failed(error: Exception) -> Exception:
     return error if messages is None else UserError(*messages, exit_code=EXIT_FAILED)
 
 
-def flag(section: str, *names: str, **attributes: Any) -> Callable[[C], C]:
-    """Declare a flag of a section."""
-    return click.option(*names, cls=Flag, section=section, **attributes)
+_ENTRY: Final = re.compile(
+    r"^(?P<names>-.*?) \| (?P<kind>\w+)(?:\((?P<limits>.*?)\))?"
+    r"(?: (?!(?:default|hidden|unset)\b)(?P<metavar>\S+))?"
+    r"(?: (?P<rule>default|hidden|unset) ?(?P<value>.*))?\n(?P<help>(?:  .*\n)+)",
+    re.MULTILINE,
+)
+_KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "address": {"type": ADDRESS},
+    "choice": {"default": ""},
+    "duration": {"type": DURATION},
+    "flag": {"is_flag": True},
+    "float": {"type": float},
+    "integer": {"type": int},
+    "list": {"multiple": True, "default": ()},
+    "number": {},
+    "path": {"type": click.Path(path_type=Path)},
+    "quantity": {"type": QUANTITY},
+    "switch": {"type": click.BOOL, "is_flag": False, "flag_value": True, "metavar": ""},
+    "text": {"default": ""},
+    "texts": {"multiple": True},
+    "time": {"type": TIME_TAKEN},
+}
+"""What is special about the values of each kind of flag; a switch may have a value."""
 
 
-def switch(
-    section: str, *names: str, default: bool | None, text: str, unset: str = ""
+def table_flags(command: str, **special: Mapping[str, Any]) -> Callable[[C], C]:
+    """Declare the flags of a command that are in the table `COMMAND_flags.txt`.
+
+    Args:
+        command: Its name.
+        **special: What a table cannot express, by parameter name: `callback`, or `shown`.
+    """
+    table = files(__package__).joinpath(f"{command}_flags.txt").read_text(encoding="utf-8")
+    declared = [
+        _declared(section.partition("]")[0], entry, special)
+        for section in re.split(r"^\[", table, flags=re.MULTILINE)
+        for entry in _ENTRY.finditer(section)
+    ]
+
+    def add(function: C) -> C:
+        for option in reversed(declared):
+            function = option(function)
+        return function
+
+    return add
+
+
+def _declared(
+    section: str, entry: re.Match[str], special: Mapping[str, Mapping[str, Any]]
 ) -> Callable[[C], C]:
-    """Declare a boolean flag with an optional value."""
-    return flag(
-        section,
-        *names,
-        type=click.BOOL,
-        default=default,
-        is_flag=False,
-        flag_value=True,
-        unset=unset,
-        metavar="",
-        show_default=default is not None,
-        help=text,
-    )
-
-
-def comma_list(
-    section: str, name: str, *, default: str = "", metavar: str, text: str
-) -> Callable[[C], C]:
-    """Declare a flag that takes several values, with commas or repeated."""
-    return flag(
-        section,
-        name,
-        multiple=True,
-        default=(default,) if default else (),
-        show_default=bool(default),
-        callback=comma_separated,
-        metavar=metavar,
-        help=text,
-    )
+    """Return the decorator that declares the flag of an entry."""
+    kind, rule, value = entry["kind"], entry["rule"], entry["value"]
+    attributes = {"help": " ".join(entry["help"].split()), **_KINDS[kind]}
+    if entry["metavar"]:
+        attributes["metavar"] = entry["metavar"]
+    limits = (entry["limits"] or "").split(",")
+    if kind == "number":
+        low, high = (int(limit) if limit else None for limit in limits)
+        attributes["type"] = IntRange(low, high)
+    elif kind == "choice":
+        attributes["type"] = click.Choice(limits)
+    elif kind == "list":
+        attributes["callback"] = comma_separated
+        value = value and (value,)
+    if rule == "unset":
+        attributes |= {"default": None, "unset": value}
+    elif rule is not None:
+        attributes["default"] = {"true": True, "false": False}.get(value, value)
+        attributes["show_default"] = rule == "default"
+    names = entry["names"].split()
+    own = special.get(names[-1].lstrip("-").replace("-", "_"), {})
+    return click.option(*names, cls=Flag, section=section, **{**attributes, **own})
 
 
 def shown_flags(ctx: click.Context) -> dict[str, str]:

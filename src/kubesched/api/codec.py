@@ -12,6 +12,7 @@ Differs:  null means absent, except in maps of strings and quantities, where it 
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -31,6 +32,7 @@ _FAST_HEADER: Final = re.compile(
     rb'\s*\{\s*"(?:apiVersion"\s*:\s*"(?P<version>[^"\\]*)"\s*,\s*"kind"\s*:\s*"(?P<kind>[^"\\]*)"'
     rb'|kind"\s*:\s*"(?P<kind2>[^"\\]*)"\s*,\s*"apiVersion"\s*:\s*"(?P<version2>[^"\\]*)")'
 )
+_START_BYTES: Final = 256
 _TEXT_MAPS: Final = frozenset(
     ("labels", "annotations", "matchLabels", "nodeSelector", "parameters", "volumeAttributes")
 )
@@ -214,13 +216,18 @@ def _header(raw: Raw, source: Source, inherited: _Header) -> tuple[str, str]:
 
 def _raw_header(raw: bytes | msgspec.Raw, source: Source) -> _Header:
     # Nearly every object begins with apiVersion and kind; then it need not be parsed twice.
-    match = _FAST_HEADER.match(memoryview(raw), 0, 512)
-    if match is not None:
-        version = match["version"] if match["kind2"] is None else match["version2"]
-        kind = match["kind"] if match["kind2"] is None else match["kind2"]
-        return _Header(version.decode(errors="replace"), kind.decode(errors="replace"))
-    header: _Header = _json(_header_decoder, raw, source)
-    return header
+    start = bytes(memoryview(raw)[:_START_BYTES]).partition(b'"metadata"')[0]
+    return _header_of_start(start) or _json(_header_decoder, raw, source)
+
+
+@lru_cache(maxsize=256)
+def _header_of_start(start: bytes) -> _Header | None:
+    match = _FAST_HEADER.match(start)
+    if match is None:
+        return None
+    version = match["version"] if match["kind2"] is None else match["version2"]
+    kind = match["kind"] if match["kind2"] is None else match["kind2"]
+    return _Header(version.decode(errors="replace"), kind.decode(errors="replace"))
 
 
 def _plain_header(raw: Plain, source: Source) -> _Header:

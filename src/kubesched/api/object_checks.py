@@ -8,6 +8,7 @@ Invariants: paths use JSON names, such as `$.spec.containers[0].resources.reques
 import types
 from collections.abc import Callable
 from functools import cache
+from itertools import compress
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -45,9 +46,10 @@ def first_invalid_value(item: KubeStruct) -> FieldError | None:
 def _check_struct(item: KubeStruct) -> FieldError | None:
     """Return the first invalid value, with its path relative to `item`, built only if needed."""
     read, fields = _reader(type(item))
-    for field, value in zip(fields, read(item), strict=True):
-        # Most fields are absent, and absent ones need no check.
-        if value and (found := field.check(value)) is not None:
+    values = read(item)
+    # Most fields are absent, and absent ones need no check.
+    for field, value in compress(zip(fields, values, strict=True), values):
+        if (found := field.check(value)) is not None:
             return FieldError(f"{field.path}{found.path}", found.message)
     return None
 

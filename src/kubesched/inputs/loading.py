@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -58,7 +58,7 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
     messages: list[str] = []
     unsound: list[str] = []
     for found, source in loaded:
-        item = cast("KubernetesObject", found)  # every kind that is loaded has metadata
+        item: Any = found  # every kind that is loaded has metadata
         key = _key(item)
         first = places.setdefault(type(item), {}).setdefault(key, source)
         if first is not source:

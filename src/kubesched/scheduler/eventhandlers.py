@@ -23,7 +23,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Final
 
@@ -135,6 +135,14 @@ class EventHandlers:
                 self._cache.put(item)
                 self._other(Action.ADD, None, item)
         self._steps.wake()
+
+    def take_over(self, pods: Iterable[Pod]) -> None:
+        """Apply pods on nodes that were there before the scheduler: no pod is pending yet."""
+        unfinished = [pod for pod in pods if pod.status.phase not in FINISHED]
+        found = [without_disabled_fields(pod, self._gates) for pod in unfinished]
+        for pod in found:
+            self._pods.put(pod)
+        self._cache.add_pods(found)
 
     def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
         """Apply a changed object."""

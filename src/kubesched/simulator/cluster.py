@@ -74,29 +74,28 @@ class ClusterState:
 
     def load(self, objects: Iterable[KubernetesObject]) -> None:
         """Add objects, in any order."""
+        on_nodes: list[Pod] = []
         for item in objects:
             if isinstance(item, Pod):
-                self._load_pod(item)
+                pod = without_disabled_fields(item, self._gates)
+                if pod.status.phase in _FINISHED:
+                    continue
+                if pod.spec.node_name:
+                    on_nodes.append(pod)
+                else:
+                    info = PodInfo(pod)
+                    self.pending[info.uid] = info
             elif isinstance(item, Node):
                 self.cache.add_node(item)
             else:
                 self.cache.put(item)
+        self.cache.add_pods(on_nodes)
         self._nominate()
 
     def declare_complete(self, kinds: Iterable[type]) -> None:
         """Declare that the loaded objects of these kinds are all there are."""
         for kind in kinds:
             self.cache.declare_complete(kind)
-
-    def _load_pod(self, pod: Pod) -> None:
-        pod = without_disabled_fields(pod, self._gates)
-        if pod.status.phase in _FINISHED:
-            return
-        if pod.spec.node_name:
-            self.cache.add_pod(pod)
-        else:
-            info = PodInfo(pod)
-            self.pending[info.uid] = info
 
     def add_pending(self, pod: Pod) -> PodInfo:
         """Add a pod to be scheduled, even if its `spec.nodeName` is set."""

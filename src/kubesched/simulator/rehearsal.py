@@ -267,10 +267,13 @@ class Rehearsal:
                 nodes.append(item)
             else:
                 others.append(_identified(item))
-        arriving = [*others, *nodes, *there, *_by_creation(pending)]
-        self.server.restore(arriving, _latest_start_seconds(there))
-        for item in arriving:
+        first, last = [*others, *nodes], _by_creation(pending)
+        self.server.restore([*first, *there, *last], _latest_start_seconds(there))
+        for item in first:
             self._handlers.added(item)
+        self._handlers.take_over(there)
+        for pod in last:
+            self._handlers.added(pod)
 
     def _end_on_plugin_error(self, error: PluginError) -> None:
         """End at a plugin's first error: decisions after it are not reliable."""

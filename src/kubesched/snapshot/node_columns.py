@@ -31,6 +31,7 @@ from kubesched.snapshot.node_table import (
     NodeTable,
     increase,
     parts_of,
+    wrapped,
 )
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.topology import round_robin, zone_key
@@ -177,6 +178,31 @@ class NodeColumns(NodeTable):
         self._account(info, row, 1)
         self.groups.add(info, row)
 
+    def add_pods(self, pods: Iterable[tuple[int, PodInfo]]) -> None:
+        """Add each pod to its row; faster than `add_pod` for many pods."""
+        cpu, memory = self._non_zero_requested.tolist()
+        requested: dict[str, list[int]] = {}
+        for row, info in pods:
+            assert info.uid not in self.pods[row], f"{info} is on {self.names[row]} already"
+            self.pods[row][info.uid] = info
+            held, (held_cpu, held_memory) = info.template.held, info.template.held_non_zero
+            for name, amount in held.items():
+                if name not in requested:
+                    if name not in self.resources:
+                        self._add_resource(name)
+                    requested[name] = self._requested[self.resources[name]].tolist()
+                requested[name][row] += amount
+            cpu[row] += held_cpu
+            memory[row] += held_memory
+            self._account_uses(info, row, 1)
+            self.groups.add(info, row)
+            self._note_change(row)
+        self._non_zero_requested[:] = list(map(wrapped, cpu)), list(map(wrapped, memory))
+        for name, sums in requested.items():
+            self._requested[self.resources[name]] = list(map(wrapped, sums))
+        for sums in (cpu, memory, *requested.values()):
+            self.is_plain &= 0 <= min(sums) and max(sums) <= PLAIN_MAX
+
     def replace_pod(self, info: PodInfo, row: int, *, as_newest: bool = False) -> None:
         """Replace a pod of a row by a version that leaves every column unchanged.
 
@@ -206,12 +232,18 @@ class NodeColumns(NodeTable):
 
     def _account(self, info: PodInfo, row: int, sign: int) -> None:
         template = info.template
-        self._pod_counts[row] += sign
         for name, amount in template.held.items():
             self.is_plain &= increase(self._requested, self.resources[name], row, sign * amount)
         cpu, memory = template.held_non_zero
         self.is_plain &= increase(self._non_zero_requested, CPU, row, sign * cpu)
         self.is_plain &= increase(self._non_zero_requested, MEMORY, row, sign * memory)
+        self._account_uses(info, row, sign)
+        self._note_change(row)
+
+    def _account_uses(self, info: PodInfo, row: int, sign: int) -> None:
+        """Account for the pod itself, its host ports and its claims."""
+        template = info.template
+        self._pod_counts[row] += sign
         if template.host_ports:
             used, ports = self.used_ports[row], template.host_ports
             self.used_ports.set(row, used.plus(ports) if sign > 0 else used.minus(ports))
@@ -222,7 +254,6 @@ class NodeColumns(NodeTable):
                 self._claim_users[key] = users
             else:
                 del self._claim_users[key]
-        self._note_change(row)
 
     # Columns.
 

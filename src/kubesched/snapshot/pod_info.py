@@ -130,10 +130,11 @@ class PodTemplate:
     @Derived
     def _names_cpu_and_memory(self) -> bool:
         """Whether every container requests both, so that defaults change nothing."""
-        return all(
-            "cpu" in container.resources.requests and "memory" in container.resources.requests
-            for container in (*self.spec.containers, *self.spec.init_containers)
-        )
+        for container in (*self.spec.containers, *self.spec.init_containers):
+            requests = container.resources.requests
+            if "cpu" not in requests or "memory" not in requests:
+                return False
+        return True
 
     @Derived
     def host_ports(self) -> tuple[HostPort, ...]:
@@ -148,11 +149,8 @@ class PodTemplate:
     @Derived
     def claim_names(self) -> tuple[str, ...]:
         """The claim names of persistentVolumeClaim volumes."""
-        return tuple(
-            volume.persistent_volume_claim.claim_name
-            for volume in self.spec.volumes
-            if volume.persistent_volume_claim is not None
-        )
+        claims = [volume.persistent_volume_claim for volume in self.spec.volumes]
+        return tuple([claim.claim_name for claim in claims if claim is not None])
 
 
 class PodInfo:
@@ -260,7 +258,7 @@ def _template_of(pod: Pod) -> PodTemplate:
 def _template_key(pod: Pod) -> bytes:
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     volumes = _volumes_of(spec)
-    name = metadata.name if any(volume.ephemeral for volume in volumes) else ""
+    name = metadata.name if volumes and any(volume.ephemeral for volume in volumes) else ""
     return _encode(
         (
             metadata.namespace,

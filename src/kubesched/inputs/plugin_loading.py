@@ -11,10 +11,9 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -22,6 +21,9 @@ from kubesched.config.types import Configuration
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import PluginFactory, Registry
 from kubesched.inputs.errors import UserError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP: Final = "kubesched.plugins"
 
@@ -50,6 +52,9 @@ def load_entry_points(registry: Registry, configuration: Configuration) -> None:
     wanted = _enabled(configuration) - frozenset(registry)
     if not wanted:
         return
+    # Imported late: most configurations enable in-tree plugins only.
+    from importlib.metadata import entry_points
+
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name):
         if entry.name in wanted and entry.name not in registry:
             registry.register(entry.name, PluginFactory(_entry_point_class(entry)))

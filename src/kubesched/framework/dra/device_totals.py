@@ -10,13 +10,9 @@ Differs:  nothing. As upstream, pool generations and missing slices are ignored,
 
 from collections.abc import Iterable, Iterator
 
+from kubesched import cel
 from kubesched.api.core import Node
 from kubesched.api.resource import Device, DeviceClass, ResourceSlice
-from kubesched.cel.device_selectors import (
-    DeviceSelectorError,
-    compile_selector,
-    device_variables,
-)
 from kubesched.cel.values import CelError
 from kubesched.framework.dra.claim_tracker import AllocatedState
 from kubesched.framework.dra.node_matching import NodeSelectorError, matches_node_selector
@@ -42,7 +38,7 @@ class DeviceTotals:
         """
         try:
             return self._count(node, device_class, slices, allocated)
-        except (CelError, DeviceSelectorError, NodeSelectorError):
+        except (CelError, cel.DeviceSelectorError, NodeSelectorError):
             return 0, 0
 
     def _count(
@@ -69,9 +65,9 @@ class DeviceTotals:
             key = (selector.cel.expression, driver, pool, device.name)
             if key in self._matching:
                 continue
-            compiled = compile_selector(selector.cel.expression)
+            compiled = cel.compile_selector(selector.cel.expression)
             if variables is None:
-                variables = device_variables(driver, device, allow_multiple_allocations=False)
+                variables = cel.device_variables(driver, device, allow_multiple_allocations=False)
             if not compiled.matches(variables):
                 return False
             self._matching.add(key)

@@ -6,15 +6,12 @@ Reads:    device.attributes, device.capacity, selectors
 Differs:  the result of a selector is cached as long as the device does not change.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
+from kubesched import cel
 from kubesched.api.resource import Device, DeviceSelector
-from kubesched.cel.device_selectors import (
-    DeviceSelectorError,
-    DeviceVariables,
-    compile_selector,
-    device_variables,
-)
 from kubesched.cel.values import CelError
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 
@@ -27,15 +24,15 @@ class _MatchedDevice:
     def __init__(self, driver: str, device: Device) -> None:
         self.driver = driver
         self.device = device
-        self.variables: DeviceVariables | None = None
+        self.variables: cel.DeviceVariables | None = None
         self.answers: dict[str, bool | CelError] = {}
 
     def evaluate(self, expression: str) -> bool | CelError:
         """Return the result of a valid selector, or the error of its evaluation."""
         try:
             if self.variables is None:
-                self.variables = device_variables(self.driver, self.device)
-            return compile_selector(expression).matches(self.variables)
+                self.variables = cel.device_variables(self.driver, self.device)
+            return cel.compile_selector(expression).matches(self.variables)
         except CelError as error:
             return error
 
@@ -83,8 +80,8 @@ class DeviceMatcher:
         answer = matched.answers.get(expression)
         if answer is None:
             try:
-                compile_selector(expression)
-            except DeviceSelectorError as error:
+                cel.compile_selector(expression)
+            except cel.DeviceSelectorError as error:
                 raise AllocationError(f"{where}CEL compile error: {error}") from error
             answer = matched.answers[expression] = matched.evaluate(expression)
         return answer

@@ -7,7 +7,7 @@ Invariants: paths use JSON names, such as `$.spec.containers[0].resources.reques
 
 import types
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import compress
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
@@ -68,6 +68,7 @@ def _check_struct_map(items: dict[str, KubeStruct]) -> FieldError | None:
     return None
 
 
+@lru_cache(maxsize=65_536, typed=True)
 def _check_quantity(quantity: Quantity) -> FieldError | None:
     try:
         parse_quantity(quantity)

@@ -250,4 +250,8 @@ def main() -> None:
     prepare_streams()
     # What commands read stays to their end, and hardly any of it is in cycles.
     gc.set_threshold(*_COLLECTOR_THRESHOLDS)
-    kubesched.main()
+    try:
+        kubesched.main()
+    finally:
+        # It ends with the process, and no last collection has to visit it.
+        gc.freeze()

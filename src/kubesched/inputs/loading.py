@@ -69,9 +69,8 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
             if owner != key:
                 messages.append(f"{source}: Pod {key} has the uid of pod {owner}, {uid}")
                 continue
-        unsound += [
-            f"{source}: {_kind(item)} {key}: {field_error}" for field_error in errors_of(item)
-        ]
+        for field_error in errors_of(item):
+            unsound.append(f"{source}: {_kind(item)} {key}: {field_error}")  # noqa: PERF401 - rare
         objects.append(item)
     if messages or unsound:
         raise UserError(

@@ -284,13 +284,13 @@ class NodeColumns(NodeTable):
         for name in amounts:
             if name != "pods" and name not in self.resources:
                 self._add_resource(name)
-        column = np.zeros(self._allocatable.shape[0], np.int64)
+        column = [0] * len(self._allocatable)
         for name, amount in amounts.items():
             if name != "pods":
                 exact = milli_value(amount) if name == "cpu" else value(amount)
                 column[self.resources[name]] = exact
         self._allocatable[:, row] = column
-        self.is_plain &= 0 <= int(column.min()) and int(column.max()) <= PLAIN_MAX
+        self.is_plain &= 0 <= min(column) and max(column) <= PLAIN_MAX
 
     def _add_resource(self, name: str) -> None:
         at = self.resources[name] = len(self.resources)

@@ -269,6 +269,22 @@ def test_pods_wait_for_their_node() -> None:
     cache.check()
 
 
+def test_many_pods_are_added_as_one_after_the_other() -> None:
+    """Those whose node is unknown wait for it."""
+    pods = [_pod("p", "a"), _pod("q", "late"), _pod("r", "a", 2), _pod("s", "b", 3)]
+    at_once, one_by_one = _cache("a", "b"), _cache("a", "b")
+    at_once.add_pods(pods)
+    for pod in pods:
+        one_by_one.add_pod(pod)
+    for cache in (at_once, one_by_one):
+        cache.add_node(make_node("late"))
+        cache.check()
+    assert one_by_one.nodes.numbers.tolist() == at_once.nodes.numbers.tolist()
+    assert [list(on_row) for on_row in one_by_one.nodes.pods] == list(map(list, at_once.nodes.pods))
+    with pytest.raises(CacheError, match="already in added state"):
+        at_once.add_pods([_pod("p", "a")])
+
+
 def test_nodes_that_are_not_there() -> None:
     """Removing an unknown node does nothing."""
     cache = _cache("a")

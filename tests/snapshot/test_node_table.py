@@ -106,13 +106,12 @@ def picture(
 
 
 def from_scratch(table: NodeColumns) -> NodeColumns:
-    """Build a new table from the same nodes and pods."""
+    """Build a new table from the same nodes and pods, which are added at once."""
     fresh = NodeColumns()
     for node in table.nodes:
         fresh.add_node(node)
-    for row, pods in enumerate(table.pods):
-        for pod in pods.values():
-            fresh.add_pod(pod, row)
+    fresh.add_pods((row, pod) for row, pods in enumerate(table.pods) for pod in pods.values())
+    fresh.check()
     return fresh
 
 
@@ -332,6 +331,7 @@ def test_sums_wrap_as_int64() -> None:
     for pod in pods:
         table.add_pod(pod, 0)
     assert [-2] == table.requested_of("memory").tolist()
+    assert [-2] == from_scratch(table).requested_of("memory").tolist()
     for pod in pods:
         table.remove_pod(pod, 0)
     assert [0] == table.requested_of("memory").tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
@@ -200,7 +201,7 @@ def installed(plugin_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = EntryPoints(
         EntryPoint(name, f"my_plugins:{name}", group) for name in ("NotBeta", "Nope", "NUMBER")
     )
-    monkeypatch.setattr(plugin_loading, "entry_points", lambda *, group: found.select(group=group))
+    monkeypatch.setattr(metadata, "entry_points", lambda *, group: found.select(group=group))
 
 
 @pytest.mark.usefixtures("installed")

@@ -169,6 +169,19 @@ def test_a_pod_like_no_other_leaves_answers_of_nodes_alone() -> None:
     assert ("filter", ("a",)) == by_row.asked[-1]
 
 
+def test_pods_that_name_nodes_share_answers_of_nodes_alone() -> None:
+    """However many such pods come, a plugin that looks at rows is asked about the named ones."""
+    names = PreFilterResult[None](node_names=frozenset({"b"}))
+    naming = toy("P", pre_filter=names, filter={}, scope=Scope.NODE, sign=lambda *_: UNSIGNED)
+    by_node = toy("N", filter={}, scope=Scope.NODE, sign=_sign)
+    by_row = toy("R", filter={}, scope=Scope.ROW, sign=_sign)
+    snapshot, cycle = _cluster(), _remembering(naming, by_node, by_row)
+    for _ in range(3):
+        assert "b" == placed(cycle.schedule_one(POD, snapshot)).node_name
+    assert [("filter", NODES)] == by_node.asked
+    assert [("filter", ("b",))] * 3 == by_row.asked
+
+
 @pytest.mark.parametrize(
     ("scope", "expected"),
     [

@@ -61,6 +61,16 @@ def _zone_affinity(operator: str, *zones: str) -> dict[str, object]:
     return {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
 
 
+def _of_daemon_set(*nodes: int, **term: object) -> dict[str, object]:
+    """Return the affinity of pods for these nodes, as the controller of DaemonSets writes it."""
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"node-{node}"]}]}
+        | term
+        for node in nodes
+    ]
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+
+
 def _spread(key: str, when: str, app: str, **more: object) -> dict[str, object]:
     constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when}
     return {**constraint, "labelSelector": _like(app), **more}
@@ -129,6 +139,18 @@ TEMPLATES: Final[tuple[Fields, ...]] = (
     {"requests": {GPU: 1, "cpu": "100m"}, "limits": {GPU: 1}},
     {"requests": {GPU: 2}, "limits": {GPU: 2}, "priority": 10},
     {"containers": [{"name": "c", "image": "registry/app:1"}], "labels": {"app": "db"}},
+    {"node_affinity": _of_daemon_set(1), "tolerations": [_TOLERATION], **_SMALL},
+    {"node_affinity": _of_daemon_set(2), "tolerations": [_TOLERATION], **_SMALL},
+    {
+        "node_affinity": _of_daemon_set(
+            1,
+            3,
+            4,
+            matchExpressions=[{"key": ZONE, "operator": "In", "values": ["z0", "z1"]}],
+        ),
+        "labels": {"app": "web"},
+        "host_ports": [9090],
+    },
 )
 
 

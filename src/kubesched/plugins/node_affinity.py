@@ -38,6 +38,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import normalize_scores
 from kubesched.framework.plugin import (
+    UNSIGNED,
     FilterPlugin,
     NoState,
     PreFilterPlugin,
@@ -190,10 +191,17 @@ class NodeAffinity(
         return (ClusterEventWithHint(event, self._after_node_change, per_template=True),)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Return the node selector and the node affinity."""
+        """Return the node selector and the node affinity; UNSIGNED for pods that name nodes.
+
+        The pods of a DaemonSet name a node each and are equal otherwise, so the answers of other
+        plugins can be shared if this plugin is asked about the named nodes each time.
+        """
+        required = required_node_selector(pod)
+        if required is not None and _node_names(required) is not None:
+            return UNSIGNED
         selector = pod.spec.node_selector
         labels = None if selector is None else tuple(sorted(selector.items()))
-        return labels, required_node_selector(pod), _preferred_terms(pod)
+        return labels, required, _preferred_terms(pod)
 
     def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
         if not isinstance(new, Node):

@@ -33,6 +33,8 @@ class Answers:
     Attributes:
         plan: Which plugins are known.
         usable: Whether the answers can be used; if not, every plugin must be asked.
+        names_nodes: Whether PreFilter left some nodes for a pod with these answers. Keeping more
+            answers, for all rows, would not pay for such pods.
         rejections: The first rejection per row by a known filter.
         feasible: Bool per row: whether all known filters pass it.
         feasible_count: Number of feasible rows.
@@ -48,6 +50,7 @@ class Answers:
         self._profile = profile
         self.plan = plan
         self.usable = plan.usable
+        self.names_nodes = False
         self.begin(rows)
 
     def begin(self, rows: int) -> None:

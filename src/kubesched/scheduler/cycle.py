@@ -186,6 +186,7 @@ class SchedulingCycle:
             raise AskEveryPlugin
         if not status.is_success:
             return Diagnosis.of_pre_filter(status, contributors)
+        known.names_nodes |= names is not None
         search = Search(snapshot.nodes, names, contributors)
         if pod.pod.status.nominated_node_name:
             nominated = self._try_nominated(cycle, pod, snapshot, search, trace)
@@ -270,12 +271,13 @@ class SchedulingCycle:
                 rows, answers = self._sample(nodes, rows, answers, limit)
             self.profile.timer.filtered(cycle, answers.failed_at)
             search.add(rows, answers)
-            self.sampler.advance(search.evaluated, self.restriction.count(nodes))
-            mask = _mask_of(rows[answers.passed], nodes)
-            found = Feasible(mask, int(np.count_nonzero(mask)), search.evaluated)
+            evaluated = search.evaluated
+            self.sampler.advance(evaluated, self.restriction.count(nodes))
+            passed = rows[answers.passed]
+            found = Feasible(_mask_of(passed, nodes), len(passed), evaluated)
         if trace is not None:
             trace.tried_rows = np.flatnonzero(search.tried)
-            trace.statuses = search.answers.statuses()
+            trace.statuses = search.answers().statuses()
         return found
 
     def _found_everywhere(
@@ -383,7 +385,7 @@ class SchedulingCycle:
         if rows is None or len(rows) == len(nodes):
             filtering = Filtering(known.rejections, known.feasible)
         else:
-            nodes = nodes.take(rows)
+            nodes = nodes.row_view(int(rows[0])) if len(rows) == 1 else nodes.take(rows)
             if len(known.feasible) == len(rows):
                 filtering = Filtering(known.rejections, known.feasible)
             else:

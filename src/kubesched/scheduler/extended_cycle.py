@@ -117,13 +117,13 @@ class ExtendedCycle(SchedulingCycle):
         if not len(passed.rows):
             rows = self._search(cycle, pod, snapshot, nothing, search, None).rows_among(nothing)
             # As upstream: a nominated node that an extender refused is counted twice.
-            twice = sum(search.answers.index.item(row) == 0 for row in failures)
+            twice = sum(not search.rejected[row] for row in failures)
             self.sampler.advance(twice, self.restriction.count(snapshot.nodes))
             passed = await self._extenders.filter(pod, snapshot.nodes, rows, failures)
             if not len(passed.rows):
                 diagnosis = _with_failures(search.diagnosis(), failures)
                 return diagnosis.with_rejection_by(EXTENDER) if len(rows) else diagnosis
-        rejected = search.answers.index != 0
+        rejected = search.rejected
         rejected[list(failures)] = True
         evaluated = len(passed.rows) + int(np.count_nonzero(rejected))
         return ExtendedFeasible(passed.rows, evaluated, passed.are_bare)

@@ -118,11 +118,12 @@ class Memory:
             _keep(self._templates, key, signature, _TEMPLATES_MAX)
         answers = self._answers.get(signature.whole)
         if answers is None:
-            if signature.whole not in self._came:
+            node_answers = self._answers_of_nodes(signature, pod, snapshot)
+            if signature.whole not in self._came or node_answers.names_nodes:
                 # One that comes again only after so many others would find its answers dropped.
                 _keep(self._came, signature.whole, None, _limit(len(snapshot.nodes)))
-                return self._answers_of_nodes(signature, pod, snapshot), False
-            answers = self._new_answers(signature, pod, snapshot)
+                return node_answers, False
+            answers = self._new_answers(signature, node_answers, pod, snapshot)
         else:
             self._answers.move_to_end(signature.whole)
         if not answers.plan.usable:
@@ -135,8 +136,9 @@ class Memory:
         asked_all = answers.refresh(pod, snapshot.nodes)
         return answers, not asked_all
 
-    def _new_answers(self, signature: Signature, pod: PodInfo, snapshot: Snapshot) -> Remembered:
-        node_answers = self._answers_of_nodes(signature, pod, snapshot)
+    def _new_answers(
+        self, signature: Signature, node_answers: NodeAnswers, pod: PodInfo, snapshot: Snapshot
+    ) -> Remembered:
         scopes = NODE_SCOPES | ROW_SCOPES
         plan = Plan.keeping(scopes, self._profile, pod, snapshot, node_answers.plan)
         answers = Remembered(self._profile, plan, node_answers)

@@ -24,7 +24,7 @@ class Search:
         contributors: The plugins that restricted the nodes.
     """
 
-    __slots__ = ("_answers", "_everywhere", "_nodes", "_tried", "contributors", "names")
+    __slots__ = ("_everywhere", "_nodes", "_parts", "contributors", "names")
 
     def __init__(
         self, nodes: NodeTable, names: frozenset[str] | None, contributors: tuple[str, ...]
@@ -32,33 +32,43 @@ class Search:
         self.names = names
         self.contributors = contributors
         self._nodes = nodes
-        # Most searches evaluate all rows at once, and their answers are never read.
+        # Most searches find a row, and then their answers are never read.
         self._everywhere: Filtering | None = None
-        self._answers: RowAnswers | None = None
-        self._tried: NDArray[np.bool_] | None = None
+        self._parts: list[tuple[NDArray[np.intp], RowAnswers]] = []
+
+    def answers(self) -> RowAnswers:
+        """Return the first rejection per row of the table."""
+        if self._everywhere is None:
+            every = RowAnswers.all_passed(len(self._nodes))
+        else:
+            every = self._everywhere.mutable_answers()
+        for rows, answers in self._parts:
+            code = every.table.code
+            codes = np.array([code(status) for status in answers.table.statuses], np.int32)
+            every.failed_at[rows] = answers.failed_at
+            every.index[rows] = codes[answers.index]
+        return every
 
     @property
-    def answers(self) -> RowAnswers:
-        """The first rejection per row of the table."""
-        if self._answers is None:
-            if self._everywhere is None:
-                self._answers = RowAnswers.all_passed(len(self._nodes))
-            else:
-                self._answers = self._everywhere.mutable_answers()
-        return self._answers
+    def rejected(self) -> NDArray[np.bool_]:
+        """Bool per row: whether a filter rejected it."""
+        return np.not_equal(self.answers().index, 0)
 
     @property
     def tried(self) -> NDArray[np.bool_]:
         """Bool per row: whether filters ran on it."""
-        if self._tried is None:
-            self._tried = np.full(len(self._nodes), self._everywhere is not None)
-        return self._tried
+        tried = np.full(len(self._nodes), self._everywhere is not None)
+        for rows, _ in self._parts:
+            tried[rows] = True
+        return tried
 
     @property
     def evaluated(self) -> int:
         """Number of rows evaluated."""
         if self._everywhere is not None:
             return len(self._nodes)
+        if len(self._parts) == 1:
+            return len(self._parts[0][0])
         return int(np.count_nonzero(self.tried))
 
     def candidates(self) -> NDArray[np.intp] | None:
@@ -69,17 +79,13 @@ class Search:
         return np.array(sorted(row_of[name] for name in self.names if name in row_of), np.intp)
 
     def add_all(self, filtering: Filtering) -> None:
-        """Add the answers for all rows."""
+        """Add the answers for all rows; they count instead of earlier ones."""
         self._everywhere = filtering
-        self._answers = self._tried = None
+        self._parts.clear()
 
     def add(self, rows: NDArray[np.intp], answers: RowAnswers) -> None:
-        """Add the answers for `rows`."""
-        code = self.answers.table.code
-        codes = np.array([code(status) for status in answers.table.statuses], np.int32)
-        self.answers.failed_at[rows] = answers.failed_at
-        self.answers.index[rows] = codes[answers.index]
-        self.tried[rows] = True
+        """Add the answers for `rows`; they count instead of earlier ones."""
+        self._parts.append((rows, answers))
 
     def diagnosis(self) -> Diagnosis:
         """Return why no row is feasible."""
@@ -88,5 +94,5 @@ class Search:
             listed = " ".join(sorted(self.contributors))
             absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
         return Diagnosis.of_filter(
-            tuple(self._nodes.names), self.answers.statuses(), absent, self.contributors
+            tuple(self._nodes.names), self.answers().statuses(), absent, self.contributors
         )

@@ -120,7 +120,10 @@ def _compare(column: Coded[str | None], text: str, *, greater: bool) -> NDArray[
 
 def _match_field(requirement: NodeSelectorRequirement, nodes: NodeTable) -> NDArray[np.bool_]:
     value = requirement.values[0]
-    if requirement.key == _NAME_FIELD:
+    if requirement.key == _NAME_FIELD and len(nodes) == 1:
+        # For one row, as for each pod of a DaemonSet, no dictionary of names is made.
+        matched = np.array([nodes.names[0] == value])
+    elif requirement.key == _NAME_FIELD:
         matched = np.zeros(len(nodes), np.bool_)
         row = nodes.row_of.get(value)
         if row is not None:

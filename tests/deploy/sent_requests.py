@@ -11,6 +11,7 @@ from functools import cache
 from random import Random
 from typing import Any, Final, NamedTuple
 
+from kubesched.api.coordination import Lease
 from kubesched.api.core import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -107,13 +108,15 @@ async def volumes(rest: Echo) -> None:
 
 
 async def events(rest: Echo) -> None:
-    """Write events, and change them."""
+    """Write events of both groups, and change them."""
     recorder = EventRecorder(rest, lambda: 0, Random(0), "host")
     async with asyncio.TaskGroup() as group:
         running = group.create_task(recorder.run())
         for _ in range(2):
             recorder.record_event(EventRecord(Pod(metadata=METADATA), "Normal", "R", "A", "N"))
             await recorder.drain()
+        recorder.record_core_event(Lease(metadata=METADATA), "LeaderElection", "N", "C")
+        await recorder.drain()
         running.cancel()
 
 

@@ -3,7 +3,6 @@
 Within `v1` fields are added, never removed or renamed.
 """
 
-from kubesched.answers.changes import ChangeKind, SuggestedChange
 from kubesched.answers.cluster_comparison import (
     ClusterComparison,
     ClusterDifference,
@@ -19,6 +18,7 @@ from kubesched.answers.missing_nodes import MissingNodes, NodesOfShape
 from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
 from kubesched.answers.room import Room, StoppingReason
 from kubesched.answers.top import PendingRequests, ResourceRequests, TopGroup, TopReport, TopRow
+from kubesched.answers.trial import ChangeKind, SuggestedChange
 from kubesched.answers.upgrade import CompactReport, NodesAtOnce, NodeThatBlocks, UpgradeReport
 from kubesched.answers.whatif import ClusterUse, MovedPod, WhatIfReport
 from kubesched.answers.why import Cause, CauseExample, LastAttempt, PodState, WhyReport

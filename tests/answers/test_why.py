@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.answers.changes import ChangeKind, SuggestedChange
-from kubesched.answers.pod_answers import explain_pod
-from kubesched.answers.trial import ChangeTrial
-from kubesched.answers.why import PodState, WhyReport, state_of, why, why_undecided
+from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
+from kubesched.answers.why import PodState, WhyReport, explain_pod, state_of, why, why_undecided
 from kubesched.api.core import Node, Pod
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration

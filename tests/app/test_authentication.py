@@ -21,8 +21,8 @@ from kubesched.app.authentication import (
     LookupFailedError,
     authorities_of,
     bearer_token,
+    parse_bundle,
 )
-from kubesched.app.client_certificates import parse_bundle
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import (
     ANONYMOUS,

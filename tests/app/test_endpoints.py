@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kubesched.app.authentication import NOBODY, Authenticator
 from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessReviews
-from kubesched.app.endpoints import Endpoints
+from kubesched.app.endpoints import Build, Endpoints
 from kubesched.app.health import scheduler_health
 from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.app.logs import LogOptions, Logs
@@ -25,7 +25,6 @@ from kubesched.app.metrics.pages import MetricsPage
 from kubesched.app.options import ALWAYS_ALLOWED_PATHS
 from kubesched.app.reviews import ReviewRetries, TokenReviews
 from kubesched.app.secure_port import AccessCheck
-from kubesched.app.zpages import Build
 from kubesched.client.requests import Request
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.explain.groups import ReasonGroup, SameDetail
 from kubesched.explain.report import (
     Answer,
     NodeScore,
@@ -17,6 +16,8 @@ from kubesched.explain.report import (
     Victim,
 )
 from kubesched.explain.sentences import (
+    ReasonGroup,
+    SameDetail,
     choice_sentence,
     count,
     group_details,

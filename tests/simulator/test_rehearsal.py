@@ -15,7 +15,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator import virtual_loop
-from kubesched.simulator.eviction_api import evict
+from kubesched.simulator.node_life import evict
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod

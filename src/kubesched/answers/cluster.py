@@ -25,19 +25,18 @@ from kubesched.answers.fit import FitReport, fit, parse_question
 from kubesched.answers.manifests import decoded, read_manifests
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
-from kubesched.answers.pod_answers import (
+from kubesched.answers.top import TopGroup, TopQuestion, TopReport, ask_top
+from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of
+from kubesched.answers.upgrade import CompactReport, UpgradeReport, compact, upgrade
+from kubesched.answers.whatif import WhatIfReport, what_if
+from kubesched.answers.why import (
+    WhyReport,
     check_scheduler,
     explain_pod,
     notes_on,
     sampling_notes,
     why_pod,
 )
-from kubesched.answers.top import TopGroup, TopReport
-from kubesched.answers.top_question import TopQuestion, ask_top
-from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of
-from kubesched.answers.upgrade import CompactReport, UpgradeReport, compact, upgrade
-from kubesched.answers.whatif import WhatIfReport, what_if
-from kubesched.answers.why import WhyReport
 from kubesched.api.core import Node, Pod
 from kubesched.explain.report import PodExplanation
 from kubesched.framework.plugin import Plugin

@@ -17,9 +17,8 @@ from typing import Final, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from kubesched.answers.changes import ChangeKind, SuggestedChange
 from kubesched.answers.near_misses import taint_text
-from kubesched.answers.trial import ChangeTrial
+from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.api.core import Node
 from kubesched.api.meta import controller_of
 from kubesched.api.quantity import canonical

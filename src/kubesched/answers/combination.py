@@ -14,15 +14,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kubesched.answers.changes import ChangeKind, SuggestedChange, by_size
-from kubesched.answers.pod_changes import Draft, drafts
-from kubesched.answers.request_changes import (
+from kubesched.answers.pod_changes import (
     ContainerRequest,
+    Draft,
+    drafts,
     most_that_fits,
     request_limits,
     requests_of,
 )
-from kubesched.answers.trial import ChangeTrial
+from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.api.core import Pod
 from kubesched.api.quantity import Quantity
 

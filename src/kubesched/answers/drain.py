@@ -27,7 +27,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
-from kubesched.simulator.eviction_api import evict
+from kubesched.simulator.node_life import evict
 from kubesched.snapshot.pod_info import uid_of
 
 FORCE: Final = "--force"

@@ -1,15 +1,19 @@
 """ChangeTrial decides again for a pod, a node or a cluster that differs in one thing.
 
 Every answer is a decision of the scheduler's own plugins. The cluster is as before afterwards.
+
+Invariants: each change is of one field, one node or one pod.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from kubesched.api.core import Node, Pod
@@ -19,6 +23,57 @@ from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
+
+
+class ChangeKind(StrEnum):
+    """What is changed, from the smallest to the largest; `size` orders changes of one kind."""
+
+    CORRECT_VALUE = "CorrectValue"
+    REMOVE_GATE = "RemoveGate"
+    LOWER_REQUEST = "LowerRequest"
+    UNCORDON_NODE = "UncordonNode"
+    RAISE_MAX_SKEW = "RaiseMaxSkew"
+    ADD_TOLERATION = "AddToleration"
+    DROP_CONSTRAINT = "DropConstraint"
+    LABEL_NODE = "LabelNode"
+    REMOVE_TAINT = "RemoveTaint"
+    EVICT_POD = "EvictPod"
+    ADD_NODE = "AddNode"
+    FREE_NODE = "FreeNode"
+    RAISE_PRIORITY = "RaisePriority"
+
+
+class SuggestedChange(msgspec.Struct, frozen=True, rename="camel"):
+    """A change after which the scheduler places the pod.
+
+    Attributes:
+        kind: What is changed.
+        object: What the field belongs to: `pod shop/web-1`, `node n-3`.
+        field: The field, such as `spec.nodeSelector[zone]`; empty if the object itself comes or
+            goes.
+        before: The field's value; empty if there is none.
+        after: The new value; empty if the field or the object is removed.
+        sentence: The change in words, in the imperative.
+        node: The node that the pod goes to after the change.
+        size: How large the change is compared with others of its kind.
+    """
+
+    kind: ChangeKind
+    object: str
+    field: str
+    before: str
+    after: str
+    sentence: str
+    node: str = ""
+    size: float = 0.0
+
+
+def by_size(change: SuggestedChange) -> tuple[int, float, str]:
+    """Return the key that sorts changes from the smallest to the largest."""
+    return list(ChangeKind).index(change.kind), change.size, change.sentence
+
+
+# Trials.
 
 _REJECTED_BEFORE: Final = 1_000
 

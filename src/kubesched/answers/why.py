@@ -12,17 +12,30 @@ from typing import Final
 
 import msgspec
 
-from kubesched.answers.changes import ChangeKind, SuggestedChange, by_size
 from kubesched.answers.cluster_changes import cluster_changes
 from kubesched.answers.combination import changes_together
 from kubesched.answers.near_misses import near_misses
 from kubesched.answers.pod_changes import pod_changes
-from kubesched.answers.trial import ChangeTrial
+from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.api.core import Pod, PodCondition
-from kubesched.explain.decision_records import DecisionRecord, QueueState
+from kubesched.config.types import Configuration
+from kubesched.explain.decision_records import (
+    DecisionRecord,
+    DecisionRecords,
+    QueueState,
+    RecordedOutcome,
+)
 from kubesched.explain.document import Document
+from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import NodeVerdict, PodExplanation, PodOutcome, RetryEvents, Unknown
 from kubesched.explain.sentences import as_far_as_known, count, fits_nowhere, headline, names
+from kubesched.explain.unknown import always_needed, needed_kinds, rejecting_plugins, with_unknown
+from kubesched.framework.preemption.candidate import Criterion
+from kubesched.inputs.errors import UserError
+from kubesched.scheduler.sampling import feasible_nodes_to_find
+from kubesched.scheduler.trace import Trace
+from kubesched.simulator.cluster import ClusterState
+from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
 
 _FINISHED: Final = ("Succeeded", "Failed")
 _EXAMPLES_MAX: Final = 3
@@ -361,3 +374,146 @@ def _by_whom(pod: Pod) -> str:
 
 def _condition(pod: Pod, kind: str) -> PodCondition | None:
     return next((one for one in pod.status.conditions if one.type == kind), None)
+
+
+# A pod of a cluster.
+
+
+def why_pod(cluster: ClusterState, info: PodInfo) -> WhyReport:
+    """Answer why a pod is pending, or why it is not decided at all."""
+    schedulers = list(cluster.profiles)
+    state = state_of(info.pod, schedulers)
+    if state is not None:
+        return why_undecided(info.pod, state, schedulers)
+    return why(ChangeTrial(cluster, info.pod), explain_pod(cluster, info, all_filters=True))
+
+
+def check_scheduler(pod: Pod, cluster: ClusterState) -> None:
+    """Raise UserError if a pod is for a scheduler that is not configured."""
+    names = list(cluster.profiles)
+    name = scheduler_name_of(pod)
+    if name not in names:
+        raise UserError(
+            f"pod {PodInfo(pod).key}: spec.schedulerName is {name}, for which the "
+            f"configuration has no profile; --profile {names[0]} asks that one instead"
+        )
+
+
+def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
+    """Explain what is decided for a pending pod of a cluster."""
+    profile = cluster.profile_of(info)
+    assert profile is not None, "checked before"
+    snapshot = cluster.snapshot()
+    needed = needed_kinds(profile, info, snapshot)
+    held = cluster.pre_enqueue(info)
+    if not held.is_success:
+        report = explain_gate(profile, info, held, len(snapshot.nodes))
+        return with_unknown(report, {held.plugin}, needed, always_needed(info, snapshot))
+    trace = Trace(all_filters=all_filters)
+    decision = cluster.schedule_one(info, trace)
+    report = explain_decision(profile, snapshot, trace, decision)
+    return with_unknown(report, rejecting_plugins(decision), needed, always_needed(info, snapshot))
+
+
+def notes_on(pod: Pod) -> Iterable[str]:
+    """Yield what is special about explaining a pod as it is."""
+    on = pod.spec.node_name
+    if pod.status.phase in _FINISHED:
+        yield f"The pod has finished ({pod.status.phase}); this is what would happen to it now."
+    elif on:
+        yield f"The pod is on {on}; this is how it would be placed again, without it there."
+    if pod.metadata.deletion_timestamp is not None:
+        yield "The pod is being deleted; a live scheduler would leave it alone."
+
+
+def sampling_notes(report: PodExplanation, configuration: Configuration) -> Iterable[str]:
+    """Yield a note if the configuration would end the search for nodes early."""
+    own = next(
+        profile.percentage_of_nodes_to_score
+        for profile in configuration.profiles
+        if profile.scheduler_name == report.scheduler_name
+    )
+    percentage = configuration.percentage_of_nodes_to_score if own is None else own
+    limit = feasible_nodes_to_find(report.node_count, percentage)
+    if report.feasible_count > limit:
+        yield (
+            f"With percentageOfNodesToScore {percentage} the search ends after {limit} nodes that "
+            "fit, and takes the best of those; here all nodes were looked at."
+        )
+
+
+# What a running scheduler recorded.
+
+NOT_LEADING = (
+    "The scheduler that was asked does not lead; the one that does has the queue and the records."
+)
+
+
+def with_records(report: WhyReport, found: DecisionRecords, uid: str) -> WhyReport:
+    """Add the queue's state and the records of a pod, and who evicted it."""
+    sentence, notes = report.sentence, report.notes
+    eviction = _eviction(report.pod, uid, found)
+    if eviction is not None and report.state is PodState.TERMINATING:
+        sentence = f"Pod {report.pod} is being deleted: {_evicted(eviction)}."
+    earlier = _eviction(report.pod, "", found)
+    if eviction is None and earlier is not None:
+        notes = (*notes, f"An earlier pod of this name is gone: {_evicted(earlier)}.")
+    if not found.leads:
+        notes = (*notes, NOT_LEADING)
+    return msgspec.structs.replace(
+        report, sentence=sentence, notes=notes, queue=found.queue, records=found.records
+    )
+
+
+def why_gone(pod: str, found: DecisionRecords) -> WhyReport | None:
+    """Answer for a pod that does not exist any more; None if there is no record of it."""
+    if not found.records:
+        return None
+    newest = found.records[0]
+    if newest.evicts(pod):
+        words = _evicted(newest)
+    else:
+        words = f"the scheduler's last decision about it was at {newest.time}: {outcome_of(newest)}"
+    return WhyReport(
+        pod=pod,
+        state=PodState.GONE,
+        sentence=f"Pod {pod} is gone: {words}.",
+        notes=() if found.leads else (NOT_LEADING,),
+        records=found.records,
+    )
+
+
+def outcome_of(record: DecisionRecord) -> str:
+    """Return the outcome in a few words."""
+    match record.outcome:
+        case RecordedOutcome.PLACED:
+            return f"placed on {record.node}"
+        case RecordedOutcome.BINDING_FAILED:
+            return f"not bound to {record.node}: {record.message}"
+        case RecordedOutcome.FAILED:
+            return f"failed: {record.message}"
+    by_whom = f" by {', '.join(record.rejecting_plugins)}" if record.rejecting_plugins else ""
+    if record.nominated_node:
+        return f"rejected{by_whom}; nominated to {record.nominated_node}"
+    return f"rejected{by_whom}" if by_whom else f"rejected: {record.message}"
+
+
+def _eviction(pod: str, uid: str, found: DecisionRecords) -> DecisionRecord | None:
+    """Return the newest record that evicts a pod; `uid` is "" for any of its name."""
+    return next(
+        (
+            record
+            for record in found.records
+            for victim in record.victims
+            if victim.pod == pod and uid in ("", victim.uid)
+        ),
+        None,
+    )
+
+
+def _evicted(record: DecisionRecord) -> str:
+    node = record.nominated_node
+    words = f"the scheduler evicted it from {node} at {record.time} to make room for {record.pod}"
+    if record.criterion == Criterion.ONLY_CANDIDATE:
+        return f"{words}; evicting pods helped on no other node"
+    return f"{words}; {node} was chosen for its {record.criterion}" if record.criterion else words

@@ -29,20 +29,17 @@ from kubesched.api.coordination import Lease
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.app.debugger import CacheDebugger, Observed
-from kubesched.app.decision_ring import DecisionQuery, DecisionRing
+from kubesched.app.decision_ring import DecisionQuery, DecisionRing, queue_state
 from kubesched.app.election import Election
-from kubesched.app.endpoints import Endpoints
+from kubesched.app.endpoints import Endpoints, build_of
 from kubesched.app.environment import REAL_ENVIRONMENT, Connections, Environment, ExtenderTransports
 from kubesched.app.health import scheduler_health
 from kubesched.app.live_writers import DryRunClient
 from kubesched.app.logs import Logs
-from kubesched.app.metrics.pages import Pages
-from kubesched.app.metrics.pod_resources import PodResources
+from kubesched.app.metrics.pages import Pages, PodResources
 from kubesched.app.options import Options
-from kubesched.app.queue_state import queue_state
 from kubesched.app.scheduler_informers import report_failures, scheduler_informers
 from kubesched.app.secure_port import SecurePort
-from kubesched.app.zpages import build_of
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
 from kubesched.config.types import Configuration

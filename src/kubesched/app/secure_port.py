@@ -32,6 +32,8 @@ from kubesched.app.authentication import (
     Authorities,
     ClusterAuthentication,
     LookupFailedError,
+    RequestHeaders,
+    parse_bundle,
 )
 from kubesched.app.authorization import (
     AllowedPaths,
@@ -39,7 +41,6 @@ from kubesched.app.authorization import (
     Authorizer,
     SubjectAccessReviews,
 )
-from kubesched.app.client_certificates import RequestHeaders, parse_bundle
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.http_exchange import (
     HttpRequest,

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.cluster_options import cluster_options, namespace_option
+from kubesched.cli.completion import complete_pod
 from kubesched.cli.options import (
     OutputFormat,
+    cluster_options,
     html_option,
+    namespace_option,
     output_option,
     scheduler_options,
     top_option,
 )
 from kubesched.cli.output import write_document, write_page, writer
-from kubesched.cli.pod_completion import complete_pod
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.cli.output import Writer
-from kubesched.explain.groups import ReasonGroup, not_helped_groups, rejection_groups
 from kubesched.explain.report import PodExplanation, PodOutcome, RetryEvents, Unknown
 from kubesched.explain.sentences import (
+    ReasonGroup,
     as_far_as_known,
     choice_sentence,
     count,
     group_details,
     group_heading,
     headline,
+    not_helped_groups,
     pre_filter_sentences,
+    rejection_groups,
     summary,
     unknown_sentences,
 )

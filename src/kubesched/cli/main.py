@@ -80,7 +80,7 @@ SUBCOMMANDS: Final = {
         "kubesched.cli.shadow:shadow", "Compare another scheduler's decisions with kubesched's."
     ),
     "replay": Subcommand(
-        "kubesched.cli.replay:replay", "Make recorded decisions again, and show what differs now."
+        "kubesched.cli.shadow:replay", "Make recorded decisions again, and show what differs now."
     ),
     "why": Subcommand(
         "kubesched.cli.why:why", "Tell why a pod is pending, and what would make it fit."
@@ -89,18 +89,21 @@ SUBCOMMANDS: Final = {
         "kubesched.cli.explain:explain", "Explain why a pod is placed on a node, or on none."
     ),
     "fit": Subcommand(
-        "kubesched.cli.fit:fit", "Tell whether workloads fit, and how many more would."
+        "kubesched.cli.trial_commands:fit", "Tell whether workloads fit, and how many more would."
     ),
     "drain": Subcommand(
-        "kubesched.cli.drain:drain", "Tell what happens when nodes are drained, pod by pod."
+        "kubesched.cli.trial_commands:drain",
+        "Tell what happens when nodes are drained, pod by pod.",
     ),
     "whatif": Subcommand(
-        "kubesched.cli.whatif:whatif", "Tell what a plan of changes does to the pods."
+        "kubesched.cli.trial_commands:whatif", "Tell what a plan of changes does to the pods."
     ),
     "upgrade": Subcommand(
-        "kubesched.cli.upgrade:upgrade", "Find an order in which nodes can be upgraded."
+        "kubesched.cli.trial_commands:upgrade", "Find an order in which nodes can be upgraded."
     ),
-    "compact": Subcommand("kubesched.cli.upgrade:compact", "Find nodes that can be removed."),
+    "compact": Subcommand(
+        "kubesched.cli.trial_commands:compact", "Find nodes that can be removed."
+    ),
     "top": Subcommand(
         "kubesched.cli.top:top", "Show what pods request of nodes, and the room that is left."
     ),

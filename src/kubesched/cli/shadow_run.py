@@ -1,6 +1,7 @@
-"""The work of `kubesched shadow`: configuration, connection, end by signal or time, report.
+"""The work of `kubesched shadow` and `kubesched replay`, and their reports as text.
 
-Rejects:  configurations without a profile for the scheduler to compare with.
+Rejects:  configurations without a profile for the scheduler to compare with; configurations without
+          a profile for a scheduler of the recording.
 """
 
 from __future__ import annotations
@@ -14,22 +15,27 @@ from typing import Final
 import click
 import msgspec
 
+from kubesched.app.replay import Replay
 from kubesched.app.shadow import Shadow
 from kubesched.app.signals import handled_signals
-from kubesched.cli.output import Writer, simple_table
+from kubesched.cli.output import StatusLine, Writer, simple_table
 from kubesched.cli.recording_file import recording_to
+from kubesched.cli.simulate_run import catching_interrupt
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.config.field_errors import ConfigError
 from kubesched.config.types import Configuration
 from kubesched.explain.sentences import count
-from kubesched.explain.shadow_report import Disagreement, ShadowReport, ShadowVerdict
+from kubesched.explain.shadow_report import Disagreement, ReplayReport, ShadowReport, ShadowVerdict
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import live_target
 from kubesched.inputs.loading import SchedulerSetup, in_file, load_scheduler
+from kubesched.inputs.recording_input import RecordingInput
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
+from kubesched.simulator import virtual_loop
 from kubesched.simulator.evaluate import exhaustive
+from kubesched.simulator.figures import duration, percent
 
 _INDENT: Final = 2
 _EXAMPLES_MAX: Final = 10
@@ -169,7 +175,7 @@ async def _show(shadow: Shadow) -> None:
 
 def write_shadow(writer: Writer, report: ShadowReport) -> None:
     """Write the report."""
-    writer.headline(_headline(report))
+    writer.headline(_shadow_headline(report))
     for note in report.notes:
         writer.line(f"Note: {note}", dim=True)
     writer.heading("Decisions")
@@ -190,7 +196,7 @@ def write_shadow(writer: Writer, report: ShadowReport) -> None:
     write_disagreements(writer, report.disagreements)
 
 
-def _headline(report: ShadowReport) -> str:
+def _shadow_headline(report: ShadowReport) -> str:
     who = report.scheduler_name
     if not report.judged:
         return f"{who} decided nothing in {report.seconds:.0f} s, on {_nodes(report)}."
@@ -217,3 +223,86 @@ def write_disagreements(writer: Writer, disagreements: Sequence[Disagreement]) -
             writer.line(f"{each.pod}: {each.sentence}", indent=_INDENT)
         if len(found) > _EXAMPLES_MAX:
             writer.line(f"and {len(found) - _EXAMPLES_MAX} more; -o json has them", indent=_INDENT)
+
+
+# Replay.
+
+
+def run_replay(options: SchedulerOptions, file: Path) -> ReplayReport:
+    """Replay a recording to its end, or until Ctrl-C; then the report is partial.
+
+    Raises:
+        UserError: A line of the recording is invalid, or the configuration has no profile for it.
+        OSError: The recording cannot be read.
+    """
+    setup = load_scheduler(options)
+    with RecordingInput(file) as recording:
+        setup = for_schedulers(setup, options.profile, recording.header.scheduler_names)
+        try:
+            return virtual_loop.run(_replayed(setup, recording, options.seed))
+        except ConfigError as error:
+            raise in_file(error, options.config) from error
+
+
+async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int) -> ReplayReport:
+    recorded_by = recording.header.recorded_by
+    assert recorded_by is not None, "the header was checked"
+    given = setup.configuration
+    replay = Replay(
+        recorded_by,
+        # Where another scheduler begins to search is not known.
+        exhaustive(given) if recorded_by is RecordedBy.SHADOW else given,
+        setup.registry,
+        setup.feature_gates,
+        seed=seed,
+        samples=samples(given),
+    )
+    with catching_interrupt() as interruption, StatusLine() as status:
+
+        def goes_on() -> bool:
+            status.show(
+                lambda: f"{percent(recording.share_read)} read, {replay.decisions:,} decisions"
+            )
+            return not interruption.requested
+
+        is_whole = await replay.run(recording.events(), goes_on)
+    return replay.report(partial=not is_whole)
+
+
+def write_replay(writer: Writer, report: ReplayReport) -> None:
+    """Write the report."""
+    writer.headline(_replay_headline(report))
+    if report.partial:
+        writer.line("Interrupted: the rest of the recording was not replayed.")
+    for note in report.notes:
+        writer.line(f"Note: {note}", dim=True)
+    writer.heading("Decisions")
+    other = report.different - report.no_longer_placed - report.now_placed
+    rows = [
+        ("same", report.same),
+        ("another node of the same score", report.ties),
+        ("same shortly before or after", report.changed),
+        ("nodes were sampled", report.sampled),
+        ("different node or reasons", other),
+        ("no node any more", report.no_longer_placed),
+        ("a node now", report.now_placed),
+    ]
+    shown = [(outcome, str(number)) for outcome, number in rows if number]
+    writer.table(simple_table(("outcome", "decisions"), shown, "decisions"), indent=_INDENT)
+    if report.skipped:
+        writer.line(f"{count(report.skipped, 'pod')} of pod groups not judged", indent=_INDENT)
+    # Which of equal nodes was drawn is chance; -o json lists ties.
+    write_disagreements(
+        writer, [each for each in report.disagreements if each.verdict is not ShadowVerdict.TIE]
+    )
+
+
+def _replay_headline(report: ReplayReport) -> str:
+    who = ", ".join(report.scheduler_names)
+    where = f"in {duration(report.seconds)}, on {count(report.nodes, 'node')}"
+    if not report.judged:
+        return f"{who} decided nothing {where}."
+    judged = count(report.judged, "decision")
+    if not report.different:
+        return f"{judged} of {who} {where}: none would differ now."
+    return f"{judged} of {who} {where}: {report.different} would differ now."

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from kubesched.cli.cluster_options import cluster_options
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.options import (
     FILE_PATH,
     OutputFormat,
     TimelineOptions,
+    cluster_options,
     output_option,
     scheduler_options,
     timeline_options,

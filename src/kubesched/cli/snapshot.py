@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.cluster_options import cluster_options
-from kubesched.cli.options import FILE_PATH
+from kubesched.cli.options import FILE_PATH, cluster_options
 from kubesched.inputs.sources import ClusterSource
 
 

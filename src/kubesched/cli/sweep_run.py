@@ -30,12 +30,12 @@ from kubesched.sweep.execution import (
     dask_workers,
     local_workers,
 )
-from kubesched.sweep.intervals import SweepMean
 from kubesched.sweep.journal import SweepJournal
 from kubesched.sweep.plan import SweepPlan, SweepRun
 from kubesched.sweep.results import (
     CellSummary,
     Outcomes,
+    SweepMean,
     encoded,
     run_columns,
     summaries,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.cluster_options import cluster_options
 from kubesched.cli.options import (
     FILE_PATH,
     OutputFormat,
+    cluster_options,
     html_option,
     output_option,
     scheduler_options,

@@ -19,7 +19,7 @@ from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.files import check_inputs, check_outputs
 from kubesched.cli.output import Writer, simple_table
-from kubesched.cli.simulate_tables import amount
+from kubesched.cli.simulate_text import amount
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import UserError

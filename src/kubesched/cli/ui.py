@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
-from kubesched.cli.cluster_options import cluster_options
-from kubesched.cli.options import IntRange, scheduler_options
+from kubesched.cli.options import IntRange, cluster_options, scheduler_options
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 

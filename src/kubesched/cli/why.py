@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.cluster_options import cluster_options, namespace_option
+from kubesched.cli.completion import complete_pod
 from kubesched.cli.options import (
     OutputFormat,
+    cluster_options,
     html_option,
+    namespace_option,
     output_option,
     scheduler_options,
     top_option,
 )
 from kubesched.cli.output import write_answer, write_page
-from kubesched.cli.pod_completion import complete_pod
 
 if TYPE_CHECKING:
-    from kubesched.cli.running_scheduler import RunningScheduler
+    from kubesched.cli.why_answer import RunningScheduler
 from kubesched.explain.document import Document
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
@@ -94,7 +95,7 @@ def why(
 
 
 def _running(source: ClusterSource, url: str, *, is_insecure: bool) -> RunningScheduler | None:
-    from kubesched.cli.running_scheduler import RunningScheduler
+    from kubesched.cli.why_answer import RunningScheduler
     from kubesched.inputs.errors import UserError
 
     if url and source.files:

@@ -25,7 +25,7 @@ from kubesched.inputs.loading import in_file, load_scheduler
 from kubesched.inputs.sources import SchedulerOptions, read_problem
 from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.openb import is_openb
+from kubesched.simulator.openb import is_openb, trace_pods
 from kubesched.simulator.pod_reports import RUN_SECONDS
 from kubesched.simulator.scenario import (
     NodeGroup,
@@ -34,7 +34,6 @@ from kubesched.simulator.scenario import (
     TraceSpec,
 )
 from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario
-from kubesched.simulator.trace_pods import trace_pods
 from kubesched.simulator.virtual_loop import SECONDS_MAX
 
 _BYTES_MAX: Final = 4 << 20

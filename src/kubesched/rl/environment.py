@@ -7,7 +7,7 @@
 
 Pods that fit no node are skipped; their reward is part of the step before.
 
-Upstream: pkg/scheduler/schedule_one.go (v1.36): which nodes are feasible
+Upstream: pkg/scheduler/schedule_one.go: which nodes are feasible (v1.36)
 Differs:  nothing is evicted; pods stay until the episode ends.
 """
 
@@ -27,20 +27,47 @@ from kubesched.answers.manifests import decoded
 from kubesched.api.core import Node, Pod
 from kubesched.inputs.completed_input import ALL_KINDS, completed
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import (
-    distinct_objects,
-    load_scheduler,
-    new_cluster,
-    pending_again,
-)
+from kubesched.inputs.loading import distinct_objects, load_scheduler, new_cluster, pending_again
 from kubesched.inputs.sources import SchedulerOptions
-from kubesched.rl.rewards import UNPLACED, Reward, packing
 from kubesched.scheduler.decision import Placed
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.evaluate import exhaustive
+from kubesched.snapshot.node_table import CPU, MEMORY
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
+
+UNPLACED: Final = -1
+"""The row of a pod that was placed on no node."""
+
+Reward = Callable[[ClusterState, PodInfo, int], float]
+
+
+def packing(cluster: ClusterState, _pod: PodInfo, row: int) -> float:
+    """Return how full the node is, 0 to 1, by the fuller of cpu and memory; -1 for no node."""
+    if row == UNPLACED:
+        return -1.0
+    return max(_shares(cluster, row))
+
+
+def balance(cluster: ClusterState, _pod: PodInfo, row: int) -> float:
+    """Return 1 for equal shares of cpu and memory in use, less otherwise; -1 for no node."""
+    if row == UNPLACED:
+        return -1.0
+    cpu, memory = _shares(cluster, row)
+    return 1.0 - abs(cpu - memory)
+
+
+def _shares(cluster: ClusterState, row: int) -> tuple[float, float]:
+    nodes = cluster.cache.nodes
+    cpu, memory = (
+        float(nodes.requested[at, row]) / max(1.0, float(nodes.allocatable[at, row]))
+        for at in (CPU, MEMORY)
+    )
+    return cpu, memory
+
+
+# The environment.
 
 Json: TypeAlias = Mapping[str, Any]
 Pods: TypeAlias = Callable[[Random], Iterable[Json]]

@@ -40,7 +40,7 @@ from kubesched.api.times import parse_time
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.plugin_args import ignore_extender_resources
 from kubesched.config.types import Configuration
-from kubesched.explain.details import awaited
+from kubesched.explain.explain import awaited
 from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.registry import Registry
 from kubesched.queue.moves import QueuePlace

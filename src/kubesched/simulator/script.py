@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
+from kubesched.simulator.openb import trace_nodes, trace_pods
 from kubesched.simulator.pod_reports import RUN_SECONDS
 from kubesched.simulator.scenario import (
     NodeGroup,
@@ -43,7 +44,6 @@ from kubesched.simulator.scenario_objects import (
     replica_set_of,
     template_of,
 )
-from kubesched.simulator.trace_pods import trace_nodes, trace_pods
 from kubesched.simulator.workloads import pod_of_template
 from kubesched.simulator.world import World
 from kubesched.snapshot.objects import KubernetesObject

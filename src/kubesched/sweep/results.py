@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
+from statistics import fmean, stdev
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -19,10 +22,71 @@ import msgspec
 
 from kubesched.inputs.errors import UserError
 from kubesched.sweep.figures import Figures
-from kubesched.sweep.intervals import SweepMean, mean_of
 from kubesched.sweep.plan import SweepRun
 from kubesched.sweep.running import SweepOutcome
 from kubesched.sweep.spec import ERROR, SEED, Scalar
+
+CONFIDENCE: Final = 0.95
+_BISECTIONS: Final = 60
+
+
+class SweepMean(msgspec.Struct, frozen=True):
+    """The mean of the values of several seeds.
+
+    Attributes:
+        n: The number of values.
+        mean: Their mean; like the others, None if there are too few values.
+        stdev: Their standard deviation, of a sample.
+        half_width: Half of the width of the 95 % confidence interval around the mean.
+    """
+
+    n: int
+    mean: float | None
+    stdev: float | None
+    half_width: float | None
+
+
+def mean_of(values: Sequence[float]) -> SweepMean:
+    """Return the mean of independent values, with the interval that a normal distribution gives."""
+    n = len(values)
+    if n < 2:
+        return SweepMean(n, fmean(values) if values else None, None, None)
+    deviation = stdev(values)
+    return SweepMean(n, fmean(values), deviation, t_quantile(n - 1) * deviation / math.sqrt(n))
+
+
+@lru_cache(maxsize=64)
+def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
+    """Return the t that the absolute value exceeds with probability 1 - confidence.
+
+    Args:
+        freedom: Degrees of freedom, at least 1.
+        confidence: Between 0 and 1.
+    """
+    low, high = 0.0, math.pi / 2
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        if _within(middle, freedom) < confidence:
+            low = middle
+        else:
+            high = middle
+    return math.tan(high) * math.sqrt(freedom)
+
+
+def _within(angle: float, freedom: int) -> float:
+    """Return the probability that |t| is at most tan(angle) * sqrt(freedom)."""
+    squared = math.cos(angle) ** 2
+    is_odd = freedom % 2
+    term = math.cos(angle) if is_odd else 1.0
+    total = term if freedom > 1 else 0.0
+    for k in range(2 + is_odd, freedom - 1, 2):
+        term *= squared * (k - 1) / k
+        total += term
+    total *= math.sin(angle)
+    return (angle + total) * 2 / math.pi if is_odd else total
+
+
+# Results.
 
 Columns = dict[str, list[Any]]
 """Values by column; those of a column are of one type, or None."""

@@ -17,8 +17,8 @@ from kubesched.api.policy import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from kubesched.simulator.eviction_api import evict
 from kubesched.simulator.faults import Latencies
+from kubesched.simulator.node_life import evict
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World

@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
-from kubesched.explain.details import Details
+from kubesched.explain.explain import Details
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import NodeToStatus, Status, unschedulable
 from kubesched.plugins.registry import in_tree_registry

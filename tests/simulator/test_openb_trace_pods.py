@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kubesched.api.decode import DecodeError
+from kubesched.simulator.openb import trace_nodes, trace_pods
 from kubesched.simulator.pod_reports import run_seconds_of
-from kubesched.simulator.trace_pods import trace_nodes, trace_pods
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nnode-1,4000,8192,0,\n"
 HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.sweep.intervals import SweepMean, mean_of, t_quantile
+from kubesched.sweep.results import SweepMean, mean_of, t_quantile
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.core import Pod
-from kubesched.app.metrics.pages import write_page
-from kubesched.app.metrics.pod_resources import PodResources
+from kubesched.app.metrics.pages import PodResources, write_page
 from kubesched.testing.builders import make_pod
 from tests.app.port_records import exchanges
 

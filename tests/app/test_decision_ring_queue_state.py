@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.app.queue_state import queue_state
+from kubesched.app.decision_ring import queue_state
 from kubesched.explain.decision_records import QueuePart, QueueState
 from kubesched.explain.report import RetryEvents
 from kubesched.framework.status import Code, Status

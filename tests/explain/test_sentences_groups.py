@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.explain.groups import not_helped_groups, rejection_groups
 from kubesched.explain.report import Answer, NodeVerdict, NotHelped
+from kubesched.explain.sentences import not_helped_groups, rejection_groups
 
 answers = st.builds(
     Answer,

@@ -1,0 +1,301 @@
+"""Commands that try changes of a cluster: fit, drain, whatif, upgrade and compact."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from kubesched.cli.errors import EXIT_DIFFERENT
+from kubesched.cli.options import (
+    FILE_PATH,
+    IntRange,
+    OutputFormat,
+    cluster_flags,
+    cluster_options,
+    html_option,
+    namespace_option,
+    output_option,
+    scheduler_options,
+)
+from kubesched.cli.output import write_answer, write_page
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+
+
+@click.command()
+@click.argument("manifests", metavar="MANIFESTS...", nargs=-1, required=True, type=FILE_PATH)
+@namespace_option
+@cluster_flags
+@click.option(
+    "--replicas",
+    multiple=True,
+    metavar="[NAME=]N",
+    help="The number of pods of every workload, or of the one of this NAME, instead of its own. "
+    "Repeatable.",
+)
+@click.option(
+    "--max",
+    "more",
+    is_flag=True,
+    help="Also find out how many more pods of the workload fit, and what stops the next one.",
+)
+@click.option(
+    "--node-template",
+    "templates",
+    multiple=True,
+    metavar="FILE|cpu=8,memory=32Gi,...",
+    help="If something does not fit: how many empty nodes of this shape are missing. Repeatable: "
+    "the cheapest mix, by price=P of each.",
+)
+@html_option
+@output_option
+@scheduler_options
+def fit(
+    options: SchedulerOptions,
+    source: ClusterSource,
+    manifests: tuple[Path, ...],
+    namespace: str,
+    replicas: tuple[str, ...],
+    more: bool,
+    templates: tuple[str, ...],
+    html: Path | None,
+    output: OutputFormat,
+) -> int:
+    """Tell whether the workloads of MANIFESTS fit into a cluster.
+
+    MANIFESTS are files or directories with Deployments, StatefulSets, DaemonSets, Jobs, CronJobs
+    (one run), ReplicaSets, ReplicationControllers and Pods; `-` is stdin, such as the output of
+    kustomize or helm. Other objects that scheduling reads, such as claims, are added too.
+
+    The cluster is the live one of the current context, which is only read, or that of --cluster
+    FILE. Each workload's pods are created as its controller creates them, and are scheduled
+    together with the pods that are pending already. A workload that the cluster has counts with the
+    pods it has; --replicas is their total.
+
+    A node template is a file with a Node, or its shape in words: cpu, memory, pods and other
+    resources, zone=Z, label.KEY=VALUE, taint.KEY=VALUE:EFFECT, name=NAME and price=P. Pods of the
+    cluster's DaemonSets run on such nodes too.
+
+    Exit codes: 0 every pod fits; 1 one does not; 2 the input is wrong.
+
+    \b
+    Examples:
+      kubesched fit web.yaml
+      helm template shop | kubesched fit - --cluster cluster.json
+      kubesched fit web.yaml --replicas 50 --context production -n shop
+      kubesched fit web.yaml --max
+      kubesched fit web.yaml --replicas 200 --node-template cpu=16,memory=64Gi,zone=a
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    from kubesched.cli.trial_text import write_fit
+    from kubesched.cli.trials import open_cluster
+
+    report = open_cluster(source, options, *manifests, html=html).fit(
+        *manifests, namespace=namespace, replicas=replicas, more=more, node_templates=templates
+    )
+    write_page(html, report)
+    write_answer(report, output, write_fit)
+    return 0 if report.fits else EXIT_DIFFERENT
+
+
+@click.command()
+@click.argument("words", metavar="NODE... [FILES]...", nargs=-1, required=True)
+@cluster_flags
+@html_option
+@output_option
+@scheduler_options
+def drain(
+    options: SchedulerOptions,
+    source: ClusterSource,
+    words: tuple[str, ...],
+    html: Path | None,
+    output: OutputFormat,
+) -> int:
+    """Tell what happens when NODEs are drained, pod by pod. Nothing is changed.
+
+    The nodes are cordoned, then drained one after another as `kubectl drain` does: pods of
+    DaemonSets and static pods stay, the others are evicted as far as disruption budgets allow.
+    Controllers create them again, the scheduler places them, and pods that a budget protected are
+    tried again then. Pods without a controller would not come back. What `kubectl drain` asks a
+    flag for is taken as agreed to; the answer names the flags.
+
+    The cluster is the live one of the current context, which is only read, or that of FILES or
+    --cluster FILE.
+
+    Exit codes: 0 every pod finds a place; 1 one does not; 2 the input is wrong.
+
+    \b
+    Examples:
+      kubesched drain node-7
+      kubesched drain node-7 node-8 --context production
+      kubesched drain node-7 cluster.json -o json
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    from kubesched.cli.trial_text import write_drain
+    from kubesched.cli.trials import nodes_and_source, open_cluster
+
+    nodes, source = nodes_and_source(words, source)
+    report = open_cluster(source, options, html=html).drain(*nodes)
+    write_page(html, report)
+    write_answer(report, output, write_drain)
+    return 0 if report.succeeds else EXIT_DIFFERENT
+
+
+@click.command()
+@click.argument("plan", metavar="PLAN", type=FILE_PATH)
+@cluster_options
+@html_option
+@output_option
+@scheduler_options
+def whatif(
+    options: SchedulerOptions,
+    source: ClusterSource,
+    plan: Path,
+    html: Path | None,
+    output: OutputFormat,
+) -> int:
+    """Tell what a PLAN of changes does to the pods. Nothing is changed.
+
+    PLAN is a YAML file with steps, which are carried out one after another; `-` is stdin:
+
+    \b
+      steps:
+      - drain: node-7                            # as far as budgets allow
+      - removeNode: [node-7, node-8]             # at once
+      - loseZone: eu-1a
+      - addNodes: {count: 3, like: node-1}       # or template: cpu=8,memory=32Gi
+      - cordon: pool=old                         # a label selector; uncordon too
+      - label: {nodes: node-1, set: {disk: ssd}, remove: [old]}
+      - taint: {nodes: node-1, add: [dedicated=db:NoSchedule], remove: [old]}
+      - resize: {nodes: node-1, capacity: {cpu: 16}}
+      - scale: {workload: deploy/web, namespace: shop, replicas: 12}
+      - setPriority: {workload: deploy/web, namespace: shop, priority: 1000}
+      - setBudget: {name: web, namespace: shop, minAvailable: 2}
+      - apply: web.yaml                          # beside PLAN
+
+    After each step controllers create the pods that went, and the scheduler places them. The
+    cluster is the live one of the current context, which is only read, or that of FILES.
+
+    Exit codes: 0 no pod is lost, newly pending or kept by a budget; 1 one is; 2 the input is wrong.
+
+    \b
+    Examples:
+      kubesched whatif plan.yaml
+      kubesched whatif plan.yaml cluster.json -o json
+      echo 'steps: [{loseZone: eu-1a}]' | kubesched whatif - cluster.json
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    from kubesched.cli.trial_text import write_what_if
+    from kubesched.cli.trials import open_cluster
+
+    report = open_cluster(source, options, plan, html=html).whatif(plan)
+    write_page(html, report)
+    write_answer(report, output, write_what_if)
+    return 0 if report.works else EXIT_DIFFERENT
+
+
+_force = click.option(
+    "--force",
+    is_flag=True,
+    help="Pods without a controller may go for good, as with `kubectl drain --force`.",
+)
+
+
+@click.command()
+@cluster_options
+@click.option(
+    "-l",
+    "--selector",
+    required=True,
+    metavar="LABELS",
+    help="The nodes to upgrade, such as pool=a.",
+)
+@click.option(
+    "--at-once",
+    type=IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="How many nodes may be gone at a time.",
+)
+@_force
+@html_option
+@output_option
+@scheduler_options
+def upgrade(
+    options: SchedulerOptions,
+    source: ClusterSource,
+    selector: str,
+    at_once: int,
+    force: bool,
+    html: Path | None,
+    output: OutputFormat,
+) -> int:
+    """Find an order in which the nodes of a pool can be upgraded. Nothing is changed.
+
+    At most K nodes are drained at a time, as `kubesched drain` does, and come back as new nodes of
+    their shape, with the pods of DaemonSets. In the order that is found no disruption budget is
+    broken, and every pod has a place at every step. If a node cannot be drained, even after the
+    others, the answer names the budget or the pod that blocks it.
+
+    The cluster is the live one of the current context, which is only read, or that of FILES.
+
+    Exit codes: 0 all nodes can be upgraded; 1 a node is blocked; 2 the input is wrong.
+
+    \b
+    Examples:
+      kubesched upgrade --selector pool=a
+      kubesched upgrade -l pool=a --at-once 3 cluster.json
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    from kubesched.cli.trial_text import write_upgrade
+    from kubesched.cli.trials import open_cluster
+
+    cluster = open_cluster(source, options, html=html)
+    report = cluster.upgrade(selector, at_once=at_once, force=force)
+    write_page(html, report)
+    write_answer(report, output, partial(write_upgrade, selector=selector))
+    return 0 if report.works else EXIT_DIFFERENT
+
+
+@click.command()
+@cluster_options
+@click.option(
+    "-l",
+    "--selector",
+    default="",
+    metavar="LABELS",
+    help="The nodes that may go, such as pool=a [default: all].",
+)
+@_force
+@html_option
+@output_option
+@scheduler_options
+def compact(
+    options: SchedulerOptions,
+    source: ClusterSource,
+    selector: str,
+    force: bool,
+    html: Path | None,
+    output: OutputFormat,
+) -> int:
+    """Find nodes that can be removed so that every pod still has a place. Nothing is changed.
+
+    The emptiest node is tried first: it is drained as `kubesched drain` does, and goes if every pod
+    finds a place and no disruption budget is broken. Then the next one is tried without it. So the
+    nodes can be removed in the order of the answer. The other nodes are listed with what keeps
+    them.
+
+    The cluster is the live one of the current context, which is only read, or that of FILES.
+
+    Exit codes: 0 a node can be removed; 1 none can; 2 the input is wrong.
+
+    \b
+    Examples:
+      kubesched compact
+      kubesched compact -l pool=spot cluster.json -o json
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    from kubesched.cli.trial_text import write_compact
+    from kubesched.cli.trials import open_cluster
+
+    report = open_cluster(source, options, html=html).compact(selector, force=force)
+    write_page(html, report)
+    write_answer(report, output, write_compact)
+    return 0 if report.removable else EXIT_DIFFERENT

@@ -149,9 +149,8 @@ def test_candidate(
     result = post_filter(make_pod("p", priority=priority), snapshot)
     assert (SUCCESS, expected) == (result.status, result.nominated_node_name)
     report = report_of(result)
-    chosen = report.chosen_candidate
-    assert chosen is not None
-    assert (chosen.victims, expected) == (result.victims, report.chosen)
+    assert report.choice is not None
+    assert (report.choice.chosen.victims, expected) == (result.victims, report.chosen)
 
 
 def test_ineligible_pod_keeps_its_nomination() -> None:

@@ -36,7 +36,7 @@ def test_promises_equal_a_dictionary(steps: list[tuple[str, str | None]]) -> Non
         for node_name in ("a", "b", ""):
             expected = [other for other, at in twin.items() if at == node_name]
             assert expected == [info.name for info in nominator.on_node(node_name)]
-        assert set(twin.values()) == set(nominator.node_names())
+        assert set(twin.values()) == set(nominator.by_node)
 
 
 def test_nodes_stand_in_the_order_of_their_first_promise() -> None:
@@ -44,7 +44,7 @@ def test_nodes_stand_in_the_order_of_their_first_promise() -> None:
     nominator = Nominator()
     for name, node in (("p", "b"), ("q", "a"), ("r", "b")):
         nominator.add(PODS[name], node)
-    assert ["b", "a"] == nominator.node_names()
+    assert ["b", "a"] == list(nominator.by_node)
 
 
 def test_a_newer_version_of_a_pod() -> None:
@@ -74,6 +74,6 @@ def test_check_notices(harm: str) -> None:
     if harm == "pair":
         del nominator._node_of[PODS["p"].uid]
     else:
-        nominator._by_node["b"] = {}
+        nominator.by_node["b"] = ()
     with pytest.raises(AssertionError):
         nominator.check()

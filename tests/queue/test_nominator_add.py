@@ -26,7 +26,7 @@ def test_add(before: str, in_status: str, given: str | None, expected: str) -> N
     nominator.add(pod, given)
     nominator.check()
     assert expected == nominator.node_of(pod.uid)
-    assert [expected] * bool(expected) == list(nominator.node_names())
+    assert [expected] * bool(expected) == list(nominator.by_node)
 
 
 @pytest.mark.parametrize(

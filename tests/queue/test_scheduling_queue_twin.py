@@ -314,7 +314,7 @@ class QueueAndTwin(RuleBasedStateMachine):
             by_node.setdefault(node, []).append(uid)
         assert by_node == {
             node: [info.uid for info in self.queue.nominator.on_node(node)]
-            for node in self.queue.nominator.node_names()
+            for node in self.queue.nominator.by_node
         }
 
 

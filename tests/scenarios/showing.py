@@ -69,7 +69,7 @@ class Showing:
 
     def _nominations(self) -> Iterator[str]:
         nominator = self._scheduler.queue.nominator
-        for node in nominator.node_names():
+        for node in nominator.by_node:
             pods = ", ".join(short(info.key) for info in nominator.on_node(node))
             yield f"  {node}: {pods}"
         if not nominator:

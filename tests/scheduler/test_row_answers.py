@@ -69,7 +69,7 @@ def test_override() -> None:
     """A rejection from elsewhere replaces what is known, and later filters do not replace it."""
     answers = RowAnswers.all_passed(2)
     answers.add(3, "P", NodeToStatus.of([A, A]))
-    answers.override(0, B.by("Elsewhere"))
+    answers.override({0: B.by("Elsewhere")})
     assert not answers.add(0, "First", NodeToStatus.of([C, SUCCESS]))
     assert [B.by("Elsewhere"), A.by("P")] == _statuses(answers)
     assert [False, False] == answers.passed.tolist()

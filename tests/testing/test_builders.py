@@ -43,7 +43,7 @@ def test_snapshot() -> None:
     )
     assert service is cluster.objects.get(Service, "s", "default")
     assert not cluster.objects.any(Namespace)
-    assert ["n"] == list(cluster.nominated.node_names())
+    assert ["n"] == list(cluster.nominated.by_node)
     assert ["b"] == [pod.name for pod in cluster.nominated.on_node("n")]
     assert [] == list(cluster.nominated.on_node("m"))
     assert not make_snapshot().nominated

@@ -208,7 +208,7 @@ def _fill_nodes(
         per_row[rows] += 1
         # One pod stands for a copy on each row: rows know their own pods only.
         copy = _copy(info, int(per_row[rows[0]]))
-        table.add_pods((row, copy) for row in rows.tolist())
+        table.add_pods([(row, copy) for row in rows.tolist()])
         filtering = Filtering.all_passed(len(nodes))
         try:
             for position, plugin in asked:

@@ -8,6 +8,7 @@ Differs:  a plugin's own state is typed and passed to its methods; string keys a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol, Self, TypeGuard
 
 
@@ -70,6 +71,12 @@ class CycleState:
         cycle.skip_pre_bind = set()
         cycle.shared = {}
         return cycle
+
+    def skipping_filters(self, names: Iterable[str]) -> CycleState:
+        """Return a copy that skips some more filters."""
+        copy = self.clone()
+        copy.skip_filter = self.skip_filter.union(names)
+        return copy
 
     def clone(self) -> CycleState:
         """Return a copy; filter states with a `clone` are cloned, other states are shared."""

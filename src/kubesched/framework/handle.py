@@ -6,12 +6,15 @@ Differs:  listers are part of the snapshot that is passed to the plugin's method
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Protocol
 
+import msgspec
+
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import Scope
 from kubesched.framework.pod_group_states import PodGroupStates
 from kubesched.framework.services import Services
 from kubesched.framework.status import NodeToStatus, Status
@@ -20,6 +23,18 @@ from kubesched.snapshot.node_table import SelectedRows
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
+
+
+class FilterReads(msgspec.Struct, frozen=True):
+    """What the answers of the filters for a row depend on, besides the pod.
+
+    Attributes:
+        scopes: The scope of each filter that runs; none is CLUSTER.
+        versions: The versions of the other objects that they read.
+    """
+
+    scopes: Mapping[str, Scope]
+    versions: tuple[int, ...]
 
 
 class Handle(Protocol):
@@ -67,11 +82,11 @@ class Handle(Protocol):
         """
         ...
 
-    def stamp_of_filters(self, cycle: CycleState, pod: PodInfo) -> Hashable:
-        """Return a value that changes whenever `filter_rows` may answer differently for a row.
+    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:
+        """Return what the answers of `filter_rows` depend on, for pods of one template.
 
-        It is for pods of one template and for rows whose Node object and pods are the same. None if
-        the answers for a row may depend on anything else, or must not be kept.
+        None if the answers for a row depend on more than that row and other objects, or must not
+        be kept.
         """
         ...
 

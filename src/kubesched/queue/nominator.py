@@ -11,7 +11,7 @@ Differs:  a nomination to the empty node name is not stored; it has no effect up
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from kubesched.api.core import Pod
 from kubesched.snapshot.pod_info import PodInfo
@@ -25,6 +25,7 @@ class Nominator:
 
     Attributes:
         version: Increases with every nomination that is made or deleted.
+        by_node: The nominated pods per node name; a tuple is replaced when it changes.
     """
 
     def __init__(self, find_pod: FindPod | None = None) -> None:
@@ -36,20 +37,15 @@ class Nominator:
         """
         self._find_pod = find_pod
         self.version = 0
-        self._by_node: dict[str, dict[str, PodInfo]] = {}
+        self.by_node: dict[str, tuple[PodInfo, ...]] = {}
         self._node_of: dict[str, str] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._by_node)
+        return bool(self.by_node)
 
-    def on_node(self, name: str) -> Sequence[PodInfo]:
+    def on_node(self, name: str) -> tuple[PodInfo, ...]:
         """Return the pods nominated to a node."""
-        pods = self._by_node.get(name)
-        return list(pods.values()) if pods else ()
-
-    def node_names(self) -> Sequence[str]:
-        """Return the nodes that have nominated pods, in order of their first nomination."""
-        return list(self._by_node)
+        return self.by_node.get(name, ())
 
     def node_of(self, uid: str) -> str:
         """Return the node a pod is nominated to, "" if it is not."""
@@ -70,7 +66,7 @@ class Nominator:
 
     def put(self, info: PodInfo, node_name: str) -> None:
         """Nominate a pod that is not nominated, whatever is known of it meanwhile."""
-        self._by_node.setdefault(node_name, {})[info.uid] = info
+        self.by_node[node_name] = (*self.by_node.get(node_name, ()), info)
         self._node_of[info.uid] = node_name
         self.version += 1
 
@@ -89,17 +85,18 @@ class Nominator:
         """Delete a pod's nomination, if it has one."""
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
-            pods = self._by_node[node_name]
-            del pods[uid]
+            left = tuple([pod for pod in self.by_node[node_name] if pod.uid != uid])
             self.version += 1
-            if not pods:
-                del self._by_node[node_name]
+            if left:
+                self.by_node[node_name] = left
+            else:
+                del self.by_node[node_name]
 
     def check(self) -> None:
         """Assert that both directions agree."""
-        pairs = {(uid, node) for node, pods in self._by_node.items() for uid in pods}
+        pairs = {(pod.uid, node) for node, pods in self.by_node.items() for pod in pods}
         assert pairs == set(self._node_of.items()), "nominations disagree"
-        assert all(self._by_node.values()), "a node without nominated pods is listed"
+        assert all(self.by_node.values()), "a node without nominated pods is listed"
 
     def _may_be_nominated(self, info: PodInfo) -> bool:
         if self._find_pod is None:

@@ -61,7 +61,7 @@ class Answers:
         self.plain = np.zeros(rows, np.int64)
         self.raw: dict[str, NDArray[np.int64]] = {}
         self.normalizing: list[ScorePlugin[object]] = []
-        self.with_nominated: dict[int, tuple[int, list[PodInfo], Status]] = {}
+        self.with_nominated: dict[int, tuple[int, tuple[PodInfo, ...], Status]] = {}
         self._feasible_rows: NDArray[np.intp] | None = None
 
     def copy_from(self, known: Answers) -> None:

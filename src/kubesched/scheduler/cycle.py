@@ -421,23 +421,29 @@ class SchedulingCycle:
             plugin.name in cycle.skip_filter for _, plugin in known.plan.filters
         )
         versions, at = snapshot.nodes.row_versions, nodes.row_of
-        for name in snapshot.nominated.node_names():
+        own = snapshot.nominated.node_of(pod.uid)
+        rejections: dict[int, Status] = {}
+        for name, there in snapshot.nominated.by_node.items():
             row = at.get(name)
-            nominated = relevant_nominated_pods(pod, snapshot, name)
-            if row is None or not nominated:
+            if row is None:
                 continue
             kept = known.with_nominated.get(row) if remembers else None
-            if kept is not None and kept[0] == versions[row] and kept[1] == nominated:
+            if kept is not None and kept[1] is there and kept[0] == versions[row] and name != own:
                 status = kept[2]
             else:
-                status = self.profile.filter_with(nominated, cycle, pod, nodes, row)
-                if remembers:
-                    known.with_nominated[row] = (versions[row], nominated, status)
+                nominated = relevant_nominated_pods(pod, snapshot, name)
+                status = SUCCESS
+                if nominated:
+                    status = self.profile.filter_with(nominated, cycle, pod, nodes, row)
+                if remembers and name != own:
+                    known.with_nominated[row] = (versions[row], there, status)
             if not status.is_success:
                 if not status.is_rejected:
                     raise PluginFailure(status)
-                filtering.mutable_answers().override(row, status)
-                filtering.changed()
+                rejections[row] = status
+        if rejections:
+            filtering.mutable_answers().override(rejections)
+            filtering.changed()
 
     def _ask_filters_for(
         self,

@@ -7,7 +7,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence, Sized
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
 from random import Random
 from typing import Final, TypeVar, TypeVarTuple, cast
 
@@ -19,6 +19,7 @@ from kubesched.config.plugin_sets import ExtensionPoint
 from kubesched.config.types import ProfileConfiguration
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import ClaimTracker
+from kubesched.framework.handle import FilterReads
 from kubesched.framework.plugin import (
     UNSIGNED,
     BindPlugin,
@@ -450,13 +451,11 @@ class Profile:
         self.timer.filtered(cycle, answers.failed_at)
         return answers.statuses()
 
-    def stamp_of_filters(self, cycle: CycleState, pod: PodInfo) -> Hashable:
-        """Return a value that changes whenever `filter_rows` may answer differently for a row.
-
-        None if the answers for a row depend on more than the row, or must not be kept.
-        """
+    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:
+        """Return what the answers of `filter_rows` depend on; None if they must not be kept."""
         if not self.remembers:
             return None
+        scopes: dict[str, Scope] = {}
         versions: list[int] = []
         for plugin in self.filter_plugins:
             if plugin.name in cycle.skip_filter:
@@ -468,8 +467,9 @@ class Profile:
                     return None
             except PluginFailure:
                 return None
+            scopes[plugin.name] = plugin.scope
             versions += map(self.objects.version, plugin.signed_kinds)
-        return tuple(versions)
+        return FilterReads(scopes, tuple(versions))
 
     def filter_with_nominated_pods(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows

@@ -27,7 +27,7 @@ class Rejecting:
     """The PostFilter plugins of a profile.
 
     Attributes:
-        used_random: Whether the last rejection used the run's random source.
+        used_random: Whether the last rejection used the run's random source, or may have.
     """
 
     def __init__(self, profile: Profile, restriction: Restriction | None = None) -> None:
@@ -53,7 +53,8 @@ class Rejecting:
         timer.enter(POST_FILTER)
         before = self._profile.random.getstate()
         result = self._post_filter(cycle, pod, snapshot, statuses, trace)
-        self.used_random = before != self._profile.random.getstate()
+        is_nominated = bool(result.nominated_node_name)
+        self.used_random = is_nominated or before != self._profile.random.getstate()
         timer.leave(result.status.code)
         diagnosis = diagnosis.with_post_filter_message(result.status.message)
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)

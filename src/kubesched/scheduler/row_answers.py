@@ -6,6 +6,7 @@ Invariants: `failed_at[row]` is the position of the first filter of the profile 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -107,10 +108,11 @@ class RowAnswers:
             self.failed_at[rows] = position
             self.index[rows] = self.table.code(status)
 
-    def override(self, row: int, status: Status) -> None:
-        """Replace the status of one row by a rejection that was computed elsewhere."""
-        self.failed_at[row] = -1
-        self.index[row] = self.table.code(status)
+    def override(self, rejections: Mapping[int, Status]) -> None:
+        """Replace the statuses of some rows by rejections that were computed elsewhere."""
+        rows = list(rejections)
+        self.failed_at[rows] = -1
+        self.index[rows] = [self.table.code(status) for status in rejections.values()]
 
     def statuses(self) -> NodeToStatus:
         """Return the answers as one status per row."""

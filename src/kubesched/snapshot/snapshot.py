@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 import msgspec
@@ -27,12 +27,16 @@ class NominatedPods(Protocol):
         """Whether any pod is nominated."""
         ...
 
-    def on_node(self, name: str) -> Sequence[PodInfo]:
-        """Return the pods nominated to a node."""
+    @property
+    def by_node(self) -> Mapping[str, tuple[PodInfo, ...]]:
+        """The nominated pods per node name, in a fixed order.
+
+        While nothing changes at a node, it keeps the same tuple.
+        """
         ...
 
-    def node_names(self) -> Sequence[str]:
-        """Return the nodes that have nominated pods, without duplicates, in a fixed order."""
+    def on_node(self, name: str) -> tuple[PodInfo, ...]:
+        """Return the pods nominated to a node."""
         ...
 
     def node_of(self, uid: str) -> str:
@@ -44,15 +48,12 @@ class NoNominatedPods:
     """An empty `NominatedPods`."""
 
     version = 0
+    by_node: Final[Mapping[str, tuple[PodInfo, ...]]] = {}
 
     def __bool__(self) -> bool:
         return False
 
-    def on_node(self, name: str) -> Sequence[PodInfo]:
-        """Return ()."""
-        return ()
-
-    def node_names(self) -> Sequence[str]:
+    def on_node(self, name: str) -> tuple[PodInfo, ...]:
         """Return ()."""
         return ()
 

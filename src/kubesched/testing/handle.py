@@ -5,7 +5,7 @@ Differs:  what-if questions run the given plugins, in their order, without a cac
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
 import msgspec
@@ -14,6 +14,7 @@ import numpy as np
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import ClaimTracker
+from kubesched.framework.handle import FilterReads
 from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterExtensions, PreFilterPlugin
 from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
 from kubesched.framework.services import Services
@@ -101,7 +102,7 @@ class FakeHandle:
                     outcome[row] = answers[row].by(plugin.name)
         return NodeToStatus.of(outcome)
 
-    def stamp_of_filters(self, cycle: CycleState, pod: PodInfo) -> Hashable:
+    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:
         """Return None: nothing is kept."""
         return None
 

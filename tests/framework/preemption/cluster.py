@@ -12,6 +12,7 @@ import numpy as np
 from kubesched.api.core import Pod
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import FilterReads
 from kubesched.framework.plugin import (
     FilterPlugin,
     Plugin,
@@ -47,10 +48,10 @@ Json: TypeAlias = "dict[str, object]"
 
 
 class CpuFit(FilterPlugin[None]):
-    """Rejects rows without enough free CPU; rows are independent."""
+    """Rejects rows without enough free CPU; only sums count."""
 
     name: ClassVar = "CpuFit"
-    scope: ClassVar = Scope.ROW
+    scope: ClassVar = Scope.USAGE
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Compare the free amount with the request."""
@@ -69,6 +70,18 @@ class Ports(FilterPlugin[None]):
         wanted = pod.template.host_ports
         conflicts = nodes.used_ports.map(lambda used: any(map(used.conflicts, wanted)), np.bool_)
         return NodeToStatus.rejecting(conflicts, NO_PORT)
+
+
+class ZoneA(FilterPlugin[None]):
+    """Rejects rows outside zone a, whatever pods are there."""
+
+    name: ClassVar = "ZoneA"
+    scope: ClassVar = Scope.NODE
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Compare the label."""
+        other = [zone_of(nodes, row) != "a" for row in range(len(nodes))]
+        return NodeToStatus.rejecting(np.array(other, np.bool_), REJECTED)
 
 
 class ZoneCounts:
@@ -150,12 +163,32 @@ def is_alike(pod: PodInfo, other: PodInfo) -> bool:
     return pod.labels.get("app") == other.labels.get("app")
 
 
+class ScopedHandle(FakeHandle):
+    """A handle that knows the scopes of its filters.
+
+    Attributes:
+        versions: The versions of the other objects that the filters read.
+    """
+
+    def __init__(self, plugins: Sequence[type[Plugin]] = ()) -> None:
+        super().__init__()
+        self.plugins.extend(plugin(None, self) for plugin in plugins)
+        self.versions = (0,)
+
+    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:
+        """Return the scopes, unless a filter looks at several rows."""
+        filters = [plugin for plugin in self.plugins if isinstance(plugin, FilterPlugin)]
+        scopes = {
+            plugin.name: plugin.scope for plugin in filters if plugin.name not in cycle.skip_filter
+        }
+        return None if Scope.CLUSTER in scopes.values() else FilterReads(scopes, self.versions)
+
+
 def question_of(
     pod: Pod, snapshot: Snapshot, plugins: Sequence[type[Plugin]] = (CpuFit, Ports)
 ) -> Question:
     """Return the question after pre_filter."""
-    handle = FakeHandle()
-    handle.plugins.extend(plugin(None, handle) for plugin in plugins)
+    handle = ScopedHandle(plugins)
     cycle, info = CycleState(), PodInfo(pod)
     assert SUCCESS == handle.pre_filter(cycle, info, snapshot)
     return Question(handle, cycle, info, snapshot, DisruptionBudgets(snapshot.objects))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.candidates import (
     Sampling,
     collect,
     find_candidates,
-    judge,
     potential_rows,
+    rows_needed,
 )
+from kubesched.framework.preemption.verdict_memory import VerdictMemory, Verdicts
 from kubesched.framework.preemption.victims import select_victims_on_node
 from kubesched.framework.status import (
     SUCCESS,
@@ -20,6 +23,7 @@ from kubesched.framework.status import (
     Status,
     failure,
 )
+from kubesched.snapshot.objects import ObjectStore
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 
 from .cluster import (
@@ -86,7 +90,11 @@ def test_collect(
     found: list[Candidate | Status], wanted: int, candidates: list[str], statuses: list[Status]
 ) -> None:
     """The dry run ends when there are enough candidates, one of which violates no budget."""
-    run = collect(((f"node-{number}", item) for number, item in enumerate(found)), wanted)
+    verdicts = Verdicts(len(found), DisruptionBudgets(ObjectStore()))
+    rows = np.arange(len(found))
+    verdicts.put(rows, found)
+    tried = rows[: rows_needed(verdicts.costs[0], wanted) or len(found)]
+    run = collect(verdicts, tried, wanted, [f"node-{row}" for row in rows])
     assert candidates == [each.node_name for each in run.candidates]
     assert statuses == list(run.node_statuses.values())
 
@@ -94,9 +102,9 @@ def test_collect(
 def test_potential_rows() -> None:
     """Only rows with the plain rejection are tried."""
     statuses = [NEVER, NO_CPU, SUCCESS, NO_PORT, Status(Code.PENDING), failure("broken")]
-    assert [1, 3] == potential_rows(NodeToStatus.of(statuses))
-    assert [] == potential_rows(NodeToStatus.passing(0))
-    assert [0, 1] == potential_rows(NodeToStatus.everywhere(2, NO_CPU))
+    assert [1, 3] == potential_rows(NodeToStatus.of(statuses)).tolist()
+    assert [] == potential_rows(NodeToStatus.passing(0)).tolist()
+    assert [0, 1] == potential_rows(NodeToStatus.everywhere(2, NO_CPU)).tolist()
 
 
 def test_offset_decides_which_nodes_are_tried() -> None:
@@ -110,13 +118,13 @@ def test_offset_decides_which_nodes_are_tried() -> None:
     statuses = NodeToStatus.everywhere(5, NO_CPU)
     seen = set()
     for _ in range(40):
-        run = find_candidates(question, statuses, Sampling(40, 1))
+        run = find_candidates(question, statuses, Sampling(40, 1), VerdictMemory())
         seen.add(tuple(each.node_name for each in run.candidates))
     assert {(names[at], names[(at + 1) % 5]) for at in range(5)} == seen
 
 
 def test_batches_change_nothing() -> None:
-    """The batch size changes neither the candidates nor the end of the run."""
+    """Rows that are judged beforehand, in other batches, change nothing."""
     rows = 100
     snapshot = make_snapshot(
         [make_node(f"n{row}", allocatable={"cpu": 2}) for row in range(rows)],
@@ -129,7 +137,18 @@ def test_batches_change_nothing() -> None:
         ],
     )
     question = question_of(make_pod("new", priority=2, requests={"cpu": 2}), snapshot)
-    expected = dict(judge(question, range(rows), rows))
-    assert expected == dict(judge(question, range(rows), 1))
-    assert expected == {f"n{row}": select_victims_on_node(question, row) for row in range(rows)}
-    assert collect(iter(expected.items()), 7) == collect(judge(question, range(rows), 7), 7)
+    statuses = NodeToStatus.everywhere(rows, NO_CPU)
+    expected = [select_victims_on_node(question, row) for row in range(rows)]
+    for sampling in (Sampling(7, 7), Sampling(100, 0)):
+        fresh = None
+        for size in (rows, 1, 3):
+            memory = VerdictMemory()
+            verdicts = memory.about(question)
+            if fresh is not None:
+                for start in range(0, rows, size):
+                    verdicts.judge(question, np.arange(start, min(start + size, rows)))
+                assert expected == verdicts.found.tolist()
+            question.handle.random.seed(1)
+            run = find_candidates(question, statuses, sampling, memory)
+            fresh = fresh or run
+            assert fresh == run

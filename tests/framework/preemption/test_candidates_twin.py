@@ -6,6 +6,7 @@ from collections import Counter
 from functools import cmp_to_key
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,10 +18,9 @@ from kubesched.framework.preemption.candidates import (
     Sampling,
     find_candidates,
 )
-from kubesched.framework.preemption.victim_rows import (
-    rows_are_independent,
-    select_victims_on_rows,
-)
+from kubesched.framework.preemption.verdict_memory import VerdictMemory
+from kubesched.framework.preemption.victim_rows import contested_rows, select_victims_on_rows
+from kubesched.framework.preemption.victim_sums import are_sums_enough, select_victims_by_sums
 from kubesched.framework.preemption.victims import Question, select_victims_on_node
 from kubesched.framework.status import (
     NodeToStatus,
@@ -38,6 +38,7 @@ from .cluster import (
     ZONE_PODS_MAX,
     CpuFit,
     Ports,
+    ZoneA,
     ZoneCounts,
     ZoneCrowd,
     make_budget,
@@ -292,7 +293,8 @@ def test_decision_equals_its_slow_twin(case: Case) -> None:
     """Candidates, victims, violations and statuses are those of the specification."""
     snapshot = snapshot_of(case)
     question = question_about(case, snapshot)
-    run = find_candidates(question, NodeToStatus.of(case.statuses), Sampling(percentage=100))
+    statuses = NodeToStatus.of(case.statuses)
+    run = find_candidates(question, statuses, Sampling(percentage=100), VerdictMemory())
     found: dict[str, Candidate | Status] = {c.node_name: c for c in run.candidates}
     found |= run.node_statuses
     expected = {
@@ -312,10 +314,28 @@ def test_columns_equal_one_by_one(case: Case) -> None:
     case = msgspec.structs.replace(case, is_crowded=False, nominated=[])
     question = question_about(case, snapshot_of(case))
     rows = list(range(len(case.cpus)))
-    assert rows_are_independent(question.cycle)
+    assert question.rows_are_independent
+    assert not are_sums_enough(question)
     expected = [select_victims_on_node(question, row) for row in rows]
     assert expected == select_victims_on_rows(question, rows)
     assert expected[::-1] == select_victims_on_rows(question, rows[::-1])
+
+
+@pytest.mark.slow
+@given(cases())
+def test_sums_equal_one_by_one(case: Case) -> None:
+    """Where filters read sums, all rows at once give the same verdicts as one by one."""
+    snapshot = snapshot_of(case)
+    question = question_of(case.preemptor.build(), snapshot, (CpuFit, ZoneA))
+    rows = list(range(len(case.cpus)))
+    assert are_sums_enough(question)
+    expected = [select_victims_on_node(question, row) for row in rows]
+    fits_node = np.zeros(len(rows), np.bool_)
+    for _ in range(2):
+        found = select_victims_by_sums(question, rows, contested_rows(question), fits_node)
+        assert expected == found
+    for row, passes in enumerate(fits_node.tolist()):
+        assert not passes or case.zones[snapshot.nodes.names[row]] == "a"
 
 
 @pytest.mark.slow
@@ -331,8 +351,8 @@ def test_nothing_is_changed(case: Case) -> None:
         if isinstance(state, ZoneCounts)
     }
     statuses = NodeToStatus.of(case.statuses)
-    first = find_candidates(question, statuses, Sampling(percentage=100))
-    second = find_candidates(question, statuses, Sampling(percentage=100))
+    first = find_candidates(question, statuses, Sampling(percentage=100), VerdictMemory())
+    second = find_candidates(question, statuses, Sampling(percentage=100), VerdictMemory())
     assert sorted(first.candidates, key=_name) == sorted(second.candidates, key=_name)
     assert first.node_statuses == second.node_statuses
     snapshot.nodes.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.framework.preemption.candidate import Criterion
+from kubesched.framework.preemption.candidate import Candidate, Criterion, select_candidate
 from kubesched.framework.preemption.candidates import (
     DryRun,
 )
@@ -30,10 +30,16 @@ LOW, HIGH = 0, 1000
 NEVER_REASON = "not eligible due to preemptionPolicy=Never."
 
 
+def report_of(candidates: list[Candidate], statuses: dict[str, Status]) -> PreemptionReport:
+    """Return the report on a dry run with this result."""
+    choice = select_candidate(candidates) if candidates else None
+    return PreemptionReport.of(DryRun(tuple(candidates), choice, statuses))
+
+
 def test_report_of_candidates() -> None:
     """The result nominates the chosen node and names its victims."""
     one, two = candidate("n1", HIGH), candidate("n2", LOW)
-    report = PreemptionReport.of(DryRun((one, two), {"n3": NO_CPU}))
+    report = report_of([one, two], {"n3": NO_CPU})
     assert (True, ("n2",), "n2", Criterion.HIGHEST_PRIORITY) == (
         report.eligible,
         report.best,
@@ -52,7 +58,7 @@ def test_report_of_candidates() -> None:
 def test_report_after_extenders() -> None:
     """The choice is repeated among the candidates that extenders return."""
     one, two = candidate("n1", HIGH), candidate("n2", LOW)
-    report = PreemptionReport.of(DryRun((one, two))).narrowed_to([one])
+    report = report_of([one, two], {}).narrowed_to([one])
     assert ((one,), "n1", Criterion.ONLY_CANDIDATE) == (
         report.candidates,
         report.chosen,
@@ -69,7 +75,7 @@ def test_report_after_extenders() -> None:
 
 def test_extenders_may_allow_no_candidate() -> None:
     """If extenders leave no candidate, the nomination stays as it is."""
-    report = PreemptionReport.of(DryRun((candidate("n1", LOW),), {"n2": failure("a")}))
+    report = report_of([candidate("n1", LOW)], {"n2": failure("a")})
     result = post_filter_result(report.narrowed_to([]), 2)
     expected = unschedulable("no candidate node for preemption")
     assert (expected, None, ()) == (result.status, result.nominated_node_name, result.victims)
@@ -110,7 +116,7 @@ def test_result_without_candidates(
     statuses: dict[str, Status], status: Status, nominated_node_name: str | None
 ) -> None:
     """Without candidates, the result has the reason."""
-    report = PreemptionReport.of(DryRun((), statuses))
+    report = report_of([], statuses)
     result = post_filter_result(report, 4)
     assert (status, nominated_node_name, ()) == (
         result.status,
@@ -122,7 +128,7 @@ def test_result_without_candidates(
 def test_errors_are_forgotten_when_there_is_a_candidate() -> None:
     """An error on one node does not prevent preemption on another."""
     one = candidate("n1", LOW)
-    result = post_filter_result(PreemptionReport.of(DryRun((one,), {"n2": failure("a")})), 2)
+    result = post_filter_result(report_of([one], {"n2": failure("a")}), 2)
     assert (SUCCESS, "n1") == (result.status, result.nominated_node_name)
 
 

@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Sequence
 
 import msgspec
+import numpy as np
 import pytest
 
 from kubesched.api.core import Pod
 from kubesched.cache.cache import Cache
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import Plugin
 from kubesched.framework.preemption import verdict_memory
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidate import Candidate
-from kubesched.framework.preemption.candidates import judge
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
-from kubesched.framework.preemption.victims import Question, Verdict
+from kubesched.framework.preemption.victims import Question, Verdict, select_victims_on_node
 from kubesched.framework.status import SUCCESS, NodeToStatus
 from kubesched.queue.nominator import Nominator
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
-from kubesched.testing.handle import FakeHandle
 
-from .cluster import CpuFit, Fragile, make_budget
+from .cluster import CpuFit, Fragile, Ports, ScopedHandle, ZoneCrowd, make_budget
 
 
-class _Handle(FakeHandle):
+class _Handle(ScopedHandle):
     """Counts the rows that were filtered.
 
     Attributes:
-        stamp: The stamp of the filters.
         filtered: The names of the rows.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.plugins.append(CpuFit(None, self))
-        self.stamp: Hashable = 0
+    def __init__(self, plugins: Sequence[type[Plugin]]) -> None:
+        super().__init__(plugins)
         self.filtered: list[str] = []
-
-    def stamp_of_filters(self, cycle: CycleState, pod: PodInfo) -> Hashable:
-        """Return the stamp."""
-        return self.stamp
 
     def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Count the rows and filter them."""
@@ -53,8 +46,8 @@ class _Handle(FakeHandle):
 class _Cluster:
     """Three nodes with two pods each, one of which must go for a preemptor."""
 
-    def __init__(self) -> None:
-        self.cache, self.handle, self.memory = Cache(), _Handle(), VerdictMemory()
+    def __init__(self, plugins: Sequence[type[Plugin]] = (CpuFit,)) -> None:
+        self.cache, self.handle, self.memory = Cache(), _Handle(plugins), VerdictMemory()
         self.nominator = Nominator()
         for name in ("n0", "n1", "n2"):
             self.cache.add_node(make_node(name, allocatable={"cpu": 4}))
@@ -75,12 +68,13 @@ class _Cluster:
         assert SUCCESS == self.handle.pre_filter(cycle, pod, snapshot)
         budgets = DisruptionBudgets(snapshot.objects)
         question = Question(self.handle, cycle, pod, snapshot, budgets)
-        rows = range(len(snapshot.nodes))
-        expected = dict(judge(question, rows, 1))
+        expected = [select_victims_on_node(question, row) for row in range(len(snapshot.nodes))]
         self.handle.filtered.clear()
-        found = dict(judge(question, rows, 1, self.memory))
+        verdicts = self.memory.about(question)
+        verdicts.judge(question, np.arange(len(snapshot.nodes)))
+        found = verdicts.found.tolist()
         assert expected == found
-        return {name: _victims(verdict) for name, verdict in found.items()}
+        return dict(zip(snapshot.nodes.names, map(_victims, found), strict=True))
 
 
 def _victims(verdict: Verdict) -> list[str]:
@@ -107,7 +101,7 @@ def _is_protected(cluster: _Cluster) -> None:
 
 
 def _has_new_filters(cluster: _Cluster) -> None:
-    cluster.handle.stamp = 1
+    cluster.handle.versions = (1,)
 
 
 def _is_nominated_to(cluster: _Cluster, name: str = "rival") -> None:
@@ -132,11 +126,14 @@ def _node_changes(cluster: _Cluster) -> None:
         pytest.param(_node_changes, {"n0", "n1", "n2"}, id="a node changes"),
     ],
 )
+@pytest.mark.parametrize(
+    "plugins", [pytest.param([CpuFit], id="sums"), pytest.param([CpuFit, Ports], id="pods")]
+)
 def test_only_what_changed_is_judged_again(
-    change: Callable[[_Cluster], None], again: set[str]
+    plugins: Sequence[type[Plugin]], change: Callable[[_Cluster], None], again: set[str]
 ) -> None:
     """Verdicts equal fresh ones, and the rows that did not change are not filtered."""
-    cluster = _Cluster()
+    cluster = _Cluster(plugins)
     cluster.judge()
     change(cluster)
     cluster.judge()
@@ -182,7 +179,7 @@ def test_templates_have_their_own_verdicts() -> None:
 def test_without_a_stamp_nothing_is_kept() -> None:
     """Filters that look at more than the row are asked every time."""
     cluster = _Cluster()
-    cluster.handle.stamp = None
+    cluster.handle.plugins.append(ZoneCrowd(None, cluster.handle))
     cluster.judge()
     cluster.judge()
     assert {"n0", "n1", "n2"} == set(cluster.handle.filtered)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.preemption.candidates import (
-    judge,
-)
 from kubesched.framework.preemption.victim_rows import (
     contested_rows,
-    rows_are_independent,
     select_victims_on_rows,
 )
 from kubesched.framework.preemption.victims import NO_VICTIMS, select_victims_on_node
@@ -64,8 +60,8 @@ def test_why_a_node_is_no_candidate(
     question = question_of(
         make_pod("new", priority=10, requests={"cpu": 2}), snapshot, (CpuFit, Fragile)
     )
-    found = dict(judge(question, range(len(bound)), 1))
-    assert expected == found
+    found = [select_victims_on_node(question, row) for row in range(len(bound))]
+    assert list(expected.values()) == found
 
 
 def test_a_node_where_nobody_must_go_is_a_failure() -> None:
@@ -79,13 +75,14 @@ def test_a_node_where_nobody_must_go_is_a_failure() -> None:
 
 def test_states_of_skipped_plugins_do_not_make_rows_dependent() -> None:
     """Only a clonable state of a plugin that filters makes rows dependent."""
-    cycle = CycleState()
+    question = question_of(make_pod("new"), make_snapshot([make_node("n1")]))
+    cycle = question.cycle
     cycle.filter_states["A"] = 3
-    assert rows_are_independent(cycle)
+    assert replace(question).rows_are_independent
     cycle.filter_states["B"] = ZoneCounts({})
-    assert not rows_are_independent(cycle)
+    assert not replace(question).rows_are_independent
     cycle.skip_filter.add("B")
-    assert rows_are_independent(cycle)
+    assert replace(question).rows_are_independent
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,22 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from kubesched.api.meta import LabelSelector
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.selectors import matches_label_selector
+from kubesched.api.requirements import SelectorError
+from kubesched.api.selectors import compile_label_selector, matches_label_selector
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 BudgetKey = tuple[str, str]
 """Namespace and name."""
+
+Label: TypeAlias = tuple[str, str]
+"""Key and value."""
 
 _TEMPLATES_MAX: Final = 8192
 
@@ -33,6 +38,12 @@ class SelectedPods:
     def __init__(self, selectors: Sequence[tuple[BudgetKey, LabelSelector | None]]) -> None:
         self.selectors = selectors
         self._about: dict[PodTemplate, tuple[BudgetKey, ...]] = {}
+        # A budget that requires one of several labels is filed under each of them, with its
+        # namespace; the others are filed under their namespace alone.
+        self._by_label: dict[tuple[str, Label | None], list[int]] = {}
+        for at, (key, selector) in enumerate(selectors):
+            for label in _needed_labels(selector):
+                self._by_label.setdefault((key[0], label), []).append(at)
 
     def budgets_about(self, pod: PodInfo) -> tuple[BudgetKey, ...]:
         """Return the budgets that select a pod."""
@@ -40,14 +51,22 @@ class SelectedPods:
         if keys is None:
             if len(self._about) >= _TEMPLATES_MAX:
                 self._about.clear()
-            keys = self._about[pod.template] = tuple(
-                key
-                for key, selector in self.selectors
-                if key[0] == pod.namespace
-                and pod.labels
-                and matches_label_selector(selector, pod.labels)
-            )
+            keys = self._about[pod.template] = self._select(pod)
         return keys
+
+    def _select(self, pod: PodInfo) -> tuple[BudgetKey, ...]:
+        if not pod.labels:
+            return ()
+        # None is filed twice: a selected pod has exactly one of the labels.
+        filed = [
+            at
+            for label in (None, *pod.labels.items())
+            for at in self._by_label.get((pod.namespace, label), ())
+        ]
+        budgets = [self.selectors[at] for at in sorted(filed)]
+        return tuple(
+            key for key, selector in budgets if matches_label_selector(selector, pod.labels)
+        )
 
 
 class DisruptionBudgets:
@@ -65,26 +84,40 @@ class DisruptionBudgets:
             before: The budgets as they were. An eviction changes the status of a budget, so nearly
                 always they select the same pods as now.
         """
+        self.selected: SelectedPods
         self._budgets = {
             (budget.metadata.namespace, budget.metadata.name): budget
             for budget in objects.list(PodDisruptionBudget)
             if _selects_something(budget)
         }
         selectors = [(key, each.spec.selector) for key, each in self._budgets.items()]
-        self.selected = SelectedPods(selectors)
         if before is not None and before.selected.selectors == selectors:
             self.selected = before.selected
+        else:
+            self.selected = SelectedPods(selectors)
 
     def changed_since(self, before: DisruptionBudgets) -> list[BudgetKey] | None:
         """Return the budgets that have another status now; None if they select other pods."""
-        selectors = self.selected.selectors
-        if self.selected is not before.selected and selectors != before.selected.selectors:
+        if self is before:
+            return []
+        selected, selected_before = self.selected, before.selected
+        if selected is not selected_before and selected.selectors != selected_before.selectors:
             return None
-        return [key for key, each in self._budgets.items() if each is not before.get(key)]
+        was = before._budgets
+        return [key for key, each in self._budgets.items() if was.get(key) is not each]
 
     def get(self, key: BudgetKey) -> PodDisruptionBudget | None:
         """Return a budget that can select pods; None if there is none of that name."""
         return self._budgets.get(key)
+
+    def protection(self, key: BudgetKey, pods: int) -> Hashable:
+        """Return a value that is equal while a budget protects the same of at most `pods` pods."""
+        status = self._budgets[key].status
+        return min(max(status.disruptions_allowed, 0), pods), tuple(status.disrupted_pods)
+
+    def count(self, pods: Iterable[PodInfo]) -> Mapping[BudgetKey, int]:
+        """Return how many of the pods each budget selects."""
+        return Counter(key for pod in pods for key in self.selected.budgets_about(pod))
 
     def split(self, victims: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Return protected victims and others, each in the given order.
@@ -132,3 +165,12 @@ def _selects_something(budget: PodDisruptionBudget) -> bool:
     """Whether the budget can select any pod; as upstream, an empty selector selects none."""
     selector = budget.spec.selector
     return selector is not None and bool(selector.match_labels or selector.match_expressions)
+
+
+def _needed_labels(selector: LabelSelector | None) -> Iterable[Label | None]:
+    """Return labels of which each pod that the selector selects has one; None if unknown."""
+    try:
+        needed = compile_label_selector(selector).needed_labels
+    except SelectorError:
+        return ()
+    return (None,) if needed is None else needed

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from functools import cached_property
+from operator import attrgetter
 from typing import Final
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.framework.preemption.importance import start_time_nanoseconds
 from kubesched.snapshot.pod_info import PodInfo
 
 _PRIORITY_OFFSET: Final = 1 << 31
 """Makes every priority non-negative, so that each further victim increases the sum."""
+_START_TIME_UNIT: Final = 1 << 62
 
 
-class Candidate(msgspec.Struct, frozen=True, dict=True):
+class Candidate(msgspec.Struct, frozen=True):
     """A node and the pods to evict there.
 
     Attributes:
@@ -35,9 +38,9 @@ class Candidate(msgspec.Struct, frozen=True, dict=True):
     victims: tuple[PodInfo, ...]
     pdb_violations: int = 0
 
-    @cached_property
-    def costs(self) -> tuple[int, int, int, int, int]:
-        """What evicting costs, the most important criterion first; see `Criterion`."""
+    @property
+    def costs(self) -> tuple[int, ...]:
+        """What evicting costs: one number for each of `CRITERIA`."""
         priorities = [victim.priority for victim in self.victims]
         highest = max(priorities)
         started = min(
@@ -48,7 +51,8 @@ class Candidate(msgspec.Struct, frozen=True, dict=True):
             priorities[0],
             sum(priorities) + len(priorities) * _PRIORITY_OFFSET,
             len(priorities),
-            -started,
+            # Two numbers, because years beyond 2262 do not fit into one column.
+            *divmod(-started, _START_TIME_UNIT),
         )
 
 
@@ -64,49 +68,60 @@ class Criterion(StrEnum):
     NAME = "first in name order"
 
 
-class CandidateChoice(msgspec.Struct, frozen=True):
-    """The chosen candidate and the reason.
-
-    Attributes:
-        chosen: The candidate.
-        best: Names of the nodes that tie after all criteria, sorted; the chosen one is first.
-        decided_by: The last criterion that excluded other candidates.
-    """
-
-    chosen: Candidate
-    best: tuple[str, ...]
-    decided_by: Criterion
-
-
-def select_candidate(candidates: Sequence[Candidate]) -> CandidateChoice:
-    """Choose one of at least one candidate."""
-    costs = [candidate.costs for candidate in candidates]
-    least = min(costs)
-    pairs = zip(candidates, costs, strict=True)
-    left = sorted([each for each, its in pairs if its == least], key=lambda each: each.node_name)
-    best = tuple(candidate.node_name for candidate in left)
-    return CandidateChoice(left[0], best, _decider(costs, least, len(left)))
-
-
-def _decider(costs: Sequence[tuple[int, ...]], least: tuple[int, ...], ties: int) -> Criterion:
-    """Return the criterion that left one candidate."""
-    if ties > 1:
-        return Criterion.NAME
-    decided_by = Criterion.ONLY_CANDIDATE
-    others = [its for its in costs if its != least]
-    for at, criterion in enumerate(_CRITERIA):
-        if not others:
-            break
-        others = [its for its in others if its[at] == least[at]]
-        decided_by = criterion
-    return decided_by
-
-
-_CRITERIA: Final = (
+CRITERIA: Final = (
     Criterion.PDB_VIOLATIONS,
     Criterion.HIGHEST_PRIORITY,
     Criterion.PRIORITY_SUM,
     Criterion.VICTIM_COUNT,
     Criterion.START_TIME,
+    Criterion.START_TIME,
 )
 """Those of `Candidate.costs`, in the same order."""
+
+
+class CandidateChoice(msgspec.Struct, frozen=True):
+    """The chosen candidate and the reason.
+
+    Attributes:
+        chosen: The candidate.
+        ties: The candidates that tie after all criteria, the chosen one among them.
+        decided_by: The last criterion that excluded other candidates.
+    """
+
+    chosen: Candidate
+    ties: tuple[Candidate, ...]
+    decided_by: Criterion
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """Names of the nodes that tie, sorted; the chosen one is first."""
+        return tuple(sorted(candidate.node_name for candidate in self.ties))
+
+
+def select_candidate(
+    candidates: Sequence[Candidate], costs: NDArray[np.int64] | None = None
+) -> CandidateChoice:
+    """Choose one of at least one candidate.
+
+    Args:
+        candidates: The candidates.
+        costs: Their costs if they are known, criteria x candidates.
+    """
+    if costs is None:
+        costs = np.array([candidate.costs for candidate in candidates], np.int64).T
+    left = np.arange(len(candidates))
+    decided_by = Criterion.ONLY_CANDIDATE
+    # Most criteria are equal for all candidates.
+    differing = costs.min(axis=1) < costs.max(axis=1)
+    for at in np.flatnonzero(differing).tolist():
+        its = costs[at, left]
+        least = np.flatnonzero(its == its.min())
+        if len(least) < len(left):
+            left, decided_by = left[least], CRITERIA[at]
+    ties = tuple([candidates[at] for at in left.tolist()])
+    if len(ties) > 1:
+        decided_by = Criterion.NAME
+    return CandidateChoice(min(ties, key=_name), ties, decided_by)
+
+
+_name: Final = attrgetter("node_name")

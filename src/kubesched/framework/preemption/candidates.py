@@ -9,26 +9,21 @@ Differs:  nodes are tried in table order, where upstream tries several in parall
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.candidate import (
+    Candidate,
+    CandidateChoice,
+    select_candidate,
+)
 from kubesched.framework.preemption.eligibility import has_lower_priority_pods
-from kubesched.framework.preemption.verdict_memory import VerdictMemory
-from kubesched.framework.preemption.victim_rows import (
-    contested_rows,
-    rows_are_independent,
-    select_victims_on_rows,
-)
-from kubesched.framework.preemption.victims import (
-    NO_VICTIMS,
-    Question,
-    Verdict,
-    select_victims_on_node,
-)
+from kubesched.framework.preemption.verdict_memory import VerdictMemory, Verdicts
+from kubesched.framework.preemption.victims import NO_VICTIMS, Question
 from kubesched.framework.status import Code, NodeToStatus, Status
 
 _BATCH_ROWS_MIN: Final = 32
@@ -57,25 +52,26 @@ class DryRun(msgspec.Struct, frozen=True):
 
     Attributes:
         candidates: Nodes where evicting helps, those that violate no budget first.
+        choice: The choice among them; None if there is no candidate.
         node_statuses: Node name -> why it is not a candidate, for the other nodes tried.
     """
 
     candidates: tuple[Candidate, ...] = ()
+    choice: CandidateChoice | None = None
     node_statuses: dict[str, Status] = msgspec.field(default_factory=dict)
 
 
-def potential_rows(statuses: NodeToStatus) -> list[int]:
+def potential_rows(statuses: NodeToStatus) -> NDArray[np.intp]:
     """Return the rows whose rejection evicting pods may resolve."""
     helpful = np.array([status.code is Code.UNSCHEDULABLE for status in statuses.statuses])
-    rows: list[int] = np.flatnonzero(helpful[statuses.index]).tolist()
-    return rows
+    return np.flatnonzero(helpful[statuses.index])
 
 
 def find_candidates(
     question: Question,
     statuses: NodeToStatus,
     sampling: Sampling,
-    memory: VerdictMemory | None = None,
+    memory: VerdictMemory,
 ) -> DryRun:
     """Try the potential nodes until there are enough candidates.
 
@@ -86,62 +82,54 @@ def find_candidates(
         memory: Verdicts for earlier preemptors, which may be used for this one.
     """
     rows = potential_rows(statuses)
-    if not rows:
+    if not len(rows):
         return DryRun()
     names = question.snapshot.nodes.names
     if not has_lower_priority_pods(question.pod, question.snapshot.nodes):
-        return DryRun(node_statuses=dict.fromkeys([names[row] for row in rows], NO_VICTIMS))
-    offset = question.handle.random.randrange(len(rows))
+        statuses_of_all = dict.fromkeys([names[row] for row in rows.tolist()], NO_VICTIMS)
+        return DryRun(node_statuses=statuses_of_all)
     wanted = sampling.wanted(len(rows))
-    verdicts = judge(question, rows[offset:] + rows[:offset], wanted, memory)
-    return collect(verdicts, wanted)
-
-
-def judge(
-    question: Question, rows: Sequence[int], batch_rows: int, memory: VerdictMemory | None = None
-) -> Iterator[tuple[str, Verdict]]:
-    """Yield node names and verdicts, computed in batches of at least `batch_rows` rows."""
-    names = question.snapshot.nodes.names
-    if not rows_are_independent(question.cycle):
-        for row in rows:
-            yield names[row], select_victims_on_node(question, row)
-        return
-    known = None if memory is None else memory.about(question)
-    contested = contested_rows(question)
-    batch_rows = max(batch_rows, _BATCH_ROWS_MIN)
+    offset = question.handle.random.randrange(len(rows))
+    rows = np.concatenate((rows[offset:], rows[:offset]))
+    verdicts = memory.about(question)
+    batch_rows = max(wanted, _BATCH_ROWS_MIN)
     for start in range(0, len(rows), batch_rows):
-        batch = rows[start : start + batch_rows]
-        together = [row for row in batch if row not in contested] if contested else batch
-        if known is None:
-            verdicts = select_victims_on_rows(question, together)
-        else:
-            verdicts = known.judge(question, together)
-        if together is not batch:
-            found = dict(zip(together, verdicts, strict=True))
-            for row in contested.keys() & set(batch):
-                if known is None:
-                    found[row] = select_victims_on_node(question, row)
-                else:
-                    found[row] = known.judge_contested(question, row, contested[row])
-            verdicts = [found[row] for row in batch]
-        yield from zip([names[row] for row in batch], verdicts, strict=True)
+        tried = rows[: start + batch_rows]
+        verdicts.judge(question, tried[start:])
+        if enough := rows_needed(verdicts.costs[0, tried], wanted):
+            return collect(verdicts, rows[:enough], wanted, names)
+    return collect(verdicts, rows, wanted, names)
 
 
-def collect(verdicts: Iterable[tuple[str, Verdict]], wanted: int) -> DryRun:
-    """Read verdicts until `wanted` candidates are found, at least one without a violation.
+def rows_needed(violations: NDArray[np.int64], wanted: int) -> int:
+    """Return how many rows to try for `wanted` candidates, at least one without a violation.
 
-    Keeps at most `wanted` candidates without and `wanted` with a violation.
+    Args:
+        violations: The number of violations of each candidate, -1 for other rows.
+        wanted: The number of candidates, 0 for none.
+
+    Returns:
+        0 if there are not enough candidates among these rows.
     """
-    clean: list[Candidate] = []
-    violating: list[Candidate] = []
-    node_statuses: dict[str, Status] = {}
-    for node_name, found in verdicts:
-        if isinstance(found, Status):
-            node_statuses[node_name] = found
-            continue
-        kept = violating if found.pdb_violations else clean
-        if len(kept) < wanted:
-            kept.append(found)
-        if clean and len(clean) + len(violating) >= wanted:
-            break
-    return DryRun((*clean, *violating), node_statuses)
+    has_clean = np.logical_or.accumulate(violations == 0)
+    enough = has_clean & (np.cumsum(violations >= 0) >= wanted)
+    return int(enough.argmax()) + 1 if wanted and enough.any() else 0
+
+
+def collect(
+    verdicts: Verdicts, rows: NDArray[np.intp], wanted: int, names: Sequence[str]
+) -> DryRun:
+    """Return at most `wanted` candidates without and `wanted` with a violation.
+
+    Args:
+        verdicts: The verdicts.
+        rows: The rows that were tried, in this order.
+        wanted: The number of candidates.
+        names: The node names per row of the table.
+    """
+    found, violations = verdicts.found, verdicts.costs[0, rows]
+    kept = np.concatenate((rows[violations == 0][:wanted], rows[violations > 0][:wanted]))
+    candidates = tuple(found[kept].tolist())
+    others = {names[row]: found[row] for row in rows[violations < 0].tolist()}
+    choice = select_candidate(candidates, verdicts.costs[:, kept]) if candidates else None
+    return DryRun(candidates, choice, others)

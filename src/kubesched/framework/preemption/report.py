@@ -13,7 +13,12 @@ import msgspec
 
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
-from kubesched.framework.preemption.candidate import Candidate, Criterion, select_candidate
+from kubesched.framework.preemption.candidate import (
+    Candidate,
+    CandidateChoice,
+    Criterion,
+    select_candidate,
+)
 from kubesched.framework.preemption.candidates import DryRun
 from kubesched.framework.status import (
     SUCCESS,
@@ -36,9 +41,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
         eligible: Whether the pod may preempt others.
         reason: Why it may not.
         candidates: Nodes where evicting helps; the most important victims come first.
-        best: Names of the nodes that tie after all criteria, sorted.
-        chosen: The chosen node, the first of `best`; empty if there is no candidate.
-        decided_by: The last criterion that excluded other candidates.
+        choice: The choice among them; None if there is no candidate.
         node_statuses: Node name -> why it is not a candidate, for the other nodes tried.
         narrowed: Whether extenders have filtered the candidates.
     """
@@ -46,9 +49,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
     eligible: bool
     reason: str = ""
     candidates: tuple[Candidate, ...] = ()
-    best: tuple[str, ...] = ()
-    chosen: str = ""
-    decided_by: Criterion | None = None
+    choice: CandidateChoice | None = None
     node_statuses: Mapping[str, Status] = msgspec.field(default_factory=dict)
     narrowed: bool = False
 
@@ -59,30 +60,35 @@ class PreemptionReport(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, dry_run: DryRun) -> Self:
-        """Choose among the candidates of a dry run."""
-        report = cls(eligible=True, node_statuses=dry_run.node_statuses)
-        return report._choosing_from(dry_run.candidates)
+        """Return the report on a dry run."""
+        return cls(
+            eligible=True,
+            candidates=dry_run.candidates,
+            choice=dry_run.choice,
+            node_statuses=dry_run.node_statuses,
+        )
 
     def narrowed_to(self, candidates: Sequence[Candidate]) -> Self:
         """Choose again among the candidates that extenders returned, perhaps with other victims."""
-        return msgspec.structs.replace(self._choosing_from(candidates), narrowed=True)
-
-    def _choosing_from(self, candidates: Sequence[Candidate]) -> Self:
-        if not candidates:
-            return msgspec.structs.replace(self, candidates=(), best=(), chosen="", decided_by=None)
-        selection = select_candidate(candidates)
+        choice = select_candidate(candidates) if candidates else None
         return msgspec.structs.replace(
-            self,
-            candidates=tuple(candidates),
-            best=selection.best,
-            chosen=selection.chosen.node_name,
-            decided_by=selection.decided_by,
+            self, candidates=tuple(candidates), choice=choice, narrowed=True
         )
 
     @property
-    def chosen_candidate(self) -> Candidate | None:
-        """The chosen candidate, or None."""
-        return next((c for c in self.candidates if c.node_name == self.chosen), None)
+    def best(self) -> tuple[str, ...]:
+        """Names of the nodes that tie after all criteria, sorted."""
+        return () if self.choice is None else self.choice.best
+
+    @property
+    def chosen(self) -> str:
+        """The chosen node, the first of `best`; empty if there is no candidate."""
+        return "" if self.choice is None else self.choice.chosen.node_name
+
+    @property
+    def decided_by(self) -> Criterion | None:
+        """The last criterion that excluded other candidates; None if there is no candidate."""
+        return None if self.choice is None else self.choice.decided_by
 
 
 def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:
@@ -94,8 +100,8 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
     """
     if not report.eligible:
         return PostFilterResult(unschedulable(report.reason), details=report)
-    candidate = report.chosen_candidate
-    if candidate is not None:
+    if report.choice is not None:
+        candidate = report.choice.chosen
         return PostFilterResult(SUCCESS, candidate.node_name, candidate.victims, report)
     if report.narrowed:
         return PostFilterResult(unschedulable(_NONE_ALLOWED), details=report)

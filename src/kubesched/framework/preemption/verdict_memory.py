@@ -1,27 +1,28 @@
 """VerdictMemory keeps the verdicts on nodes for preemptors of one template.
 
 Preemptors come from templates, and evicting pods or placing one changes one node. A verdict depends
-on the preemptor's template, the node and its pods, and the disruption budgets.
+on the preemptor's template, the node, its pods, its nominations, and the disruption budgets.
 
 Upstream: nothing like it; the decisions are those of pkg/scheduler/framework/preemption (v1.36)
-Invariants: a kept verdict equals a computed one. It is valid while the stamp and the version of its
-            row are unchanged, and no budget of a pod on the row has another status; failures are
-            not kept. All templates together keep at most
-            `_ROWS_MAX` verdicts.
+Invariants: a kept verdict equals a computed one. It is valid while the stamp, the version of its
+            row and the nominations to it are unchanged, and each budget protects as many of its
+            pods; failures are not kept. All templates together keep at most `_ROWS_MAX` verdicts.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.preemption.budgets import BudgetKey, DisruptionBudgets
+from kubesched.framework.preemption.candidate import CRITERIA, Candidate
 from kubesched.framework.preemption.eligibility import lower_priority_pods
-from kubesched.framework.preemption.victim_rows import select_victims_on_rows
+from kubesched.framework.preemption.victim_rows import contested_rows, select_victims_on_rows
+from kubesched.framework.preemption.victim_sums import are_sums_enough, select_victims_by_sums
 from kubesched.framework.preemption.victims import (
     NO_VICTIMS,
     Question,
@@ -34,88 +35,107 @@ from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 _ROWS_MAX: Final = 1 << 18
 _UNKNOWN: Final = -1
+_NO_CANDIDATE: Final = (-1,) * len(CRITERIA)
+_NO_ROWS: Final[Mapping[int, int]] = {}
 
 
-class KnownVerdicts:
-    """The verdicts for one template; `versions` are those of the rows when they were judged.
+class Verdicts:
+    """The verdicts on the rows of a table for preemptors of one template.
 
-    Verdicts on rows with nominated pods are kept apart, because they also depend on these.
+    Attributes:
+        found: The last verdict per row, a `Verdict`.
+        costs: What evicting costs, int64, `CRITERIA` x rows; -1 where the row is no candidate.
     """
 
-    __slots__ = ("_budgets", "_contested", "_protected", "stamp", "verdicts", "versions")
-
-    def __init__(self, stamp: tuple[object, ...], rows: int, budgets: DisruptionBudgets) -> None:
-        self.stamp = stamp
+    def __init__(self, rows: int, budgets: DisruptionBudgets, stamp: object = None) -> None:
+        self.found: NDArray[np.object_] = np.full(rows, NO_VICTIMS, np.object_)
+        self.costs = np.full((len(CRITERIA), rows), -1, np.int64)
+        self._stamp = stamp
         self._budgets = budgets
-        # The rows that were judged with pods of each budget.
-        self._protected: dict[BudgetKey, set[int]] = {}
-        self.versions: NDArray[np.int64] = np.full(rows, _UNKNOWN, np.int64)
-        self.verdicts: list[Verdict] = [NO_VICTIMS] * rows
-        self._contested: dict[int, tuple[int, list[PodInfo], Verdict]] = {}
+        # The versions of the rows when they were judged.
+        self._versions = np.full(rows, _UNKNOWN, np.int64)
+        self._contested: Mapping[int, Sequence[PodInfo]] = {}
+        # Whether filters that read only the Node object are known to pass.
+        self._fits_node = np.zeros(rows, np.bool_)
+        # Budget -> row -> number of its pods there, for the rows that were judged.
+        self._protected: dict[BudgetKey, dict[int, int]] = {}
 
-    def look_at(self, budgets: DisruptionBudgets) -> bool:
+    def renew(self, question: Question, stamp: object) -> bool:
         """Forget the verdicts that changed budgets affect; return False if all are affected."""
-        if budgets is self._budgets:
-            return True
-        changed = budgets.changed_since(self._budgets)
-        if changed is None:
+        changed = question.budgets.changed_since(self._budgets)
+        if changed is None or stamp != self._stamp:
             return False
-        self._budgets = budgets
+        before, self._budgets = self._budgets, question.budgets
         for key in changed:
-            rows = self._protected.pop(key, None)
-            if rows:
-                self.versions[list(rows)] = _UNKNOWN
-        if changed:
-            self._contested.clear()
+            for row, pods in self._protected.get(key, _NO_ROWS).items():
+                if before.protection(key, pods) != question.budgets.protection(key, pods):
+                    self._versions[row] = _UNKNOWN
         return True
 
-    def judge(self, question: Question, rows: Sequence[int]) -> list[Verdict]:
-        """Return the verdicts on rows, computing only those that are not known."""
-        at = np.array(rows, np.intp)
-        versions = np.frombuffer(question.snapshot.nodes.row_versions, np.int64)
-        unknown = at[self.versions[at] != versions[at]].tolist()
-        found = select_victims_on_rows(question, unknown)
-        for row, verdict in zip(unknown, found, strict=True):
-            self.verdicts[row] = verdict
-            self.versions[row] = _UNKNOWN if _is_failure(verdict) else versions[row]
-            for pod in lower_priority_pods(question.pod, question.snapshot.nodes, row):
-                for key in self._budgets.selected.budgets_about(pod):
-                    self._protected.setdefault(key, set()).add(row)
-        return [self.verdicts[row] for row in rows]
+    def judge(self, question: Question, rows: NDArray[np.intp]) -> None:
+        """Judge rows, computing only verdicts that are not known."""
+        nodes = question.snapshot.nodes
+        versions = np.frombuffer(nodes.row_versions, np.int64)
+        unknown = rows[self._versions[rows] != versions[rows]]
+        if not len(unknown):
+            return
+        found = self._select_victims(question, unknown.tolist())
+        self.put(unknown, found)
+        self._versions[unknown] = versions[unknown]
+        for row, verdict in zip(unknown.tolist(), found, strict=True):
+            if isinstance(verdict, Status) and not verdict.is_rejected:
+                # Failures are not kept.
+                self._versions[row] = _UNKNOWN
+            potential = lower_priority_pods(question.pod, nodes, row)
+            for key, pods in self._budgets.count(potential).items():
+                self._protected.setdefault(key, {})[row] = pods
 
-    def judge_contested(self, question: Question, row: int, rivals: list[PodInfo]) -> Verdict:
-        """Return the verdict on a row to which `rivals` are nominated."""
-        version = question.snapshot.nodes.row_versions[row]
-        known = self._contested.get(row)
-        if known is not None and known[0] == version and known[1] == rivals:
-            return known[2]
-        verdict = select_victims_on_node(question, row)
-        if not _is_failure(verdict):
-            self._contested[row] = version, rivals, verdict
-        return verdict
+    def _select_victims(self, question: Question, rows: list[int]) -> list[Verdict]:
+        if are_sums_enough(question):
+            return select_victims_by_sums(question, rows, self._contested, self._fits_node)
+        together = rows if question.rows_are_independent else []
+        together = [row for row in together if row not in self._contested]
+        found = dict(zip(together, select_victims_on_rows(question, together), strict=True))
+        return [
+            found[row] if row in found else select_victims_on_node(question, row) for row in rows
+        ]
 
+    def put(self, rows: NDArray[np.intp], found: Sequence[Verdict]) -> None:
+        """Write verdicts into the columns."""
+        costs = [each.costs if isinstance(each, Candidate) else _NO_CANDIDATE for each in found]
+        self.costs[:, rows] = np.array(costs, np.int64).reshape(-1, len(CRITERIA)).T
+        for row, verdict in zip(rows.tolist(), found, strict=True):
+            self.found[row] = verdict
 
-def _is_failure(verdict: Verdict) -> bool:
-    return isinstance(verdict, Status) and not verdict.is_rejected
+    def contest(self, contested: Mapping[int, Sequence[PodInfo]]) -> None:
+        """Forget the verdicts on rows to which other pods are nominated now than before."""
+        for row in contested.keys() | self._contested.keys():
+            if contested.get(row) != self._contested.get(row):
+                self._versions[row] = _UNKNOWN
+        self._contested = contested
 
 
 class VerdictMemory:
     """The verdicts of one plugin."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[PodTemplate, str], KnownVerdicts] = OrderedDict()
+        self._known: OrderedDict[tuple[PodTemplate, str], Verdicts] = OrderedDict()
 
-    def about(self, question: Question) -> KnownVerdicts | None:
-        """Return what is known for the preemptor; None if its verdicts cannot be kept."""
+    def about(self, question: Question) -> Verdicts:
+        """Return what is known for the preemptor: nothing if its verdicts cannot be kept."""
+        verdicts = self._recall(question)
+        verdicts.contest(contested_rows(question))
+        return verdicts
+
+    def _recall(self, question: Question) -> Verdicts:
         pod, nodes = question.pod, question.snapshot.nodes
-        filters = question.handle.stamp_of_filters(question.cycle, pod)
-        if filters is None:
-            return None
-        stamp = (nodes, nodes.epoch, question.snapshot.objects, filters)
+        if question.reads is None:
+            return Verdicts(len(nodes), question.budgets)
+        stamp = (nodes, nodes.epoch, question.snapshot.objects, question.reads.versions)
         key = (pod.template, pod.pod.spec.node_name)
         known = self._known.get(key)
-        if known is None or known.stamp != stamp or not known.look_at(question.budgets):
-            known = self._known[key] = KnownVerdicts(stamp, len(nodes), question.budgets)
+        if known is None or not known.renew(question, stamp):
+            known = self._known[key] = Verdicts(len(nodes), question.budgets, stamp)
         self._known.move_to_end(key)
         self._bound(nodes)
         return known

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.framework.cycle_state import CycleState, is_clonable
 from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.importance import by_importance
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict, verdict
@@ -38,28 +37,14 @@ class _Reprieve:
         self.evicted: list[PodInfo] = []
 
 
-def rows_are_independent(cycle: CycleState) -> bool:
-    """Whether rows can be filtered together: no plugin's state changes with pods on nodes.
-
-    A state that `add_pod` changes must be clonable, because each what-if changes its own copy.
-    """
-    return not any(
-        is_clonable(state)
-        for name, state in cycle.filter_states.items()
-        if name not in cycle.skip_filter
-    )
-
-
 def contested_rows(question: Question) -> dict[int, list[PodInfo]]:
     """Return the pods that the preemptor must not displace, by the row they are nominated to."""
     pod, snapshot = question.pod, question.snapshot
     contested: dict[int, list[PodInfo]] = {}
-    for name in snapshot.nominated.node_names():
+    for name, nominated in snapshot.nominated.by_node.items():
         row = snapshot.nodes.row_of.get(name)
         rivals = [
-            rival
-            for rival in snapshot.nominated.on_node(name)
-            if rival.priority >= pod.priority and rival.uid != pod.uid
+            rival for rival in nominated if rival.priority >= pod.priority and rival.uid != pod.uid
         ]
         if row is not None and rivals:
             contested[row] = rivals
@@ -76,7 +61,7 @@ def select_victims_on_rows(question: Question, rows: Sequence[int]) -> list[Verd
         return verdicts
     what_if = nodes.take(np.array([rows[place] for place in places], np.intp))
     what_if.remove_pods(
-        (row, victim) for row, place in enumerate(places) for victim in potential[place]
+        [(row, victim) for row, place in enumerate(places) for victim in potential[place]]
     )
     statuses = question.handle.filter_rows(question.cycle, question.pod, what_if)
     reprieves: list[_Reprieve] = []
@@ -99,12 +84,12 @@ def _let_pods_come_back(
     """Add the pods back, one per row and round; those that cannot stay go to `evicted`."""
     turn = 0
     while reprieves := [reprieve for reprieve in reprieves if turn < len(reprieve.pods)]:
-        what_if.add_pods((reprieve.row, reprieve.pods[turn]) for reprieve in reprieves)
+        what_if.add_pods([(reprieve.row, reprieve.pods[turn]) for reprieve in reprieves])
         # Rows whose pods are all decided are not filtered again.
         remaining = what_if.take(np.array([reprieve.row for reprieve in reprieves], np.intp))
         fits = question.handle.filter_rows(question.cycle, question.pod, remaining).passed.tolist()
         leaving = [each for each, fit in zip(reprieves, fits, strict=True) if not fit]
-        what_if.remove_pods((reprieve.row, reprieve.pods[turn]) for reprieve in leaving)
+        what_if.remove_pods([(reprieve.row, reprieve.pods[turn]) for reprieve in leaving])
         for reprieve in leaving:
             reprieve.evicted.append(reprieve.pods[turn])
         turn += 1

@@ -13,13 +13,14 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
 
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
+from kubesched.framework.cycle_state import CycleState, is_clonable
+from kubesched.framework.handle import FilterReads, Handle
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.eligibility import lower_priority_pods
@@ -35,7 +36,7 @@ Verdict: TypeAlias = Candidate | Status
 """The result for one node: a candidate, or the status that explains why it is not one."""
 
 
-class Question(msgspec.Struct, frozen=True):
+class Question(msgspec.Struct, frozen=True, dict=True):
     """The preemptor and the cluster.
 
     Attributes:
@@ -51,6 +52,25 @@ class Question(msgspec.Struct, frozen=True):
     pod: PodInfo
     snapshot: Snapshot
     budgets: DisruptionBudgets
+
+    @cached_property
+    def reads(self) -> FilterReads | None:
+        """What the filters' answers depend on; None if verdicts must not be kept."""
+        if self.rows_are_independent:
+            return self.handle.reads_of_filters(self.cycle, self.pod)
+        return None
+
+    @cached_property
+    def rows_are_independent(self) -> bool:
+        """Whether rows can be filtered together: no plugin's state changes with pods on nodes.
+
+        A state that `add_pod` changes must be clonable, because each what-if changes its own copy.
+        """
+        return not any(
+            is_clonable(state)
+            for name, state in self.cycle.filter_states.items()
+            if name not in self.cycle.skip_filter
+        )
 
 
 def select_victims_on_node(question: Question, row: int) -> Verdict:

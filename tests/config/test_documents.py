@@ -59,7 +59,7 @@ def test_duplicate_keys(text: str) -> None:
     """A key that comes twice is a field error where it is; the last value counts."""
     errors: list[FieldError] = []
     assert read_document(text, errors) == {"a": [{"b": 2}]}
-    assert [field_error.path for field_error in errors] == ["a[0].b", "a", "a[0].b"]
+    assert [field_error.path for field_error in errors] == ["a", "a[0].b"]
 
 
 _BOMB = "\n".join(
@@ -71,15 +71,17 @@ _BOMB = "\n".join(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("a: [", "cannot read YAML: line 1, column 5", id="syntax"),
+        pytest.param("a: [", "cannot read YAML: line 2, column 1", id="syntax"),
         pytest.param("a: 1\n---\nb: 2", "expected one document, found 2", id="two-documents"),
         pytest.param(b"a: \xff", "not UTF-8 text: byte 3 is 0xff", id="not-utf-8"),
         pytest.param("a: \x00", "cannot read YAML: unacceptable character", id="nul"),
-        pytest.param(_BOMB, "excessive aliasing", id="alias-bomb"),
-        pytest.param("a: &a [*a]", "excessive aliasing or nesting", id="endless"),
-        pytest.param("[" * 5000, "nested too deeply", id="deep-yaml", marks=pytest.mark.slow),
+        pytest.param(_BOMB, "its aliases make it too large", id="alias-bomb"),
+        pytest.param("a: &a [*a]", "nested", id="endless"),
+        pytest.param(
+            "[" * 5000, "nested deeper than 200 levels", id="deep-yaml", marks=pytest.mark.slow
+        ),
         pytest.param('{"a":' * 200 + "1" + "}" * 200, "nested too deeply", id="deep-json"),
-        pytest.param("{[a]: b}", "a key must be text", id="key"),
+        pytest.param("{[a]: b}", "found unhashable key", id="key"),
         pytest.param("<<: 1", "map merge requires map", id="merge"),
         pytest.param("a: *b", "found undefined alias", id="alias"),
     ],

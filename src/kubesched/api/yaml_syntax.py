@@ -10,7 +10,7 @@ Differs:  documents that are nested deeper than 200 levels, or that aliases expa
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 import yaml
@@ -60,6 +60,29 @@ class YamlError(ValueError):
         self.column = column
 
 
+class Repeating(dict[str, Any]):
+    """An object of a text with repeated names; it has the last value of each.
+
+    Attributes:
+        repeated: The names.
+    """
+
+    repeated: tuple[str, ...] = ()
+
+
+def members(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object, `Repeating` if a name is there twice; for `json.loads`."""
+    pairs = list(pairs)
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else _repeating(found, [name for name, _ in pairs])
+
+
+def _repeating(found: dict[str, Any], names: list[str]) -> Repeating:
+    repeating = Repeating(found)
+    repeating.repeated = tuple(name for name in dict.fromkeys(names) if names.count(name) > 1)
+    return repeating
+
+
 def _number(text: str) -> int | float | str:
     """Return the number of a plain scalar, or the text itself if it is not a number."""
     if len(text) > _NUMBER_LENGTH_MAX:
@@ -84,15 +107,8 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
     merged = 0
     rejects_repeats = False
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._merging: set[yaml.MappingNode] = set()
-
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Insert merged mappings (`<<`) before the mapping's own keys."""
-        # A mapping that others merge comes more than once, by then with what it merged itself.
-        if self.rejects_repeats and len(node.value) > 1 and node not in self._merging:
-            _reject_repeats(node)
         merged: list[tuple[yaml.Node, yaml.Node]] = []
         own: list[tuple[yaml.Node, yaml.Node]] = []
         for key, value in node.value:
@@ -114,9 +130,25 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
                         problem="merges (<<) make the document too large",
                         problem_mark=value.start_mark,
                     )
-        if merged:
-            self._merging.add(node)
         node.value = merged + own
+
+    def construct_map(self, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
+        """Build a mapping, which is `Repeating` if a key is there twice."""
+        # A mapping that others merge has later what it merged itself.
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        names = [key.value for key in keys if key.tag != _MERGE_TAG]
+        built: dict[str, Any] = {}
+        if len(set(names)) < len(names):
+            built = _repeating({}, names)
+            if self.rejects_repeats:
+                name = next(name for at, name in enumerate(names) if name in names[:at])
+                second = [key for key in keys if key.value == name][1]
+                raise yaml.constructor.ConstructorError(
+                    problem=f"the key {name!r} is there twice; write --- between objects",
+                    problem_mark=second.start_mark,
+                )
+        yield built
+        built.update(self.construct_mapping(node))
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float | str:
         """Build a number, or text that only looks like one."""
@@ -134,19 +166,6 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
         return node.value in TRUE_WORDS
 
 
-def _reject_repeats(node: yaml.MappingNode) -> None:
-    names: set[str] = set()
-    for key, _ in node.value:
-        if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE_TAG:
-            continue
-        if key.value in names:
-            raise yaml.constructor.ConstructorError(
-                problem=f"the key {key.value!r} is there twice; write --- between objects",
-                problem_mark=key.start_mark,
-            )
-        names.add(key.value)
-
-
 _RESOLVERS: Final = (
     (f"{_TAG}bool", _BOOLEAN, list("yYnNtTfFoO")),
     (f"{_TAG}null", _NULL, ["~", "n", "N", ""]),
@@ -156,6 +175,7 @@ _RESOLVERS: Final = (
 )
 for _tag, _pattern, _first in _RESOLVERS:
     _Loader.add_implicit_resolver(_tag, _pattern, _first)
+_Loader.add_constructor(f"{_TAG}map", _Loader.construct_map)
 _Loader.add_constructor(f"{_TAG}bool", _Loader.construct_boolean)
 _Loader.add_constructor(_NUMBER_TAG, _Loader.construct_number)
 _Loader.add_constructor(f"{_TAG}float", _Loader.construct_number)
@@ -184,7 +204,7 @@ def load_documents(text: str, *, rejects_repeats: bool = False) -> Iterator[tupl
     Args:
         text: The documents.
         rejects_repeats: Whether a key that a mapping has twice is an error; otherwise its last
-            value counts.
+            value counts, and the mapping is `Repeating`.
 
     Raises:
         YamlError: The text is not YAML, or has a value that JSON cannot represent.
@@ -253,10 +273,11 @@ def _plain(value: Any, budget: list[int], document: int, depth: int = 0) -> Any:
     if depth > _DEPTH_MAX:
         raise YamlError(f"it is nested deeper than {_DEPTH_MAX} levels", document)
     if isinstance(value, dict):
-        return {
+        plain = {
             _key(key, document): _plain(item, budget, document, depth + 1)
             for key, item in value.items()
         }
+        return _repeating(plain, [*value.repeated] * 2) if isinstance(value, Repeating) else plain
     if isinstance(value, list):
         return [_plain(item, budget, document, depth + 1) for item in value]
     if isinstance(value, float):

@@ -5,7 +5,8 @@ Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers (create.go, update
 Rejects:  what is neither JSON, YAML nor protobuf, objects of other kinds or versions, values that
           do not fit, and unknown and repeated fields if the client is strict.
 Differs:  kinds without numbers in the tables are refused in protobuf form, as custom resources
-          are. Repeated keys in YAML are not reported. Why a text is no JSON has words of its own.
+          are. Repeated keys at the top of a YAML
+          body are not reported. Why a text is no JSON has words of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.api.protobuf_wire import ProtobufError
-from kubesched.api.yaml_syntax import YamlError, load_documents
+from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
 from kubesched.apiserver import defaults, protobuf, schema
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, encode, json_word
@@ -27,7 +28,7 @@ from kubesched.apiserver.request import JSON, ApiRequest
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
 from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
-from kubesched.apiserver.values import Place, Repeating, SchemaError
+from kubesched.apiserver.values import Place, SchemaError
 
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
@@ -220,7 +221,7 @@ def patch_problems(
         is_merged: Whether the patch is a strategic merge, whose unknown fields come in order of
             their texts and not of the object's fields.
     """
-    operations = json.loads(patch, object_pairs_hook=_members)
+    operations = json.loads(patch, object_pairs_hook=members)
     found = list(_repeated(operations, None))
     if isinstance(operations, list):
         unknown = (
@@ -245,18 +246,8 @@ def field_problems(object_type: ObjectType, obj: Plain, text: bytes | None) -> l
     """
     with contextlib.suppress(ValueError):
         # Other texts than JSON are taken as they were read.
-        obj = obj if text is None else json.loads(text, object_pairs_hook=_members)
+        obj = obj if text is None else json.loads(text, object_pairs_hook=members)
     return schema.problems_of(object_type, obj)
-
-
-def _members(pairs: list[tuple[str, Any]]) -> Plain:
-    members = dict(pairs)
-    if len(members) == len(pairs):
-        return members
-    repeating = Repeating(members)
-    names = [name for name, _ in pairs]
-    repeating.repeated = tuple(name for name in members if names.count(name) > 1)
-    return repeating
 
 
 def _repeated(value: Any, place: Place | None) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from kubesched.api.quantity import Amount, QuantityError, canonical, parse_quantity
+from kubesched.api.yaml_syntax import Repeating
 from kubesched.apiserver.plain import Plain, json_word
 from kubesched.apiserver.times import TimeError, canonical_micro_time, canonical_time
 
@@ -92,16 +93,6 @@ class Place(NamedTuple):
                 parts.append(f".{step if isinstance(step, str) else step.name}")
             place = place.outer
         return "".join(reversed(parts)).removeprefix(".")
-
-
-class Repeating(dict[str, Any]):
-    """An object of a text with repeated names; it has the last value of each.
-
-    Attributes:
-        repeated: The names.
-    """
-
-    repeated: tuple[str, ...] = ()
 
 
 class Reading(msgspec.Struct):

@@ -100,7 +100,9 @@ class Cluster:
     ) -> None:
         """Take what was read; the `from_` methods read it."""
         self._given = given
-        self.objects = [owned(item, options.profile) for item in given.objects]
+        self.objects = given.objects
+        if options.profile is not None:
+            self.objects = [owned(item, options.profile) for item in given.objects]
         self._scheduler = scheduler
         self._options = options
         self.warnings: list[str] = []

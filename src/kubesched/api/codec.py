@@ -179,7 +179,13 @@ def _objects_in(
         of_items = _NO_HEADER if name == "List" else _Header(api_version, name.removesuffix("List"))
     for index, item in enumerate(items):
         place = Source(source.file, source.document, index)
-        yield from _objects_in(item, place, skipped, of_items, depth + 1)
+        header = _header_at_start(item) if isinstance(item, msgspec.Raw) else None
+        kind = None if header is None else find_kind(*header)
+        if kind is not None and depth < _LIST_DEPTH_MAX:
+            # As nearly always: an object, not another list.
+            yield _decode(item, kind, place), place
+        else:
+            yield from _objects_in(item, place, skipped, of_items, depth + 1)
 
 
 def _is_array(raw: Raw) -> bool:
@@ -216,18 +222,23 @@ def _header(raw: Raw, source: Source, inherited: _Header) -> tuple[str, str]:
 
 def _raw_header(raw: bytes | msgspec.Raw, source: Source) -> _Header:
     # Nearly every object begins with apiVersion and kind; then it need not be parsed twice.
-    start = bytes(memoryview(raw)[:_START_BYTES]).partition(b'"metadata"')[0]
-    return _header_of_start(start) or _json(_header_decoder, raw, source)
+    header = _header_at_start(raw)
+    return _json(_header_decoder, raw, source) if header is None else _Header(*header)
+
+
+def _header_at_start(raw: bytes | msgspec.Raw) -> tuple[str, str] | None:
+    """Return apiVersion and kind of an object that begins with them; None for other text."""
+    return _header_of_start(bytes(memoryview(raw)[:_START_BYTES]).partition(b'"metadata"')[0])
 
 
 @lru_cache(maxsize=256)
-def _header_of_start(start: bytes) -> _Header | None:
+def _header_of_start(start: bytes) -> tuple[str, str] | None:
     match = _FAST_HEADER.match(start)
     if match is None:
         return None
     version = match["version"] if match["kind2"] is None else match["version2"]
     kind = match["kind"] if match["kind2"] is None else match["kind2"]
-    return _Header(version.decode(errors="replace"), kind.decode(errors="replace"))
+    return version.decode(errors="replace"), kind.decode(errors="replace")
 
 
 def _plain_header(raw: Plain, source: Source) -> _Header:

@@ -81,10 +81,8 @@ class InstantServer(ObjectServer):
             start_seconds: The time; pods start after it, each a second after the one before.
         """
         self._start_seconds = start_seconds
-        found = list(objects)
-        newest = max((_version_of(item) for item in found), default=0)
-        known = ((key_of(item), item, _version_of(item)) for item in found)
-        self.store.restore(known, max(newest, 1))
+        known = [(key_of(item), item, _version_of(item)) for item in objects]
+        self.store.restore(known, max((version for *_, version in known), default=1) or 1)
 
     def connect(self, handler: EventHandler) -> None:
         """Pass every change from now on to a handler."""

@@ -20,7 +20,7 @@ from kubesched.plugins.node_volume_limits import (
     after_csi_node_update,
     after_pod_deletion,
 )
-from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.objects import KubernetesObject, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
@@ -426,6 +426,49 @@ def test_equals_twin(
         for info in list(snapshot.nodes.pods[moved].values()):
             snapshot.nodes.remove_pod(info, moved)
             snapshot.nodes.add_pod(info, 0)
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["come", "come", "go", "limit", "attach", "node"]),
+        st.integers(0, 19),
+        uses.filter(bool),
+    ),
+    max_size=25,
+)
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(steps)
+def test_kept_room_equals_new_room(story: list[tuple[str, int, list[str]]]) -> None:
+    """While pods, limits, attachments and nodes change, and pods of two drivers ask."""
+    pairs = [item for i, x in enumerate(NAMES) for item in csi_pair(x, driver=f"d{i % 2}")]
+    csi_nodes = [make_csi_node(f"n{i}", {"d0": 2, "d1": 3}) for i in range(20)]
+    snapshot = make_snapshot([make_node(f"n{i}") for i in range(20)], [], [*pairs, *csi_nodes])
+    table, store = snapshot.nodes, snapshot.objects
+    assert isinstance(store, ObjectStore)
+    plugin = NodeVolumeLimits(None, FakeHandle())
+    for at, (what, row, names) in enumerate(story):
+        if what == "come":
+            for copy in range(2):
+                table.add_pod(make_pod_info(f"p{at}-{copy}", volumes=claim_volumes(*names)), row)
+        elif what == "go":
+            for info in list(table.pods[row].values())[:1]:
+                table.remove_pod(info, row)
+        elif what == "limit":
+            store.put(make_csi_node(f"n{row}", {"d0": len(names), "d1": None}))
+        elif what == "attach":
+            attacher = f"d{NAMES.index(names[0]) % 2}"
+            volume = f"pv-{names[0]}"
+            store.put(make_attachment(f"{at}", node=f"n{row}", volume=volume, attacher=attacher))
+        else:
+            table.update_node(make_node(f"n{row}", labels={"x": f"{at}"}))
+        pod = make_pod_info("new", volumes=claim_volumes(*names))
+        state = plugin.pre_filter(CycleState(), pod, snapshot).state
+        assert state is not None
+        fresh = NodeVolumeLimits(None, FakeHandle())
+        assert filter_all(fresh, state, pod, table) == filter_all(plugin, state, pod, table)
 
 
 def with_allocatable(node: CSINode) -> CSINode:

@@ -60,7 +60,7 @@ from kubesched.plugins.volumes.attachable import (
     may_attach,
 )
 from kubesched.plugins.volumes.claims import uses_claim
-from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodes, limits_of
+from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodeColumns, CsiNodes, limits_of
 from kubesched.plugins.volumes.csi_translation import (
     TranslationError,
     plugin_of_inline_volume,
@@ -107,7 +107,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         self._needs_driver = handle.feature_gates.enabled("VolumeLimitScaling")
         self._csi_nodes = CsiNodes()
         self._attachments = _AttachmentsByNode()
-        self._counts = RowTally(lambda pod: count_at_most(pod.spec.volumes))
+        self._room = _Room(self._attachments)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return changes that add or raise limits, or remove volumes."""
@@ -195,13 +195,11 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         nodes, table, rows = filtered.nodes, filtered.table, filtered.rows
         if len(nodes) <= _FEW_ROWS:
             return np.ones(len(nodes), np.bool_)
-        at_most = self._counts.of(table)[rows]
-        at_most = at_most + self._attachments.counts(table, filtered.objects)[rows]
-        doubtful: NDArray[np.bool_] = at_most >= UNCERTAIN
-        doubtful |= nodes.pod_counts > table.pod_counts[rows]
+        doubtful = np.zeros(len(nodes), np.bool_)
         for driver, count in Counter(new.values()).items():
-            limit = filtered.csi_nodes.limit(driver)[rows]
-            doubtful |= (limit != NO_LIMIT) & (at_most + count > limit)
+            doubtful |= self._room.of(driver, filtered)[rows] < count
+        if nodes is not table:
+            doubtful |= nodes.pod_counts > table.pod_counts[rows]
         return doubtful
 
     def _count(self, new: Attachables, nodes: NodeTable, row: int, objects: Objects) -> Status:
@@ -323,6 +321,39 @@ class _AttachmentsByNode:
         self._by_node = {}
         for attachment in objects.list(VolumeAttachment):
             self._by_node.setdefault(attachment.spec.node_name, []).append(attachment)
+
+
+class _Room:
+    """How many more volumes of a driver a row of the whole table can take for sure.
+
+    Volumes of pods and attachments are counted at most; where they cannot be identified there is
+    no room. Each pod that is bound changes one row.
+    """
+
+    def __init__(self, attachments: _AttachmentsByNode) -> None:
+        self._attachments = attachments
+        self._in_use = RowTally(lambda pod: count_at_most(pod.spec.volumes))
+        self._csi_nodes: CsiNodeColumns | None = None
+        self._attached: NDArray[np.int64] | None = None
+        self._limits: dict[str, NDArray[np.int64]] = {}
+        self._rooms: dict[str, NDArray[np.int64]] = {}
+
+    def of(self, driver: str, filtered: _FilteredRows) -> NDArray[np.int64]:
+        """Return the room of all rows, as int64 per row; valid until the table changes."""
+        in_use = self._in_use.of(filtered.table)
+        attached = self._attachments.counts(filtered.table, filtered.objects)
+        renewed, is_same = self._in_use.renewed, self._csi_nodes is filtered.csi_nodes
+        if renewed is None or not is_same or self._attached is not attached:
+            self._csi_nodes, self._attached = filtered.csi_nodes, attached
+            self._rooms.clear()
+        elif renewed:
+            for name, room in self._rooms.items():
+                room[renewed] = self._limits[name][renewed] - in_use[renewed] - attached[renewed]
+        if driver not in self._rooms:
+            limit = filtered.csi_nodes.limit(driver)
+            self._limits[driver] = limit = np.where(limit == NO_LIMIT, UNCERTAIN, limit)
+            self._rooms[driver] = limit - in_use - attached
+        return self._rooms[driver]
 
 
 def _check_drivers(

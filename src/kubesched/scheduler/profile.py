@@ -393,6 +393,11 @@ class Profile:
             found = self.ask_filter(plugin, state, pod, nodes)
             self.add_answers(filtering, position, plugin, found)
             return
+        if np.count_nonzero(filtering.passed) == len(nodes):
+            self.add_answers(
+                filtering, position, plugin, self.ask_filter(plugin, state, pod, nodes)
+            )
+            return
         rows = np.flatnonzero(filtering.answers().failed_at > position)
         if not len(rows):
             return

@@ -73,10 +73,7 @@ class CsiNodes:
     def of(self, table: NodeColumns, objects: Objects) -> CsiNodeColumns:
         """Return the columns of all rows of the table."""
         made_for = (table, table.epoch, objects, objects.version(CSINode))
-        if len(self._made_for) != 4 or any(
-            before is not now and before != now
-            for before, now in zip(self._made_for, made_for, strict=True)
-        ):
+        if made_for != self._made_for:
             self._made_for = made_for
             self._columns = CsiNodeColumns([objects.get(CSINode, name) for name in table.names])
         return self._columns

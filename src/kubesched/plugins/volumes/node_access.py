@@ -9,7 +9,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -40,10 +40,14 @@ class NodeAccess:
 
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
-        self.every_row: NDArray[np.intp] = np.arange(len(nodes))
         self._answers: dict[tuple[NodeSelectorTerm, ...], NDArray[np.intp]] = {}
         self._indexes: dict[str, _LabelIndex] = {}
         self._questions: dict[str, int] = {}
+
+    @cached_property
+    def every_row(self) -> NDArray[np.intp]:
+        """All rows, in ascending order."""
+        return np.arange(len(self.nodes))
 
     def mask_of_selector(self, required: NodeSelector | None) -> NDArray[np.bool_]:
         """Return, as bool per row, whether it can use a volume with this node affinity."""

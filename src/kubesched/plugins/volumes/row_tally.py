@@ -6,7 +6,7 @@ Invariants: a returned number equals the sum over the row's pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +21,25 @@ class RowTally:
 
     Args:
         weigh: Returns what a pod adds to its row; called only for pods with volumes.
+
+    Attributes:
+        renewed: The rows that the latest `of` summed again; None if all.
     """
 
     def __init__(self, weigh: Callable[[PodInfo], int]) -> None:
         self._weigh = weigh
         self._changed = ChangedRows()
         self._sums = np.zeros(0, np.int64)
+        self.renewed: Sequence[int] | None = None
 
     def of(self, table: NodeColumns) -> NDArray[np.int64]:
         """Return the sums as int64 per row; valid until the table changes."""
         changed = self._changed.read(table)
-        if changed is None:
+        self.renewed = None if changed is None else list(dict.fromkeys(changed))
+        if self.renewed is None:
             self._sums = np.array([self.sum_of(pods.values()) for pods in table.pods], np.int64)
         else:
-            for row in dict.fromkeys(changed):
+            for row in self.renewed:
                 self._sums[row] = self.sum_of(table.pods[row].values())
         return self._sums
 

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.api.coordination import Lease
 from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.meta import ObjectMeta
@@ -397,37 +396,3 @@ def test_objects_without_namespace_have_their_events_in_the_default_one() -> Non
     ((_, path, body),) = server.in_short
     assert "/apis/events.k8s.io/v1/namespaces/default/events" == path
     assert (reference, reference) == (body["regarding"], body["related"])
-
-
-def test_events_of_the_core_group() -> None:
-    """The election's events are as upstream writes them, each once."""
-
-    async def script(recorder: EventRecorder) -> None:
-        lease = Lease(metadata=ObjectMeta(name="l", namespace="ns", uid="u"))
-        recorder.record_core_event(lease, "LeaderElection", "a became leader", "c")
-        await recorder.drain()
-
-    server = Answering()
-    play(server, script)
-    ((method, path, body),) = server.in_short
-    assert ("POST", "/api/v1/namespaces/ns/events") == (method, path)
-    assert body["metadata"]["name"].startswith("l.")
-    assert ("Lease", "l", "u") == tuple(body["involvedObject"][x] for x in ("kind", "name", "uid"))
-    assert ("a became leader", {"component": "c"}) == (body["message"], body["source"])
-
-
-@pytest.mark.parametrize(
-    ("answer", "warnings"), [(b"{}", 0), (NotFoundError("no such resource"), 1)]
-)
-def test_a_server_without_the_group_is_logged(
-    answer: bytes | Exception, warnings: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    """One line says why there are no events."""
-    server = Answering(answer)
-    asyncio.run(_checked(server))
-    assert [("GET", "/apis/events.k8s.io/v1", None)] == server.in_short
-    assert warnings == len([one for one in caplog.messages if "cannot be written" in one])
-
-
-async def _checked(server: Answering) -> None:
-    await EventRecorder(server, lambda: 0, Random(0), "h").check_served()

@@ -67,12 +67,10 @@ _FOUND: Final = re.compile(
     r"(expected (?:string|numeric \(int or float\)|boolean|list|map|any scalar)), got [^\n]*"
 )
 _TIME: Final = re.compile(r'(parsing time \\?"[^"]*").*')
-NO_JSON: Final = re.compile(
-    r"invalid character '[^']*' [a-z :]*[a-z](?: \(expecting '.'\))?|unexpected end of JSON input"
+_NO_JSON: Final = re.compile(
+    r"invalid character '[^']*' [a-z :]*[a-z]|unexpected end of JSON input"
     r"|JSON is malformed: [^()]*\(byte \d+\)|Input data was truncated"
-    r"|the answer is no JSON: .*\(char \d+\)"
 )
-"""Where and why a text is no JSON, in the words of a real server and in ours."""
 _GO_MAP: Final = re.compile(r"(?: in map)?: map\[.*?\](?= |$)")
 
 
@@ -81,7 +79,7 @@ def wording(message: str) -> str:
 
     Where and why a text is no JSON is not compared either.
     """
-    message = NO_JSON.sub("<no JSON>", message)
+    message = _NO_JSON.sub("<no JSON>", message)
     message = _FOUND.sub(r"\1", _GO_TYPE.sub(r"\1", message))
     message = _TIME.sub(r"\1", message)
     message = _GO_MAP.sub("", _DIFFERENCE.sub("", message))

@@ -11,7 +11,6 @@ from functools import cache
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from kubesched.api.coordination import Lease
 from kubesched.api.core import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -108,15 +107,13 @@ async def volumes(rest: Echo) -> None:
 
 
 async def events(rest: Echo) -> None:
-    """Write events of both groups, and change them."""
+    """Write events, and change them."""
     recorder = EventRecorder(rest, lambda: 0, Random(0), "host")
     async with asyncio.TaskGroup() as group:
         running = group.create_task(recorder.run())
         for _ in range(2):
             recorder.record_event(EventRecord(Pod(metadata=METADATA), "Normal", "R", "A", "N"))
             await recorder.drain()
-        recorder.record_core_event(Lease(metadata=METADATA), "LeaderElection", "N", "C")
-        await recorder.drain()
         running.cancel()
 
 

@@ -16,7 +16,6 @@ POD_GROUPS = "scheduling.k8s.io"
 """The group that kube-apiserver serves, and allows schedulers, behind a gate that is off."""
 
 EXPECTED_WRITES = [
-    "create events",
     "create events.k8s.io/events",
     "create leases",
     "create pods/binding",

@@ -16,6 +16,9 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import msgspec
+
+from kubesched.api.coordination import Lease
 from kubesched.app.environment import Environment
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.leader_election import (
@@ -32,6 +35,18 @@ from kubesched.config.types import ClientConnection, LeaderElection
 
 _JOIN_SECONDS_MAX: Final = 30.0
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class LeadershipEvent(msgspec.Struct, frozen=True):
+    """An event of the lock, as an `EventRecorder` takes it."""
+
+    regarding: Lease
+    note: str
+    reporting_controller: str
+    type: str = "Normal"
+    reason: str = "LeaderElection"
+    action: str = "LeaderElection"
+    related: None = None
 
 
 class Election:

@@ -172,10 +172,9 @@ class Connections:
         """Queue an event of a pod for writing."""
         self.recorder.record_event(event)
 
-    async def open(self, opened: AsyncExitStack) -> None:
+    def open(self, opened: AsyncExitStack) -> None:
         """Start writing events; the stack closes all."""
         opened.push_async_callback(self._close)
-        await self.recorder.check_served()
         self._recording = asyncio.ensure_future(self.recorder.run())
 
     def writers(self, pods: PodLister) -> Writers:

@@ -30,7 +30,7 @@ from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.app.debugger import CacheDebugger, Observed
 from kubesched.app.decision_ring import DecisionQuery, DecisionRing, queue_state
-from kubesched.app.election import Election
+from kubesched.app.election import Election, LeadershipEvent
 from kubesched.app.endpoints import Endpoints, build_of
 from kubesched.app.environment import REAL_ENVIRONMENT, Connections, Environment, ExtenderTransports
 from kubesched.app.health import scheduler_health
@@ -174,8 +174,7 @@ class SchedulerProcess:
                 self.metrics.requests,
                 self._environment,
             )
-            if not await self._unless_over(connections.open(opened)):
-                return self._end_without_leading()
+            connections.open(opened)
             extenders = await opened.enter_async_context(self._environment.extenders())
             api = connections.api if self._report is None else DryRunClient(self._report)
             scheduler, handlers = self._assemble(api, extenders)
@@ -264,10 +263,8 @@ class SchedulerProcess:
             # Upstream's process exits before it could write that it has stopped leading.
             return
         assert self._connections is not None
-        self._main_loop.call_soon_threadsafe(
-            self._connections.recorder.record_core_event,
-            *(about, "LeaderElection", words, self._configuration.profiles[0].scheduler_name),
-        )
+        event = LeadershipEvent(about, words, self._configuration.profiles[0].scheduler_name)
+        self._main_loop.call_soon_threadsafe(self._connections.recorder.record_event, event)
 
     def _check_leadership(self) -> None:
         if self.election is not None and not self.election.may_act():

@@ -5,9 +5,9 @@ into a series of two, and further ones are counted. The count is written every h
 no event of the series has occurred for six minutes.
 
 Upstream: staging/src/k8s.io/client-go/tools/events/event_broadcaster.go, event_recorder.go (v1.36)
-Differs:  events of leader election, which are of the core group, are neither counted nor combined.
-          Servers before Kubernetes 1.19 get no other events. At most 65,536 series are kept; beyond
-          that the oldest is finished early. See also `client.event_queue`.
+Differs:  events of leader election are of this group too, where upstream writes those of the core
+          group. Servers before Kubernetes 1.19 get no events. At most 65,536 series are kept;
+          beyond that the oldest is finished early. See also `client.event_queue`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from kubesched.api.core import CoreEvent, ObjectReference
+from kubesched.api.core import ObjectReference
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.events import Event
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
-from kubesched.api.times import micro_time, moment_at, second_time
+from kubesched.api.times import micro_time, moment_at
 from kubesched.client.event_queue import (
     EVENT_TYPES,
     EventQueue,
@@ -39,14 +39,12 @@ from kubesched.client.event_queue import (
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
 
 _EVENTS: Final = kind_of(Event)
-_CORE_EVENTS: Final = kind_of(CoreEvent)
 _REMEMBERED_MAX: Final = 65_536
 _FINISH_SECONDS: Final = 6 * 60.0
 _FINISH_NS: Final = 6 * 60 * 1_000_000_000
 _REFRESH_SECONDS: Final = 30 * 60.0
 _RETRY_SECONDS: Final = 10.0
 _RETRY_JITTER: Final = 0.25
-_DISCOVERY_SECONDS: Final = 32.0
 
 log = logging.getLogger(__name__)
 
@@ -114,9 +112,7 @@ class _Write(NamedTuple):
     observed_ns: int
 
 
-def _words(write: _Write | Request) -> str:
-    if isinstance(write, Request):
-        return f"of the core group in {write.path}"
+def _words(write: _Write) -> str:
     return f"{write.known.name} {write.known.key[2]}"
 
 
@@ -172,41 +168,6 @@ class EventRecorder:
         if known.count == 2:
             self._put(known)
 
-    def record_core_event(
-        self, regarding: KubeObject, reason: str, message: str, component: str
-    ) -> None:
-        """Queue a Normal event of the core group, such as of leader election; never waits.
-
-        Args:
-            regarding: The object that it is about.
-            reason: Such as `LeaderElection`.
-            message: For people.
-            component: The reporting component.
-        """
-        now_ns, about = self._now_ns(), reference_to(regarding)
-        time, namespace = second_time(moment_at(now_ns)), event_namespace(about)
-        body = {
-            "kind": "Event",
-            "apiVersion": _CORE_EVENTS.api_version,
-            "metadata": {
-                "name": event_name(about, now_ns, self._random),
-                "namespace": namespace,
-            },
-            "involvedObject": plain_reference(about),
-            "reason": reason,
-            "message": message,
-            "source": {"component": component},
-            "firstTimestamp": time,
-            "lastTimestamp": time,
-            "count": 1,
-            "type": "Normal",
-            "eventTime": None,
-            "reportingComponent": component,
-            "reportingInstance": "",
-        }
-        path, text = path_of(_CORE_EVENTS, namespace), msgspec.json.encode(body)
-        self._queue.put(Request(method="POST", path=path, body=text))
-
     def _put(self, known: _Remembered) -> None:
         self._queue.put(_Write(known, known.count, known.observed_ns))
 
@@ -244,16 +205,13 @@ class EventRecorder:
             "deprecatedLastTimestamp": None,
         }
 
-    async def _write(self, write: _Write | Request) -> None:
+    async def _write(self, write: _Write) -> None:
         """Write an event, or the count of its series.
 
         Raises:
             ApiError: The server refused, or there was no answer.
             RetryError: The event was written concurrently.
         """
-        if isinstance(write, Request):
-            await self._rest.send(write)
-            return
         known, body = write.known, self._body(write)
         namespace = event_namespace(known.key[4])
         series = body.get("series")
@@ -282,14 +240,6 @@ class EventRecorder:
             raise RetryError(str(error)) from None
 
     # Periodic work.
-
-    async def check_served(self) -> None:
-        """Ask the server for the group of the events; log if it has none."""
-        path = f"/apis/{_EVENTS.api_version}"
-        try:
-            await self._rest.send(Request(path=path, timeout_seconds=_DISCOVERY_SECONDS))
-        except ApiError as error:
-            log.warning("Events of pods cannot be written: %s: %s", path, error)
 
     async def run(self) -> None:
         """Send events and finish series, until cancelled."""

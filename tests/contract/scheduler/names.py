@@ -1,7 +1,7 @@
 """Names are what stands for uids, versions and times in a comparison.
 
 Uids stand for what they belong to, versions for their number in the history of their object, and
-current times and the reasons why a text is no JSON for nothing.
+current times for nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
-
-from tests.contract.boundary import NO_JSON
 
 from .in_process_connection import Plain
 
@@ -74,7 +72,6 @@ class Names:
                 return [self.calm(item) for item in value]
             case str():
                 text = _UID.sub(lambda found: self.of_uid(found[0]), value)
-                text = NO_JSON.sub("<no JSON>", text)
                 return _EVENT_NAME.sub(".<hex>", _TIME.sub(_time, text))
         return value
 

@@ -42,7 +42,7 @@ def test_objects() -> None:
             id="list",
         ),
         pytest.param(b"7", "", "cannot unmarshal number into Go value", id="number"),
-        pytest.param(b"", "", "json parse error: Input data was truncated (<empty>)", id="empty"),
+        pytest.param(b"", "", "unexpected end of JSON input (<empty>)", id="empty"),
         pytest.param(
             b"a: [", "application/yaml", "yaml: line 1: did not find expected node", id="yaml"
         ),

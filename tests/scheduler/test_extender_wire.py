@@ -190,16 +190,11 @@ def test_any_bytes(body: bytes) -> None:
 @pytest.mark.parametrize(
     ("decode", "body", "expected"),
     [
-        pytest.param(
-            decode_filter_result,
-            b"",
-            "the answer is no JSON: Expecting value: line 1 column 1 (char 0)",
-            id="nothing",
-        ),
+        pytest.param(decode_filter_result, b"", "EOF", id="nothing"),
         pytest.param(
             decode_filter_result,
             b"no",
-            "the answer is no JSON: Expecting value: line 1 column 1 (char 0)",
+            "invalid character 'o' in literal null (expecting 'u')",
             id="text",
         ),
         pytest.param(

@@ -5,8 +5,7 @@ Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers (create.go, update
 Rejects:  what is neither JSON, YAML nor protobuf, objects of other kinds or versions, values that
           do not fit, and unknown and repeated fields if the client is strict.
 Differs:  kinds without numbers in the tables are refused in protobuf form, as custom resources
-          are. Repeated keys at the top of a YAML
-          body are not reported. Why a text is no JSON has words of its own.
+          are. Repeated keys at the top of a YAML body are not reported.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched.api.json_syntax import json_text_error
 from kubesched.api.protobuf_wire import ProtobufError
 from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
 from kubesched.apiserver import defaults, protobuf, schema
@@ -102,8 +102,9 @@ def _from_protobuf(text: bytes) -> Plain:
 def _from_json(text: bytes) -> Any:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise BodyError(f"couldn't get version/kind; json parse error: {error}") from None
+    except (msgspec.DecodeError, RecursionError):
+        why = json_text_error(text) or "unexpected end of JSON input"
+        raise BodyError(f"couldn't get version/kind; json parse error: {why}") from None
 
 
 def _from_yaml(text: bytes) -> Any:

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.errors import GoneError
+from kubesched.api.json_syntax import json_text_error
 from kubesched.api.requirements import SelectorError
 from kubesched.api.selector_syntax import parse_selector
 from kubesched.apiserver.plain import Plain, encode
@@ -380,8 +381,8 @@ def page_of(token: str) -> Page:
         raise _malformed("illegal base64 data at input byte 0") from None
     try:
         fields = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _malformed(str(error)) from None
+    except msgspec.DecodeError:
+        raise _malformed(json_text_error(text) or "json: no object") from None
     if not isinstance(fields, dict) or fields.get("v") != _ENCODING:
         raise _malformed("server does not recognize this encoded version")
     version, start = fields.get("rv"), fields.get("start")

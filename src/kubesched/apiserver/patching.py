@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from kubesched.api.json_syntax import json_text_error
 from kubesched.apiserver import defaults, server_side_apply, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
 from kubesched.apiserver.operation import APPLY_TYPE, Operation
@@ -253,8 +254,9 @@ class Patch:
                 raise bad_request(f"error decoding YAML: {error}") from None
         try:
             return msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise bad_request(f"error decoding patch: {error}") from None
+        except (msgspec.DecodeError, RecursionError):
+            why = json_text_error(body) or "unexpected end of JSON input"
+            raise bad_request(f"error decoding patch: {why}") from None
 
     def apply(self, current: Plain | None) -> Plain:
         """Return the changed object.

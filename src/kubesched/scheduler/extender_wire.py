@@ -5,7 +5,7 @@ Reads:    responses of extenders
 Differs:  pods and nodes are sent with the fields that kubesched keeps; of nodes in a response only
           the names are read; if several values have a wrong type, the error names the first field
           in the type's order, upstream the first in the text; null in a list of victims is skipped,
-          upstream crashes; why a response is no JSON has words of its own.
+          upstream crashes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.json_syntax import json_stream_error
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -267,7 +268,7 @@ def _first_value(body: bytes) -> object:
     try:
         value: object = _JSON.raw_decode(text)[0]
     except (ValueError, RecursionError) as error:
-        raise WireError(f"the answer is no JSON: {error}") from error
+        raise WireError(json_stream_error(body) or f"the answer cannot be read: {error}") from error
     return value
 
 

@@ -135,6 +135,7 @@ def test_all_flags_of_kube_scheduler_are_there() -> None:
     others = {
         "decision-records",
         "dry-run",
+        "leader-elect-allow-removed-locks",
         "plugin",
         "record",
         "seed",

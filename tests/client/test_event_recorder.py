@@ -17,7 +17,7 @@ from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.client import event_queue, event_recorder
 from kubesched.client.event_queue import EventStatistics
-from kubesched.client.event_recorder import EventRecorder
+from kubesched.client.event_recorder import EventRecorder, serves_events
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request
 from kubesched.scheduler.api_client import EventRecord
 from kubesched.simulator.virtual_loop import run
@@ -396,3 +396,14 @@ def test_objects_without_namespace_have_their_events_in_the_default_one() -> Non
     ((_, path, body),) = server.in_short
     assert "/apis/events.k8s.io/v1/namespaces/default/events" == path
     assert (reference, reference) == (body["regarding"], body["related"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [(b"{}", True), (NotFoundError("the server could not find the requested resource"), False)],
+)
+def test_whether_a_server_knows_the_group(answer: bytes | Exception, expected: bool) -> None:
+    """The group is asked for as recorded."""
+    server = Answering(answer)
+    assert expected == asyncio.run(serves_events(server))
+    assert [("GET", "/apis/events.k8s.io/v1", None)] == server.in_short

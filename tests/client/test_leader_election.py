@@ -11,18 +11,16 @@ from typing import Any
 
 import pytest
 
-from kubesched.api.coordination import Lease
 from kubesched.api.errors import ApiError
 from kubesched.api.volume import ObjectReference
-from kubesched.client.event_queue import reference_to
 from kubesched.client.leader_election import (
     ElectionTiming,
     LeaderCallbacks,
     LeaderElector,
     new_identity,
 )
-from kubesched.client.lease_lock import LeaseLock
 from kubesched.client.requests import Request
+from kubesched.client.resource_locks import LeaseLock, new_lock
 from kubesched.simulator.virtual_loop import run
 
 from .lock_server import LockServer, Plain, Way
@@ -62,8 +60,8 @@ class Candidate:
         )
         self.task = asyncio.create_task(self.elector.run())
 
-    def _record_event(self, lease: Lease, text: str) -> None:
-        self.events.append((reference_to(lease), text))
+    def _record_event(self, about: ObjectReference, text: str) -> None:
+        self.events.append((about, text))
 
     def codes(self) -> list[str]:
         """Method and code of all requests, runs of the same GET as one."""
@@ -442,6 +440,28 @@ def test_client_timeout_is_half_the_deadline() -> None:
     """At least a second, as upstream."""
     assert 5.0 == ElectionTiming().client_timeout_seconds
     assert 1.0 == ElectionTiming(renew_deadline_seconds=1.5).client_timeout_seconds
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("endpoints", "endpoints lock is removed, migrate to leases"),
+        ("configmaps", "configmaps lock is removed, migrate to leases"),
+        ("endpointsleases", "endpointsleases lock is removed, migrate to leases"),
+        ("configmapsleases", "configmapsleases lock is removed, migrated to leases"),
+        ("secrets", "Invalid lock-type secrets"),
+    ],
+)
+def test_removed_locks_are_refused_unless_asked_for(kind: str, message: str) -> None:
+    """Upstream's words."""
+
+    async def story(server: LockServer) -> None:
+        way = Way(server, random.Random(0))
+        with pytest.raises(ValueError, match="lock") as caught:
+            new_lock(kind, way, "ns", "n", "a")
+        assert message == str(caught.value)
+
+    _play(story)
 
 
 def test_identity_names_host_and_process() -> None:

@@ -5,11 +5,11 @@ import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-import msgspec
 import pytest
 
+from kubesched.client.election_record import ElectionRecord, annotation_of, record_of_annotation
 from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
-from kubesched.client.lease_lock import ElectionRecord, LeaseLock, record_of_spec
+from kubesched.client.resource_locks import ANNOTATION, LeaseLock, ResourceLock, new_lock
 from kubesched.simulator.virtual_loop import run
 
 from .lock_server import LockServer, Plain, Way
@@ -24,11 +24,16 @@ _QUICK = ElectionTiming(
 class SecondsLock(LeaseLock):
     """A lock that sees changes by whole seconds, as kube-scheduler's candidates do."""
 
-    async def get(self) -> ElectionRecord:
-        """Return a record whose last renewal is in whole seconds."""
-        record = await super().get()
-        assert record.renew_time is not None
-        return msgspec.structs.replace(record, renew_time=record.renew_time.replace(microsecond=0))
+    async def get(self) -> tuple[ElectionRecord, bytes]:
+        """Return a text of whole seconds."""
+        record, _ = await super().get()
+        return record, annotation_of(record).encode()
+
+
+def _new_lock(kind: str, way: Way, identity: str) -> ResourceLock:
+    if kind == "leases by seconds":
+        return SecondsLock(way, "kube-system", "kube-scheduler", identity)
+    return new_lock(kind, way, "kube-system", "kube-scheduler", identity, allows_removed=True)
 
 
 class Replica:
@@ -58,7 +63,7 @@ class Replica:
             self.starts += 1
             kind = self._random.choice(self._election.kinds)
             self.elector = LeaderElector(
-                kind(self.way, "kube-system", "kube-scheduler", f"r{self.number}-{self.starts}"),
+                _new_lock(kind, self.way, f"r{self.number}-{self.starts}"),
                 self._election.timing,
                 LeaderCallbacks(on_started_leading=lambda: None, on_stopped_leading=lambda: None),
                 clock=asyncio.get_running_loop().time,
@@ -96,7 +101,7 @@ class Replica:
 class Election:
     """Replicas, their server, and what befalls them."""
 
-    def __init__(self, seed: int, timing: ElectionTiming, kinds: list[type[LeaseLock]]) -> None:
+    def __init__(self, seed: int, timing: ElectionTiming, kinds: list[str]) -> None:
         self.random = random.Random(seed)
         self.loop = asyncio.get_running_loop()
         self.timing = timing
@@ -147,15 +152,24 @@ class Election:
 def _check_transitions(history: list[tuple[float, str, Plain]]) -> None:
     """The count grows by one whenever another holder than the last one takes the lock."""
     last, count = "", -1
-    for _, _, content in history:
-        record = record_of_spec(content["spec"])
+    for _, path, content in history:
+        record = _record(path, content)
         if record.holder_identity not in {"", last}:
             last = record.holder_identity
             count += 1
         assert count == record.leader_transitions
 
 
-def _play(seed: int, timing: ElectionTiming, kinds: list[type[LeaseLock]]) -> None:
+def _record(path: str, content: Plain) -> ElectionRecord:
+    if path.endswith("/leases/kube-scheduler"):
+        spec = content["spec"]
+        return ElectionRecord(
+            holder_identity=spec["holderIdentity"], leader_transitions=spec["leaseTransitions"]
+        )
+    return record_of_annotation(content["metadata"]["annotations"][ANNOTATION])
+
+
+def _play(seed: int, timing: ElectionTiming, kinds: list[str]) -> None:
     elections: list[Election] = []
 
     async def main() -> None:
@@ -173,7 +187,7 @@ def _play(seed: int, timing: ElectionTiming, kinds: list[type[LeaseLock]]) -> No
         assert leaders[0].leads(loop.time())
         assert starts == leaders[0].starts
         await election.end()
-        if len(kinds) == 1:
+        if len(kinds) == 1 and not kinds[0].endswith("sleases"):
             _check_transitions(election.server.history)
 
     run(main(), on_idle=lambda: elections[0].check() if elections else None)
@@ -184,14 +198,16 @@ def _play(seed: int, timing: ElectionTiming, kinds: list[type[LeaseLock]]) -> No
 @pytest.mark.parametrize(
     "kinds",
     [
-        pytest.param([LeaseLock], id="leases"),
-        pytest.param([SecondsLock], id="upstream"),
-        pytest.param([LeaseLock, SecondsLock], id="beside upstream"),
+        pytest.param(["leases"], id="leases"),
+        pytest.param(["leases by seconds"], id="upstream"),
+        pytest.param(["leases", "leases by seconds"], id="beside upstream"),
+        pytest.param(["endpoints"], id="endpoints"),
+        pytest.param(["configmaps"], id="configmaps"),
+        pytest.param(["endpointsleases"], id="endpointsleases"),
+        pytest.param(["configmapsleases", "configmaps"], id="migrating"),
     ],
 )
-def test_at_most_one_acts_and_somebody_does(
-    timing: ElectionTiming, kinds: list[type[LeaseLock]]
-) -> None:
+def test_at_most_one_acts_and_somebody_does(timing: ElectionTiming, kinds: list[str]) -> None:
     """Whatever gets lost, late, cut, killed or refused: one leader, and soon one again."""
     for seed in range(6):
         _play(seed, timing, kinds)

@@ -12,8 +12,8 @@ from kubesched.api.errors import ApiError
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
-from kubesched.client.lease_lock import LeaseLock
 from kubesched.client.requests import Request
+from kubesched.client.resource_locks import new_lock
 
 from .lock_server import LockServer
 from .speaking_server import Asked, serving
@@ -50,7 +50,7 @@ class Background:
             settings = ConnectionSettings(server=server.url)
             rest = connect(settings, qps=-1, timeout_seconds=timeout_seconds)
             self.elector = LeaderElector(
-                LeaseLock(rest, "kube-system", "kube-scheduler", "a"),
+                new_lock("leases", rest, "kube-system", "kube-scheduler", "a"),
                 _TIMING,
                 LeaderCallbacks(
                     on_started_leading=self.leads.set,

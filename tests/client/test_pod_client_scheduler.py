@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import TYPE_CHECKING
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
+from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.event_recorder import EventRecorder
 from kubesched.client.informers import ResourceEventHandler
 from kubesched.client.pod_client import Recorder, SchedulerClient
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
     def fits(
         client: SchedulerClient,
         handlers: EventHandlers,
-        recorder: EventRecorder,
-    ) -> tuple[ApiClient, ResourceEventHandler, Recorder]:
+        recorders: tuple[EventRecorder, CoreEventRecorder],
+    ) -> tuple[ApiClient, ResourceEventHandler, Recorder, Recorder]:
         """Type checkers see that the rooms fit together although they do not know each other."""
-        return client, handlers, recorder
+        return client, handlers, *recorders
 
 
 class Kept:
@@ -67,3 +69,18 @@ def test_everything_reaches_the_server() -> None:
         ("PATCH", "/apis/scheduling.k8s.io/v1alpha2/namespaces/ns/podgroups/p/status"),
     ] == [one[:2] for one in server.in_short]
     assert [event] == kept.events
+
+
+def test_recorders_are_recorders() -> None:
+    """Both kinds take what the scheduler records."""
+
+    async def main() -> int:
+        recorders: list[Recorder] = [
+            EventRecorder(Answering(), lambda: 0, Random(0), "host"),
+            CoreEventRecorder(Answering(), lambda: 0, Random(0), "c"),
+        ]
+        for recorder in recorders:
+            recorder.record_event(EventRecord(Pod(), "Normal", "R", "A", "N"))
+        return len(recorders)
+
+    assert 2 == asyncio.run(main())

@@ -21,16 +21,19 @@ from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
+from kubesched.api.volume import ObjectReference
 from kubesched.apiserver import request as served
 from kubesched.app.authentication import ClusterAuthentication
 from kubesched.app.authorization import SubjectAccessReviews
 from kubesched.app.reviews import ReviewRetries, TokenReviews, UserInfo
 from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.client.claim_client import ClaimClient, VolumeClient
+from kubesched.client.core_event_recorder import CoreEventRecorder
+from kubesched.client.election_record import ElectionRecord
 from kubesched.client.event_recorder import EventRecorder
-from kubesched.client.lease_lock import ElectionRecord, LeaseLock
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Request, path_of
+from kubesched.client.resource_locks import LeaseLock
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
@@ -107,14 +110,18 @@ async def volumes(rest: Echo) -> None:
 
 
 async def events(rest: Echo) -> None:
-    """Write events, and change them."""
-    recorder = EventRecorder(rest, lambda: 0, Random(0), "host")
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(recorder.run())
-        for _ in range(2):
-            recorder.record_event(EventRecord(Pod(metadata=METADATA), "Normal", "R", "A", "N"))
-            await recorder.drain()
-        running.cancel()
+    """Write events of both kinds, and change them."""
+    event = EventRecord(Pod(metadata=METADATA), "Normal", "R", "A", "N")
+    for recorder in (
+        EventRecorder(rest, lambda: 0, Random(0), "host"),
+        CoreEventRecorder(rest, lambda: 0, Random(0), "component"),
+    ):
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(recorder.run())
+            for _ in range(2):
+                recorder.record_event(event)
+                await recorder.drain()
+            running.cancel()
 
 
 async def reviews(rest: Echo) -> None:
@@ -129,7 +136,7 @@ async def reviews(rest: Echo) -> None:
 
 
 async def lock(rest: Echo, namespace: str, name: str) -> None:
-    """Take a lock and renew it."""
+    """Take a lock, renew it, and say so."""
     lease = LeaseLock(rest, namespace, name, "me")
     record = ElectionRecord(
         holder_identity="me", lease_duration_seconds=15, acquire_time=TIME, renew_time=TIME
@@ -137,6 +144,13 @@ async def lock(rest: Echo, namespace: str, name: str) -> None:
     await lease.get()
     await lease.create(record)
     await lease.update(record)
+    recorder = CoreEventRecorder(rest, lambda: 0, Random(0), "component")
+    about = ObjectReference(kind="Lease", namespace=namespace, name=name, uid="u")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(recorder.run())
+        recorder.record(about, "Normal", "LeaderElection", "me became leader")
+        await recorder.drain()
+        running.cancel()
 
 
 def watched() -> list[Wish]:

@@ -16,6 +16,7 @@ POD_GROUPS = "scheduling.k8s.io"
 """The group that kube-apiserver serves, and allows schedulers, behind a gate that is off."""
 
 EXPECTED_WRITES = [
+    "create events",
     "create events.k8s.io/events",
     "create leases",
     "create pods/binding",
@@ -24,6 +25,7 @@ EXPECTED_WRITES = [
     "create tokenreviews",
     "delete pods",
     "delete resourceclaims",
+    "patch events",
     "patch events.k8s.io/events",
     "patch podgroups/status",
     "patch pods/status",

@@ -3,7 +3,7 @@
 On virtual time, without threads, it runs on the main loop.
 
 Upstream: cmd/kube-scheduler/app/server.go, Run; component-base/config/v1alpha1 (v1.36)
-Differs:  nothing.
+Differs:  the locks that upstream has removed can be used, if a flag allows it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-import msgspec
-
-from kubesched.api.coordination import Lease
 from kubesched.app.environment import Environment
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.leader_election import (
@@ -28,25 +25,13 @@ from kubesched.client.leader_election import (
     LeaderElector,
     new_identity,
 )
-from kubesched.client.lease_lock import LeaseLock, RecordEvent, check_lock_kind
 from kubesched.client.requests import RequestObserver
+from kubesched.client.resource_locks import RecordEvent, new_lock
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import ClientConnection, LeaderElection
 
 _JOIN_SECONDS_MAX: Final = 30.0
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class LeadershipEvent(msgspec.Struct, frozen=True):
-    """An event of the lock, as an `EventRecorder` takes it."""
-
-    regarding: Lease
-    note: str
-    reporting_controller: str
-    type: str = "Normal"
-    reason: str = "LeaderElection"
-    action: str = "LeaderElection"
-    related: None = None
 
 
 class Election:
@@ -65,6 +50,7 @@ class Election:
         environment: Environment,
         record_event: RecordEvent,
         observer: RequestObserver | None = None,
+        allow_removed_locks: bool = False,
     ) -> None:
         """Set up; nothing is sent yet.
 
@@ -75,9 +61,10 @@ class Election:
             environment: Supplies the connection, clocks and random sources.
             record_event: Writes events about the lock; called in the election's thread.
             observer: Called for the election's requests.
+            allow_removed_locks: Whether to allow locks that upstream has removed.
 
         Raises:
-            ConfigError: The durations are invalid, or the lock is not a Lease.
+            ConfigError: The durations are invalid, or the lock's kind is unknown.
         """
         random = environment.new_random()
         uid = uuid.UUID(int=random.getrandbits(128), version=4)
@@ -101,13 +88,14 @@ class Election:
         self._on_stopped: Callable[[], None] = _nothing
         self._on_new_leader: Callable[[str], None] = _ignore
         try:
-            check_lock_kind(election.resource_lock)
-            lock = LeaseLock(
+            lock = new_lock(
+                election.resource_lock,
                 self._rest,
                 election.resource_namespace,
                 election.resource_name,
                 self.identity,
                 record_event,
+                allows_removed=allow_removed_locks,
             )
             self._elector = LeaderElector(
                 lock,

@@ -29,7 +29,8 @@ from kubesched.app.live_writers import LiveClaimWriter, LiveVolumeWriter
 from kubesched.app.signals import handled_signals
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.event_recorder import EventRecorder, Occurrence
+from kubesched.client.core_event_recorder import CoreEventRecorder
+from kubesched.client.event_recorder import EventRecorder, Occurrence, serves_events
 from kubesched.client.pod_client import SchedulerClient
 from kubesched.client.requests import RequestObserver, Rest
 from kubesched.client.rest import Permit
@@ -130,7 +131,8 @@ class Connections:
     Attributes:
         rest: For everything but events.
         events_rest: For events.
-        recorder: Writes events of pods and of the lock.
+        recorder: Writes events of pods.
+        leader_recorder: Writes events of the lock, in the core group.
         api: Executes the scheduler's writes.
     """
 
@@ -139,6 +141,7 @@ class Connections:
         settings: ConnectionSettings,
         connection: ClientConnection,
         permit: Callable[[], None],
+        component: str,
         observer: RequestObserver | None,
         environment: Environment,
     ) -> None:
@@ -148,6 +151,7 @@ class Connections:
             settings: The API server and the user.
             connection: The rate limit.
             permit: Called immediately before each write that only the leader may do.
+            component: The reporting component of the lock's events: the first profile's name.
             observer: Called for every request.
             environment: Supplies connections, the time of day and random sources.
         """
@@ -163,19 +167,27 @@ class Connections:
         self.events_rest = open_one()
         self._now_ns = now_ns = environment.now_ns
         self._random = random = environment.new_random()
-        self.recorder = EventRecorder(self.events_rest, now_ns, random, environment.host_name)
+        self.leader_recorder = CoreEventRecorder(self.events_rest, now_ns, random, component)
+        self.recorder: EventRecorder | CoreEventRecorder = EventRecorder(
+            self.events_rest, now_ns, random, environment.host_name
+        )
         self.api = SchedulerClient(self.rest, self, now_ns)
         self._claims: LiveClaimWriter | None = None
-        self._recording: asyncio.Task[None] | None = None
+        self._recording: list[asyncio.Task[None]] = []
 
     def record_event(self, event: Occurrence) -> None:
         """Queue an event of a pod for writing."""
         self.recorder.record_event(event)
 
-    def open(self, opened: AsyncExitStack) -> None:
-        """Start writing events; the stack closes all."""
+    async def open(self, opened: AsyncExitStack) -> None:
+        """Start writing events, in an API group that the server has; the stack closes all."""
         opened.push_async_callback(self._close)
-        self._recording = asyncio.ensure_future(self.recorder.run())
+        if not await serves_events(self.events_rest):
+            self.recorder = self.leader_recorder
+        self._recording = [
+            asyncio.ensure_future(recorder.run())
+            for recorder in dict.fromkeys((self.recorder, self.leader_recorder))
+        ]
 
     def writers(self, pods: PodLister) -> Writers:
         """Return how plugins write claims and volumes."""
@@ -190,9 +202,10 @@ class Connections:
     async def _close(self) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_EVENTS_SECONDS):
-                await self.recorder.drain()
-        if self._recording is not None:
-            self._recording.cancel()
-            await asyncio.gather(self._recording, return_exceptions=True)
+                for recorder in dict.fromkeys((self.recorder, self.leader_recorder)):
+                    await recorder.drain()
+        for task in self._recording:
+            task.cancel()
+        await asyncio.gather(*self._recording, return_exceptions=True)
         await self.events_rest.aclose()
         await self.rest.aclose()

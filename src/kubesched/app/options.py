@@ -131,6 +131,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         max_in_unschedulable_seconds: After this time a pod is retried without an event.
         feature_gates: By name.
         election: The `--leader-elect*` flags.
+        allow_removed_locks: Whether to allow lock kinds that upstream has removed.
         deprecated: Flags without effect beside a configuration file.
         serving: The secure port.
         access: Authentication and authorization.
@@ -145,6 +146,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_in_unschedulable_seconds: float = 300.0
     feature_gates: FeatureGates = FeatureGates()
     election: ElectionOptions = ElectionOptions()
+    allow_removed_locks: bool = False
     deprecated: DeprecatedOptions = DeprecatedOptions()
     serving: ServingOptions = ServingOptions()
     access: AccessOptions = AccessOptions()

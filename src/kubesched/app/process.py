@@ -25,12 +25,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kubesched.api.coordination import Lease
-from kubesched.api.core import Pod
+from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError
 from kubesched.app.debugger import CacheDebugger, Observed
 from kubesched.app.decision_ring import DecisionQuery, DecisionRing, queue_state
-from kubesched.app.election import Election, LeadershipEvent
+from kubesched.app.election import Election
 from kubesched.app.endpoints import Endpoints, build_of
 from kubesched.app.environment import REAL_ENVIRONMENT, Connections, Environment, ExtenderTransports
 from kubesched.app.health import scheduler_health
@@ -146,6 +145,7 @@ class SchedulerProcess:
                 environment=environment,
                 record_event=self._record_election,
                 observer=self.metrics.requests,
+                allow_removed_locks=options.allow_removed_locks,
             )
             self.metrics.election = self.election.statistics
         if options.serving.secure_port:
@@ -171,10 +171,12 @@ class SchedulerProcess:
                 self._settings,
                 self._configuration.client_connection,
                 self._check_leadership,
+                self._configuration.profiles[0].scheduler_name,
                 self.metrics.requests,
                 self._environment,
             )
-            connections.open(opened)
+            if not await self._unless_over(connections.open(opened)):
+                return self._end_without_leading()
             extenders = await opened.enter_async_context(self._environment.extenders())
             api = connections.api if self._report is None else DryRunClient(self._report)
             scheduler, handlers = self._assemble(api, extenders)
@@ -257,14 +259,16 @@ class SchedulerProcess:
         )
         return CacheDebugger(observed, scheduler.cache, scheduler.queue)
 
-    def _record_election(self, about: Lease, words: str) -> None:
+    def _record_election(self, about: ObjectReference, words: str) -> None:
         """Write an event of the lock; called in the election's thread."""
         if self.is_stopping:
             # Upstream's process exits before it could write that it has stopped leading.
             return
         assert self._connections is not None
-        event = LeadershipEvent(about, words, self._configuration.profiles[0].scheduler_name)
-        self._main_loop.call_soon_threadsafe(self._connections.recorder.record_event, event)
+        recorder = self._connections.leader_recorder
+        self._main_loop.call_soon_threadsafe(
+            recorder.record, about, "Normal", "LeaderElection", words
+        )
 
     def _check_leadership(self) -> None:
         if self.election is not None and not self.election.may_act():

@@ -80,6 +80,7 @@ def options_of(flags: dict[str, Any]) -> Options:
         max_in_unschedulable_seconds=flags["max_in_unschedulable_seconds"],
         feature_gates=gates,
         election=ElectionOptions(**{ours: flags[theirs] for theirs, ours in _ELECTION.items()}),
+        allow_removed_locks=flags["leader_elect_allow_removed_locks"],
         deprecated=DeprecatedOptions(**{name: flags[name] for name in _DEPRECATED}),
         serving=ServingOptions(**{name: flags[name] for name in ServingOptions.__struct_fields__}),
         access=AccessOptions(

@@ -24,6 +24,7 @@ import msgspec
 
 from kubesched.api.core import ObjectReference
 from kubesched.api.errors import ApiError
+from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
 
 EVENT_TYPES: Final = frozenset(("Normal", "Warning"))
@@ -33,12 +34,15 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 
 
 def reference_to(item: Any) -> ObjectReference:
-    """Return a reference to an object, with its resource version."""
-    kind, api_version = item.kind, item.api_version
+    """Return a reference to an object, with its resource version; a reference as it is."""
+    if isinstance(item, ObjectReference):
+        return item
+    whole: KubeObject = item
+    kind, api_version = whole.kind, whole.api_version
     if not (kind and api_version):
         known = kind_of(type(item))
         kind, api_version = known.kind, known.api_version
-    metadata = item.metadata
+    metadata = whole.metadata
     return ObjectReference(
         kind=kind,
         namespace=metadata.namespace,

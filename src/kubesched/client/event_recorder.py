@@ -5,9 +5,8 @@ into a series of two, and further ones are counted. The count is written every h
 no event of the series has occurred for six minutes.
 
 Upstream: staging/src/k8s.io/client-go/tools/events/event_broadcaster.go, event_recorder.go (v1.36)
-Differs:  events of leader election are of this group too, where upstream writes those of the core
-          group. Servers before Kubernetes 1.19 get no events. At most 65,536 series are kept;
-          beyond that the oldest is finished early. See also `client.event_queue`.
+Differs:  at most 65,536 series are kept; beyond that the oldest is finished early. See also
+          `client.event_queue`.
 """
 
 from __future__ import annotations
@@ -45,6 +44,7 @@ _FINISH_NS: Final = 6 * 60 * 1_000_000_000
 _REFRESH_SECONDS: Final = 30 * 60.0
 _RETRY_SECONDS: Final = 10.0
 _RETRY_JITTER: Final = 0.25
+_DISCOVERY_SECONDS: Final = 32.0
 
 log = logging.getLogger(__name__)
 
@@ -285,3 +285,14 @@ async def _every(seconds: float, do: Callable[[], Any]) -> None:
     while True:
         await asyncio.sleep(seconds)
         await do()
+
+
+async def serves_events(rest: Rest) -> bool:
+    """Return whether a server serves events.k8s.io/v1."""
+    try:
+        await rest.send(
+            Request(path=f"/apis/{_EVENTS.api_version}", timeout_seconds=_DISCOVERY_SECONDS)
+        )
+    except ApiError:
+        return False
+    return True

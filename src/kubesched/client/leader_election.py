@@ -39,7 +39,8 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.client.lease_lock import ElectionRecord, LeaseLock, LockError
+from kubesched.client.election_record import ElectionRecord
+from kubesched.client.resource_locks import LockError, ResourceLock
 
 
 class LeaderFence:
@@ -185,7 +186,7 @@ class LeaderElector:
 
     def __init__(
         self,
-        lock: LeaseLock,
+        lock: ResourceLock,
         timing: ElectionTiming,
         callbacks: LeaderCallbacks,
         *,
@@ -209,7 +210,7 @@ class LeaderElector:
         self._release_on_cancel = release_on_cancel
         self._stop = asyncio.Event()
         self._observed = ElectionRecord()
-        self._last_read: ElectionRecord | None = None
+        self._observed_raw = b""
         self._observed_at = -math.inf
         self._reported_leader = ""
         self._leads = False
@@ -359,15 +360,15 @@ class LeaderElector:
 
     async def _acquire_or_renew_after_reading(self, mine: ElectionRecord, now: float) -> bool:
         try:
-            found = await self._lock.get()
+            found, raw = await self._lock.get()
         except NotFoundError:
             sent = self._clock()
             await self._lock.create(mine)
             self._keep(mine, sent)
             return True
-        if found != self._last_read:
+        if raw != self._observed_raw:
             self._observe(found)
-            self._last_read = found
+            self._observed_raw = raw
         if found.holder_identity and self._is_lease_valid(now) and not self.is_leader:
             _log.debug("Lease is held by %s and has not yet expired", found.holder_identity)
             return False
@@ -385,7 +386,7 @@ class LeaderElector:
     async def _release(self) -> None:
         try:
             async with asyncio.timeout(self._timing.renew_deadline_seconds):
-                found = await self._lock.get()
+                found, _ = await self._lock.get()
                 if not self.is_leader or found.holder_identity != self._lock.identity:
                     return
                 now = self._wall_clock()

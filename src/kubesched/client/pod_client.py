@@ -305,7 +305,7 @@ def _claim_status(status: PodExtendedResourceClaimStatus) -> dict[str, Any]:
 
 
 class Recorder(Protocol):
-    """Such as an `EventRecorder`."""
+    """An `EventRecorder`, or a `CoreEventRecorder` for old servers."""
 
     def record_event(self, event: Occurrence) -> None:
         """Queue an event for writing."""

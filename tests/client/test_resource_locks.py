@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from kubesched.api.errors import ConflictError, NotFoundError
+from kubesched.api.volume import ObjectReference
+from kubesched.client.election_record import ElectionRecord
+from kubesched.client.requests import Request
+from kubesched.client.resource_locks import (
+    ANNOTATION,
+    UNKNOWN_LEADER,
+    LeaseLock,
+    LockError,
+    ResourceLock,
+    new_lock,
+)
+from kubesched.simulator.virtual_loop import run
+
+from .lock_server import LockServer, Way
+
+_TIME = datetime(2024, 5, 1, 10, tzinfo=UTC)
+_LEASE = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/n"
+
+
+def _record(holder: str, transitions: int = 0) -> ElectionRecord:
+    return ElectionRecord(
+        holder_identity=holder,
+        lease_duration_seconds=15,
+        acquire_time=_TIME,
+        renew_time=_TIME,
+        leader_transitions=transitions,
+    )
+
+
+def _lock(server: LockServer, kind: str, identity: str = "a") -> ResourceLock:
+    way = Way(server, random.Random(0))
+    return new_lock(kind, way, "ns", "n", identity, allows_removed=True)
+
+
+def _play(story: Callable[[LockServer], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await story(LockServer(asyncio.get_running_loop().time))
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "kind", ["leases", "endpoints", "configmaps", "endpointsleases", "configmapsleases"]
+)
+def test_every_lock_keeps_a_record(kind: str) -> None:
+    """Nothing at first; what is created or written is read, and a stale write is refused."""
+
+    async def story(server: LockServer) -> None:
+        mine, yours = _lock(server, kind), _lock(server, kind, "b")
+        assert "ns/n" == mine.description
+        with pytest.raises(NotFoundError):
+            await mine.get()
+        await mine.create(_record("a"))
+        found, raw = await yours.get()
+        assert _record("a") == found
+        await mine.update(_record("a", 1))
+        with pytest.raises(ConflictError):
+            await yours.update(_record("b", 1))
+        found, changed = await yours.get()
+        assert _record("a", 1) == found
+        assert raw != changed
+
+    _play(story)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("leases", "lease not initialized, call get or create first"),
+        ("endpoints", "endpoint not initialized, call get or create first"),
+        ("configmaps", "configmap not initialized, call get or create first"),
+    ],
+)
+def test_lock_must_be_read_before_it_is_written(kind: str, words: str) -> None:
+    """Without a version to build on nothing is sent."""
+
+    async def story(server: LockServer) -> None:
+        with pytest.raises(LockError) as caught:
+            await _lock(server, kind).update(_record("a"))
+        assert words == str(caught.value)
+
+    _play(story)
+
+
+def test_what_others_wrote_stays() -> None:
+    """Fields that are not the lock's own come back as the server sent them."""
+
+    async def story(server: LockServer) -> None:
+        content = {
+            "metadata": {"name": "n", "namespace": "ns", "annotations": {"x": "y"}},
+            "data": {"k": "v"},
+        }
+        path = "/api/v1/namespaces/ns/configmaps"
+        server.handle(Request(method="POST", path=path, body=json.dumps(content).encode()))
+        lock = _lock(server, "configmaps")
+        assert (ElectionRecord(), b"") == await lock.get()
+        await lock.update(_record("a"))
+        stored = server.objects[f"{path}/n"]
+        assert {"k": "v"} == stored["data"]
+        assert {"x", ANNOTATION} == set(stored["metadata"]["annotations"])
+
+    _play(story)
+
+
+def test_labels_are_merged() -> None:
+    """Labels of the lock are set on every write, others stay."""
+
+    async def story(server: LockServer) -> None:
+        await _lock(server, "leases").create(_record("b"))
+        server.objects[_LEASE]["metadata"]["labels"] = {"x": "y", "a": "old"}
+        lock = LeaseLock(Way(server, random.Random(0)), "ns", "n", "a", labels={"a": "new"})
+        await lock.get()
+        await lock.update(_record("a"))
+        assert {"x": "y", "a": "new"} == server.objects[_LEASE]["metadata"]["labels"]
+
+    _play(story)
+
+
+def test_two_locks_that_disagree_have_an_unknown_holder() -> None:
+    """Nobody takes a holder for the leader whom only one of two locks names."""
+
+    async def story(server: LockServer) -> None:
+        await _lock(server, "configmaps").create(_record("old"))
+        multi = _lock(server, "configmapsleases")
+        found, raw = await multi.get()
+        assert "old" == found.holder_identity
+        await _lock(server, "leases").create(_record("a"))
+        found, both = await multi.get()
+        assert UNKNOWN_LEADER == found.holder_identity
+        assert raw != both
+
+    _play(story)
+
+
+def test_missing_secondary_is_made_with_the_primary() -> None:
+    """Who holds the primary alone writes it again before the secondary is made."""
+
+    async def story(server: LockServer) -> None:
+        await _lock(server, "configmaps", "a").create(_record("a"))
+        multi = _lock(server, "configmapsleases", "a")
+        with pytest.raises(NotFoundError):
+            await multi.get()
+        await multi.create(_record("a", 1))
+        paths = [path.rpartition("/ns/")[2] for _, path, _ in server.history]
+        assert ["configmaps/n", "configmaps/n", "leases/n"] == paths
+        assert _record("a", 1) == (await multi.get())[0]
+
+    _play(story)
+
+
+def test_update_makes_a_missing_secondary() -> None:
+    """A candidate that replaces an old one makes the lock that the old one did not know."""
+
+    async def story(server: LockServer) -> None:
+        await _lock(server, "endpoints", "old").create(_record("old"))
+        multi = _lock(server, "endpointsleases", "a")
+        await multi.get()
+        await multi.update(_record("a", 1))
+        assert _record("a", 1) == (await multi.get())[0]
+
+    _play(story)
+
+
+@pytest.mark.parametrize(
+    ("kind", "about"),
+    [
+        ("leases", ["Lease"]),
+        ("endpoints", ["Endpoints"]),
+        ("configmapsleases", ["ConfigMap", "Lease"]),
+    ],
+)
+def test_events_are_about_the_objects(kind: str, about: list[str]) -> None:
+    """Each object gets its event, with the identity and the version last seen."""
+
+    async def story(server: LockServer) -> None:
+        said: list[tuple[ObjectReference, str]] = []
+
+        def record_event(reference: ObjectReference, text: str) -> None:
+            said.append((reference, text))
+
+        way = Way(server, random.Random(0))
+        lock = new_lock(kind, way, "ns", "n", "a", record_event, allows_removed=True)
+        await lock.create(_record("a"))
+        lock.record_event("became leader")
+        assert about == [reference.kind for reference, _ in said]
+        assert {"a became leader"} == {text for _, text in said}
+        versions = [o["metadata"]["resourceVersion"] for _, _, o in server.history]
+        assert versions == [reference.resource_version for reference, _ in said]
+
+    _play(story)
+
+
+@pytest.mark.parametrize("text", ["{", '{"holderIdentity":3}'])
+def test_broken_annotation_is_a_lock_error(text: str) -> None:
+    """What is no record does not crash an election."""
+
+    async def story(server: LockServer) -> None:
+        content = {"metadata": {"name": "n", "annotations": {ANNOTATION: text}}}
+        path = "/api/v1/namespaces/ns/endpoints"
+        server.handle(Request(method="POST", path=path, body=json.dumps(content).encode()))
+        with pytest.raises(LockError, match="annotation"):
+            await _lock(server, "endpoints").get()
+
+    _play(story)

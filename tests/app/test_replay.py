@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kubesched.app.replay import Replay
+from kubesched.app.shadow_watch import ShadowSetup
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration
@@ -46,14 +47,9 @@ def replayed(
         gates = FeatureGates()
         with RecordingInput(file) as recording:
             assert recording.header.recorded_by is not None
-            replay = Replay(
-                recording.header.recorded_by,
-                configuration or default_configuration(gates),
-                in_tree_registry(),
-                gates,
-                seed=7,
-                samples=True,
-            )
+            given = configuration or default_configuration(gates)
+            setup = ShadowSetup(given, in_tree_registry(), gates, seed=7, samples=True)
+            replay = Replay(recording.header.recorded_by, setup)
             is_whole = await replay.run(recording.events(), goes_on)
             return replay.report(partial=not is_whole)
 

@@ -221,22 +221,6 @@ class ApplyManifest(PlanStep, frozen=True):
     file: str
 
 
-Step: TypeAlias = (
-    DrainNodes
-    | CordonNodes
-    | UncordonNodes
-    | RemoveNodes
-    | LoseZone
-    | AddNodes
-    | LabelNodes
-    | TaintNodes
-    | ResizeNodes
-    | ScaleWorkload
-    | SetPriority
-    | SetBudget
-    | ApplyManifest
-)
-
 STEPS: Final[Mapping[str, type[PlanStep]]] = MappingProxyType(
     {
         "drain": DrainNodes,

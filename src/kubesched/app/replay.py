@@ -19,13 +19,10 @@ from typing import NamedTuple
 
 from kubesched.api.core import Pod
 from kubesched.app.shadow_judge import ShadowDecision, ShadowJudge
-from kubesched.app.shadow_watch import ShadowWatch, idle_scheduler, notes_on
+from kubesched.app.shadow_watch import ShadowSetup, ShadowWatch
 from kubesched.cache.cache import CacheError
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.types import Configuration
 from kubesched.explain.shadow_report import ReplayReport, ShadowVerdict
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.registry import Registry
 from kubesched.scheduler.decision import Failed
 from kubesched.scheduler.decision_recorder import LineType, RecordedBy, RecordedDecision
 from kubesched.scheduler.placer import reserve, unreserve
@@ -72,18 +69,12 @@ class ExactWatch:
         notes: Remarks that matter for reading a report.
     """
 
-    def __init__(
-        self, configuration: Configuration, registry: Registry, gates: FeatureGates, *, seed: int
-    ) -> None:
-        """Set up; the arguments are those of ShadowWatch.
-
-        Raises:
-            ConfigError: The configuration of a plugin is invalid.
-        """
-        self.scheduler, self._handlers = idle_scheduler(configuration, registry, gates, seed)
+    def __init__(self, setup: ShadowSetup) -> None:
+        """Set up; raises ConfigError."""
+        self.scheduler, self._handlers = setup.idle_scheduler()
         self.judge = ShadowJudge(self.scheduler, samples=True)
         self.skipped = 0
-        self.notes = notes_on(configuration)
+        self.notes = setup.notes
         self._reserved: dict[str, _Reservation] = {}
 
     def synced(self) -> None:
@@ -173,36 +164,20 @@ class Replay:
         decisions: Number of decisions so far.
     """
 
-    def __init__(
-        self,
-        recorded_by: RecordedBy,
-        configuration: Configuration,
-        registry: Registry,
-        gates: FeatureGates,
-        *,
-        seed: int,
-        samples: bool,
-    ) -> None:
+    def __init__(self, recorded_by: RecordedBy, setup: ShadowSetup) -> None:
         """Set up. To be called while a loop runs.
 
         Args:
             recorded_by: What recorded the decisions.
-            configuration: With a profile for each scheduler of the recording.
-            registry: The plugins that the profiles may name.
-            gates: The feature gates.
-            seed: Of the random source that breaks ties.
-            samples: Whether an observed scheduler looks at a part of the nodes of a large cluster.
+            setup: The scheduler that decides again.
 
         Raises:
             ConfigError: The configuration of a plugin is invalid.
         """
         self._recorded_by = recorded_by
-        self._names = tuple(each.scheduler_name for each in configuration.profiles)
-        self._watch: ExactWatch | ShadowWatch
-        if recorded_by is RecordedBy.SHADOW:
-            self._watch = ShadowWatch(configuration, registry, gates, seed=seed, samples=samples)
-        else:
-            self._watch = ExactWatch(configuration, registry, gates, seed=seed)
+        self._names = tuple(each.scheduler_name for each in setup.configuration.profiles)
+        is_observed = recorded_by is RecordedBy.SHADOW
+        self._watch = ShadowWatch(setup) if is_observed else ExactWatch(setup)
         self._seconds = 0.0
         self.decisions = 0
 

@@ -17,14 +17,11 @@ from kubesched.api.meta import KubeObject
 from kubesched.app.environment import tune_collector
 from kubesched.app.scheduler_informers import scheduler_informers
 from kubesched.app.shadow_judge import ShadowDecision
-from kubesched.app.shadow_watch import ShadowWatch
+from kubesched.app.shadow_watch import ShadowSetup, ShadowWatch
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.types import Configuration
 from kubesched.explain.shadow_report import ShadowReport, ShadowVerdict
-from kubesched.framework.registry import Registry
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedDecision
 from kubesched.snapshot.pod_info import uid_of
 
@@ -44,34 +41,25 @@ class Shadow:
     def __init__(
         self,
         settings: ConnectionSettings,
-        configuration: Configuration,
-        registry: Registry,
-        gates: FeatureGates,
-        *,
-        seed: int,
-        samples: bool,
+        setup: ShadowSetup,
         recorder: DecisionRecorder | None = None,
     ) -> None:
         """Set up; nothing is sent yet. To be called while a loop runs.
 
         Args:
             settings: The API server and the user.
-            configuration: With one profile, which has the name of the other scheduler, and which
-                evaluates all nodes.
-            registry: The plugins that the profile may name.
-            gates: The feature gates.
-            seed: Of the random source that breaks ties.
-            samples: Whether the other scheduler looks at a part of the nodes of a large cluster.
+            setup: With one profile, which has the name of the other scheduler, and which evaluates
+                all nodes.
             recorder: Writes events and decisions; None for none.
 
         Raises:
             ConfigError: The configuration of a plugin is invalid.
         """
-        (profile,) = configuration.profiles
+        (profile,) = setup.configuration.profiles
         self._name = profile.scheduler_name
         self._server = settings.server
         self._rest = connect(settings, qps=-1)
-        self.watch = ShadowWatch(configuration, registry, gates, seed=seed, samples=samples)
+        self.watch = ShadowWatch(setup)
         self._recorder = recorder
         self._handlers: ShadowWatch | DecisionRecorder = self.watch
         if recorder is not None:
@@ -81,7 +69,7 @@ class Shadow:
             self._rest,
             self,
             self.watch.scheduler,
-            gates,
+            setup.gates,
             Random(),  # noqa: S311 - pauses
         )
         self._started = 0.0

@@ -26,26 +26,41 @@ from kubesched.snapshot.pod_info import scheduler_name_of, uid_of
 _NOT_ASKED: Final = "The extenders of the configuration were not asked."
 
 
-def idle_scheduler(
-    configuration: Configuration, registry: Registry, gates: FeatureGates, seed: int
-) -> tuple[Scheduler, EventHandlers]:
-    """Return a scheduler whose loop is not to run, without extenders, and its event handlers.
+class ShadowSetup(msgspec.Struct, frozen=True):
+    """The scheduler that decides again what others have decided.
 
-    Raises:
-        ConfigError: The configuration of a plugin is invalid.
+    Attributes:
+        configuration: With a profile for each of the other schedulers.
+        registry: The plugins that the profiles may name.
+        gates: The feature gates.
+        seed: Of the random source that breaks ties.
+        samples: Whether the other scheduler looks at a part of the nodes of a large cluster.
     """
-    return assemble(
-        msgspec.structs.replace(configuration, extenders=()),
-        registry,
-        gates,
-        DryRunClient(lambda _report: None),
-        random=Random(seed),  # noqa: S311 - ties
-    )
 
+    configuration: Configuration
+    registry: Registry
+    gates: FeatureGates
+    seed: int
+    samples: bool
 
-def notes_on(configuration: Configuration) -> tuple[str, ...]:
-    """Return what is left out with a configuration."""
-    return (_NOT_ASKED,) if configuration.extenders else ()
+    def idle_scheduler(self) -> tuple[Scheduler, EventHandlers]:
+        """Return a scheduler whose loop is not to run, without extenders, and its event handlers.
+
+        Raises:
+            ConfigError: The configuration of a plugin is invalid.
+        """
+        return assemble(
+            msgspec.structs.replace(self.configuration, extenders=()),
+            self.registry,
+            self.gates,
+            DryRunClient(lambda _report: None),
+            random=Random(self.seed),  # noqa: S311 - ties
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is left out with the configuration."""
+        return (_NOT_ASKED,) if self.configuration.extenders else ()
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -65,31 +80,12 @@ class ShadowWatch:
         notes: Remarks that matter for reading a report.
     """
 
-    def __init__(
-        self,
-        configuration: Configuration,
-        registry: Registry,
-        gates: FeatureGates,
-        *,
-        seed: int,
-        samples: bool,
-    ) -> None:
-        """Set up. To be called while a loop runs.
-
-        Args:
-            configuration: With a profile for each of the other schedulers.
-            registry: The plugins that the profiles may name.
-            gates: The feature gates.
-            seed: Of the random source that breaks ties.
-            samples: Whether the other scheduler looks at a part of the nodes of a large cluster.
-
-        Raises:
-            ConfigError: The configuration of a plugin is invalid.
-        """
-        self.scheduler, self._handlers = idle_scheduler(configuration, registry, gates, seed)
-        self.judge = ShadowJudge(self.scheduler, samples=samples)
+    def __init__(self, setup: ShadowSetup) -> None:
+        """Set up; raises ConfigError. To be called while a loop runs."""
+        self.scheduler, self._handlers = setup.idle_scheduler()
+        self.judge = ShadowJudge(self.scheduler, samples=setup.samples)
         self.skipped = 0
-        self.notes = notes_on(configuration)
+        self.notes = setup.notes
         self._pending: dict[str, _Seen] = {}
         self._appeared = 0
         self._has_synced = False

@@ -17,6 +17,7 @@ import msgspec
 
 from kubesched.app.replay import Replay
 from kubesched.app.shadow import Shadow
+from kubesched.app.shadow_watch import ShadowSetup
 from kubesched.app.signals import handled_signals
 from kubesched.cli.output import StatusLine, Writer, simple_table
 from kubesched.cli.recording_file import recording_to
@@ -24,7 +25,6 @@ from kubesched.cli.simulate_run import catching_interrupt
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.config.field_errors import ConfigError
-from kubesched.config.types import Configuration
 from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import Disagreement, ReplayReport, ShadowReport, ShadowVerdict
 from kubesched.inputs.errors import UserError
@@ -123,16 +123,7 @@ async def _shadow(
     seconds: float | None,
     recorder: DecisionRecorder | None,
 ) -> ShadowReport:
-    configuration = setup.configuration
-    shadow = Shadow(
-        settings,
-        exhaustive(configuration),
-        setup.registry,
-        setup.feature_gates,
-        seed=seed,
-        samples=samples(configuration),
-        recorder=recorder,
-    )
+    shadow = Shadow(settings, _exhaustive(setup, seed), recorder)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -152,11 +143,13 @@ async def _shadow(
     return shadow.report()
 
 
-def samples(configuration: Configuration) -> bool:
-    """Whether a configured scheduler looks at a part of the nodes of a large cluster."""
-    shares = (profile.percentage_of_nodes_to_score for profile in configuration.profiles)
-    of_all = configuration.percentage_of_nodes_to_score
-    return any((of_all if share is None else share) != _EVERY_NODE for share in shares)
+def _exhaustive(setup: SchedulerSetup, seed: int) -> ShadowSetup:
+    """Return a scheduler that looks at all nodes: where another begins to search is not known."""
+    given = setup.configuration
+    shares = (profile.percentage_of_nodes_to_score for profile in given.profiles)
+    of_all = given.percentage_of_nodes_to_score
+    samples = any((of_all if share is None else share) != _EVERY_NODE for share in shares)
+    return ShadowSetup(exhaustive(given), setup.registry, setup.feature_gates, seed, samples)
 
 
 async def _show(shadow: Shadow) -> None:
@@ -247,16 +240,10 @@ def run_replay(options: SchedulerOptions, file: Path) -> ReplayReport:
 async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int) -> ReplayReport:
     recorded_by = recording.header.recorded_by
     assert recorded_by is not None, "the header was checked"
-    given = setup.configuration
-    replay = Replay(
-        recorded_by,
-        # Where another scheduler begins to search is not known.
-        exhaustive(given) if recorded_by is RecordedBy.SHADOW else given,
-        setup.registry,
-        setup.feature_gates,
-        seed=seed,
-        samples=samples(given),
-    )
+    again = _exhaustive(setup, seed)
+    if recorded_by is not RecordedBy.SHADOW:
+        again = msgspec.structs.replace(again, configuration=setup.configuration)
+    replay = Replay(recorded_by, again)
     with catching_interrupt() as interruption, StatusLine() as status:
 
         def goes_on() -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -125,34 +125,8 @@ class DecisionLog(Observer):
             followers=len(move.followers),
         )
 
-    def _put(
-        self,
-        now: float,
-        what: str,
-        pod: str,
-        *,
-        node: str = "",
-        feasible: int = 0,
-        message: str = "",
-        victims: tuple[str, ...] = (),
-        origin: str = "",
-        destination: str = "",
-        event: str = "",
-        followers: int = 0,
-    ) -> None:
-        line = DecisionLine(
-            round(now, _SECONDS_DIGITS),
-            what,
-            pod,
-            node,
-            feasible,
-            message,
-            victims,
-            origin,
-            destination,
-            event,
-            followers,
-        )
+    def _put(self, now: float, what: str, pod: str, **fields: Any) -> None:
+        line = DecisionLine(round(now, _SECONDS_DIGITS), what, pod, **fields)
         written = self._encode(line) + b"\n"
         self.lines += 1
         self._hash.update(written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,9 +21,12 @@ from kubesched.cli.options import (
     plugin_option,
     top_option,
 )
-from kubesched.cli.output import simple_table, write_answer, write_document, write_page, writer
+from kubesched.cli.output import Writer, simple_table, write_answer, write_page
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+
+if TYPE_CHECKING:
+    from kubesched.simulator.comparison import TimelineComparison
 
 
 @click.command()
@@ -78,8 +82,8 @@ def compare(
     duration_seconds: float | None,
     html: Path | None,
     output: OutputFormat,
-    feature_gates: tuple[str, ...],
-    plugin: tuple[str, ...],
+    feature_gates: str,
+    plugins: tuple[str, ...],
 ) -> int:
     """Compare clusters, or simulations over time.
 
@@ -118,7 +122,7 @@ def compare(
     _check_count(len(files) + len(live), len(configs), "clusters" if saved or live else "scenarios")
     options = [
         SchedulerOptions(
-            config=config, feature_gates=",".join(feature_gates), plugins=plugin, seed=seed or 0
+            config=config, feature_gates=feature_gates, plugins=plugins, seed=seed or 0
         )
         for config in configs or (None,)
     ]
@@ -209,9 +213,10 @@ def _compare_scenarios(
             return EXIT_INTERRUPTED
     comparison = compared(names, reports)
     write_page(html, comparison, *reports)
-    if output is not OutputFormat.TABLE:
-        write_document(comparison, output)
-        return 0
-    rows = [(row.name, *row.texts()) for row in comparison.measures]
-    writer().table(simple_table(("what", *names), rows, *names))
+    write_answer(comparison, output, _write_measures)
     return 0
+
+
+def _write_measures(writer: Writer, comparison: TimelineComparison) -> None:
+    rows = [(row.name, *row.texts()) for row in comparison.measures]
+    writer.table(simple_table(("what", *comparison.runs), rows, *comparison.runs))

@@ -25,9 +25,7 @@ from kubesched.cli.options import IntRange, feature_gates_option, files_argument
     metavar="N",
     help="With --check: the number of differing cases to show per family.",
 )
-def evaluate(
-    files: tuple[Path, ...], feature_gates: tuple[str, ...], check: bool, show: int
-) -> int:
+def evaluate(files: tuple[Path, ...], feature_gates: str, check: bool, show: int) -> int:
     """Answer recorded scenarios, or check them.
 
     A scenario is a cluster and a pod to place, or several pods to place in order, as a JSON object
@@ -47,7 +45,7 @@ def evaluate(
     from kubesched.plugins.registry import in_tree_registry
     from kubesched.simulator.evaluate import Evaluator
 
-    gates = FeatureGates.parse(",".join(feature_gates))
+    gates = FeatureGates.parse(feature_gates)
     evaluator = Evaluator(in_tree_registry(), gates)
     if check:
         return check_files(evaluator, files, show)

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -63,77 +63,36 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-class Subcommand(NamedTuple):
-    """The location of a subcommand, and its line in the list of commands."""
-
-    place: str
-    summary: str
-
-
 SUBCOMMANDS: Final = {
-    "run": Subcommand("kubesched.cli.run:run", "Run as a cluster's scheduler."),
-    "sandbox": Subcommand(
-        "kubesched.cli.sandbox:sandbox", "Run a cluster on this machine, with fake nodes."
-    ),
-    "demo": Subcommand("kubesched.cli.demo:demo", "Show what kubesched does, on a small cluster."),
-    "shadow": Subcommand(
-        "kubesched.cli.shadow:shadow", "Compare another scheduler's decisions with kubesched's."
-    ),
-    "replay": Subcommand(
-        "kubesched.cli.shadow:replay", "Make recorded decisions again, and show what differs now."
-    ),
-    "why": Subcommand(
-        "kubesched.cli.why:why", "Tell why a pod is pending, and what would make it fit."
-    ),
-    "explain": Subcommand(
-        "kubesched.cli.explain:explain", "Explain why a pod is placed on a node, or on none."
-    ),
-    "fit": Subcommand(
-        "kubesched.cli.trial_commands:fit", "Tell whether workloads fit, and how many more would."
-    ),
-    "drain": Subcommand(
-        "kubesched.cli.trial_commands:drain",
-        "Tell what happens when nodes are drained, pod by pod.",
-    ),
-    "whatif": Subcommand(
-        "kubesched.cli.trial_commands:whatif", "Tell what a plan of changes does to the pods."
-    ),
-    "upgrade": Subcommand(
-        "kubesched.cli.trial_commands:upgrade", "Find an order in which nodes can be upgraded."
-    ),
-    "compact": Subcommand(
-        "kubesched.cli.trial_commands:compact", "Find nodes that can be removed."
-    ),
-    "top": Subcommand(
-        "kubesched.cli.top:top", "Show what pods request of nodes, and the room that is left."
-    ),
-    "ui": Subcommand(
-        "kubesched.cli.ui:ui", "Show a cluster, or a scenario as it is played, in the browser."
-    ),
-    "evaluate": Subcommand(
-        "kubesched.cli.evaluate:evaluate", "Answer recorded scenarios, or check them."
-    ),
-    "simulate": Subcommand(
-        "kubesched.cli.simulate:simulate",
-        "Place all pending pods of a cluster, or simulate a scenario.",
-    ),
-    "snapshot": Subcommand(
-        "kubesched.cli.snapshot:snapshot", "Record a cluster into one file, without secrets."
-    ),
-    "compare": Subcommand(
-        "kubesched.cli.compare:compare",
-        "Compare clusters, configurations, or scenarios over time.",
-    ),
-    "sweep": Subcommand(
-        "kubesched.cli.sweep:sweep", "Run many simulations, and report means with intervals."
-    ),
-    "schema": Subcommand(
-        "kubesched.cli.schema:schema", "Print the JSON Schemas of what -o json prints."
-    ),
-    "completion": Subcommand(
-        "kubesched.cli.completion:completion", "Print the completion script for a shell."
-    ),
+    "run": "Run as a cluster's scheduler.",
+    "sandbox": "Run a cluster on this machine, with fake nodes.",
+    "demo": "Show what kubesched does, on a small cluster.",
+    "shadow": "Compare another scheduler's decisions with kubesched's.",
+    "replay": "Make recorded decisions again, and show what differs now.",
+    "why": "Tell why a pod is pending, and what would make it fit.",
+    "explain": "Explain why a pod is placed on a node, or on none.",
+    "fit": "Tell whether workloads fit, and how many more would.",
+    "drain": "Tell what happens when nodes are drained, pod by pod.",
+    "whatif": "Tell what a plan of changes does to the pods.",
+    "upgrade": "Find an order in which nodes can be upgraded.",
+    "compact": "Find nodes that can be removed.",
+    "top": "Show what pods request of nodes, and the room that is left.",
+    "ui": "Show a cluster, or a scenario as it is played, in the browser.",
+    "evaluate": "Answer recorded scenarios, or check them.",
+    "simulate": "Place all pending pods of a cluster, or simulate a scenario.",
+    "snapshot": "Record a cluster into one file, without secrets.",
+    "compare": "Compare clusters, configurations, or scenarios over time.",
+    "sweep": "Run many simulations, and report means with intervals.",
+    "schema": "Print the JSON Schemas of what -o json prints.",
+    "completion": "Print the completion script for a shell.",
 }
+"""The line of each in the list of commands."""
+
+_MODULES: Final = {
+    **dict.fromkeys(("fit", "drain", "whatif", "upgrade", "compact"), "trial_commands"),
+    "replay": "shadow",
+}
+"""The module of a command that has none of its own."""
 
 
 class LazyGroup(click.Group):
@@ -145,11 +104,10 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a subcommand."""
-        found = SUBCOMMANDS.get(cmd_name)
-        if found is None:
+        if cmd_name not in SUBCOMMANDS:
             return None
-        module, _, attribute = found.place.partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        module = importlib.import_module(f"kubesched.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name)
         return command
 
     def format_commands(
@@ -159,7 +117,7 @@ class LazyGroup(click.Group):
     ) -> None:
         """Write the list of subcommands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, found.summary) for name, found in SUBCOMMANDS.items()])
+            formatter.write_dl(list(SUBCOMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the subcommand."""

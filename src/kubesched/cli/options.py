@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
@@ -16,6 +16,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -71,29 +72,30 @@ def top_option(default: int, text: str, name: str = "top") -> Callable[[F], F]:
     )
 
 
-def scheduler_options(
-    command: Callable[Concatenate[SchedulerOptions, P], R],
-) -> Callable[P, R]:
-    """Add the options of the scheduler to a command, as its first argument."""
+def gathered(
+    type_: Callable[..., T], *options: Callable[[Any], Any]
+) -> Callable[[Callable[Concatenate[T, P], R]], Callable[P, R]]:
+    """Return a decorator that adds options to a command, together as its first argument.
 
-    @_config
-    @_profile
-    @feature_gates_option
-    @plugin_option
-    @_seed
-    @functools.wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        own = dict(kwargs)
-        options = SchedulerOptions(
-            config=own.pop("config"),  # type: ignore[arg-type]  # click made it a Path
-            profile=own.pop("profile"),  # type: ignore[arg-type]  # click made it a str
-            feature_gates=",".join(own.pop("feature_gates")),  # type: ignore[arg-type]  # strings
-            plugins=own.pop("plugin"),  # type: ignore[arg-type]  # click made it a tuple
-            seed=own.pop("seed"),  # type: ignore[arg-type]  # click made it an int
-        )
-        return command(options, *args, **own)  # type: ignore[arg-type]  # the rest is P's
+    Args:
+        type_: A dataclass whose fields have the names of the options.
+        *options: The options, in the order of the help.
+    """
+    names = [field.name for field in fields(type_)]  # type: ignore[arg-type]  # a dataclass
 
-    return wrapped
+    def add(command: Callable[Concatenate[T, P], R]) -> Callable[P, R]:
+        @functools.wraps(command)
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+            own: dict[str, Any] = dict(kwargs)
+            value = type_(**{name: own.pop(name) for name in names})
+            return command(value, *args, **own)
+
+        added: Callable[P, R] = wrapped
+        for option in reversed(options):
+            added = option(added)
+        return added
+
+    return add
 
 
 class FilePath(click.Path):
@@ -136,10 +138,12 @@ feature_gates_option = click.option(
     "--feature-gates",
     metavar="A=true,...",
     multiple=True,
+    callback=lambda _ctx, _parameter, texts: ",".join(texts),
     help="Kubernetes feature gates that differ from the defaults of 1.36.",
 )
 plugin_option = click.option(
     "--plugin",
+    "plugins",
     metavar="MODULE:CLASS",
     multiple=True,
     help="Add a plugin: module:Class or path/to/file.py:Class. It is enabled in all profiles at "
@@ -207,78 +211,24 @@ record_option = click.option(
     help="Record events and decisions for `kubesched replay`; to FILE.partial until the end, "
     "compressed if its name ends in .gz.",
 )
-times_option = click.option(
+_times = click.option(
     "--times",
     is_flag=True,
     help="Let pods of an openb trace arrive and end at their recorded times.",
 )
 
 
-def timeline_options(command: Callable[Concatenate[TimelineOptions, P], R]) -> Callable[P, R]:
-    """Add the options of simulations over time to a command, as its first argument."""
+scheduler_options = gathered(
+    SchedulerOptions, _config, _profile, feature_gates_option, plugin_option, _seed
+)
+"""Adds the options of the scheduler to a command, as its first argument."""
 
-    @html_option
-    @decision_log_option
-    @record_option
-    @duration_option
-    @times_option
-    @functools.wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        own = dict(kwargs)
-        options = TimelineOptions(
-            html=own.pop("html"),  # type: ignore[arg-type]  # click made it a Path
-            decision_log=own.pop("decision_log"),  # type: ignore[arg-type]  # the same
-            record=own.pop("record"),  # type: ignore[arg-type]  # the same
-            duration_seconds=own.pop("duration_seconds"),  # type: ignore[arg-type]  # a float
-            times=bool(own.pop("times")),
-        )
-        return command(options, *args, **own)  # type: ignore[arg-type]  # the rest is P's
-
-    return wrapped
-
+timeline_options = gathered(
+    TimelineOptions, html_option, decision_log_option, record_option, duration_option, _times
+)
+"""Adds the options of simulations over time to a command, as its first argument."""
 
 # The cluster.
-
-
-def cluster_options(
-    command: Callable[Concatenate[ClusterSource, P], R],
-) -> Callable[P, R]:
-    """Add FILES and the options of a live cluster to a command, as its first argument."""
-    files = click.argument("files", metavar="[FILES]...", nargs=-1, type=FILE_PATH)
-    return _with_source(files, command)
-
-
-def cluster_flags(
-    command: Callable[Concatenate[ClusterSource, P], R],
-) -> Callable[P, R]:
-    """Add the same to a command whose arguments are something else: files are --cluster FILE."""
-    files = click.option(
-        "--cluster",
-        "files",
-        type=FILE_PATH,
-        multiple=True,
-        metavar="FILE",
-        help="File, directory or `-` that holds the cluster, instead of a live one. Repeatable.",
-    )
-    return _with_source(files, command)
-
-
-def _with_source(
-    files: Callable[[Callable[P, R]], Callable[P, R]],
-    command: Callable[Concatenate[ClusterSource, P], R],
-) -> Callable[P, R]:
-    @files
-    @_kubeconfig
-    @_context
-    @_complete
-    @functools.wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        own: dict[str, Any] = dict(kwargs)
-        names = ("files", "kubeconfig", "context", "complete")
-        source = ClusterSource(**{name: own.pop(name) for name in names})
-        return command(source, *args, **own)
-
-    return wrapped
 
 
 _kubeconfig = click.option(
@@ -300,6 +250,21 @@ _complete = click.option(
     help="The files hold every object of the cluster: a kind without an object in them has none, "
     "and is not reported as not known.",
 )
+_files = click.argument("files", metavar="[FILES]...", nargs=-1, type=FILE_PATH)
+_cluster = click.option(
+    "--cluster",
+    "files",
+    type=FILE_PATH,
+    multiple=True,
+    metavar="FILE",
+    help="File, directory or `-` that holds the cluster, instead of a live one. Repeatable.",
+)
+cluster_options = gathered(ClusterSource, _files, _kubeconfig, _context, _complete)
+"""Adds FILES and the options of a live cluster to a command, as its first argument."""
+
+cluster_flags = gathered(ClusterSource, _cluster, _kubeconfig, _context, _complete)
+"""Adds the same to a command whose arguments are something else: files are --cluster FILE."""
+
 namespace_option = click.option(
     "-n",
     "--namespace",

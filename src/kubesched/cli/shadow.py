@@ -16,7 +16,7 @@ from kubesched.cli.options import (
     record_option,
     scheduler_options,
 )
-from kubesched.cli.output import write_document, write_page, writer
+from kubesched.cli.output import write_answer, write_page
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
@@ -88,10 +88,7 @@ def shadow(
     source = ClusterSource(kubeconfig=kubeconfig, context=context)
     report = run_shadow(options, source, scheduler_name, duration, record)
     write_page(html, report)
-    if output is not OutputFormat.TABLE:
-        write_document(report, output)
-    else:
-        write_shadow(writer(), report)
+    write_answer(report, output, write_shadow)
 
 
 @click.command()
@@ -125,10 +122,7 @@ def replay(options: SchedulerOptions, recording: Path, output: OutputFormat) -> 
 
     check_inputs([recording, options.config])
     report = run_replay(options, recording)
-    if output is not OutputFormat.TABLE:
-        write_document(report, output)
-    else:
-        write_replay(writer(), report)
+    write_answer(report, output, write_replay)
     if report.partial:
         return EXIT_INTERRUPTED
     return EXIT_DIFFERENT if report.different else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -18,7 +19,7 @@ from kubesched.cli.options import (
     timeline_options,
     top_option,
 )
-from kubesched.cli.output import write_document, write_page, writer
+from kubesched.cli.output import write_answer, write_page
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
@@ -202,9 +203,7 @@ def _place(
     end, seconds = run_simulation(Cluster.read(source, options, write_warnings, pod_files))
     report = end.report
     write_page(html, report)
-    if output is not OutputFormat.TABLE:
-        write_document(report, output)
-    else:
-        write_report(writer(), report, shown, top)
+    write_answer(report, output, partial(write_report, sections=shown, top=top))
+    if output is OutputFormat.TABLE:
         write_timing(report, seconds)
     return EXIT_INTERRUPTED if report.partial else 0

@@ -324,7 +324,7 @@ def _raise_priority(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         if found:
             yield SuggestedChange(
                 ChangeKind.RAISE_PRIORITY,
-                f"pod {trial.pod.metadata.namespace}/{trial.pod.metadata.name}",
+                f"pod {trial.pod.metadata.key}",
                 "spec.priorityClassName",
                 trial.pod.spec.priority_class_name,
                 name,

@@ -188,7 +188,7 @@ class _Outcomes:
         self.scheduled = {placement.pod for placement in report.placements}
         self.why = dict(_reasons(report))
         self.pods = {
-            f"{item.metadata.namespace}/{item.metadata.name}": item
+            item.metadata.key: item
             for item in cluster.objects
             if isinstance(item, Pod) and self._counts(item)
         }

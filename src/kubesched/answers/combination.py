@@ -86,7 +86,7 @@ def _without_all_terms(pod: Pod) -> Iterator[Draft]:
             spec = replace(pod.spec, affinity=replace(affinity, **{attribute: other}))
             change = SuggestedChange(
                 ChangeKind.DROP_CONSTRAINT,
-                f"pod {pod.metadata.namespace}/{pod.metadata.name}",
+                f"pod {pod.metadata.key}",
                 f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution",
                 f"{len(terms)} terms",
                 "",

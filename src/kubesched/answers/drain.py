@@ -229,7 +229,7 @@ class DrainTrial:
     def _drained(self, pod: Pod, node_name: str, outcomes: PodOutcomes) -> DrainedPod:
         uid = uid_of(pod)
         found = DrainedPod(
-            pod=f"{pod.metadata.namespace}/{pod.metadata.name}",
+            pod=pod.metadata.key,
             node=node_name,
             fate=PodFate.STAYS,
             round=self._rounds.get(uid, 0),
@@ -257,7 +257,7 @@ class DrainTrial:
 
     def _why_it_waits(self, pod: Pod) -> tuple[tuple[str, ...], str]:
         found = self._cluster.budgets.covering(pod)
-        names = tuple(f"{one.metadata.namespace}/{one.metadata.name}" for one in found)
+        names = tuple(one.metadata.key for one in found)
         if len(found) > 1:
             return names, "more than one budget selects it, so that it cannot be evicted"
         return names, " and ".join(map(_why_it_refuses, found))

@@ -223,7 +223,7 @@ async def fit(
 
 def _existing_note(asked: AskedWorkload) -> str:
     metadata = asked.item.metadata
-    name = f"{workload_kind(asked.item)} {metadata.namespace}/{metadata.name}"
+    name = f"{workload_kind(asked.item)} {metadata.key}"
     pods = count(len(asked.existing), "pod")
     return f"{name} has {pods} already: existing pods count, and stay as they are."
 
@@ -306,7 +306,7 @@ def _create_all(cluster: TrialCluster, made: Made) -> list[Pod]:
 
 
 def _keys(pods: Iterable[Pod]) -> dict[str, str]:
-    return {uid_of(pod): f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods}
+    return {uid_of(pod): pod.metadata.key for pod in pods}
 
 
 def _node_of(pod: Pod) -> str:

@@ -81,7 +81,7 @@ def _errors_of(found: Loaded) -> Iterator[str]:
     item = found.object
     if not isinstance(item, WORKLOADS) or isinstance(item, Pod):
         return
-    name = f"{found.source}: {type(item).__name__} {item.metadata.namespace}/{item.metadata.name}"
+    name = f"{found.source}: {type(item).__name__} {item.metadata.key}"
     if replicas_of(item) < 0:
         yield f"{name}: the number of pods is {replicas_of(item)}; write 0 or more"
     path, spec = _template(item)

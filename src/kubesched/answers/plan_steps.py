@@ -320,10 +320,7 @@ class PlanRun:
         known = self._cluster.server.store.find(key)
         name = f"{step.namespace}/{step.name}"
         if known is None and (step.delete or not step.match_labels):
-            budgets = [
-                f"{one.metadata.namespace}/{one.metadata.name}"
-                for one in self._cluster.server.all(PodDisruptionBudget)
-            ]
+            budgets = [one.metadata.key for one in self._cluster.server.all(PodDisruptionBudget)]
             remedy = "" if step.delete else "; to add one, write matchLabels"
             raise QuestionError(f"{_no_such('budget', name, budgets)}{remedy}")
         if step.delete and isinstance(known, PodDisruptionBudget):

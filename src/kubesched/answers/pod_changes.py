@@ -241,12 +241,10 @@ def _draft(
     after: str = "",
     size: float = 0.0,
 ) -> Draft:
-    change = SuggestedChange(kind, f"pod {_key(pod)}", field, before, after, sentence, size=size)
+    change = SuggestedChange(
+        kind, f"pod {pod.metadata.key}", field, before, after, sentence, size=size
+    )
     return Draft(change, replace(pod, spec=spec))
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 # Gates, tolerations.
@@ -502,7 +500,7 @@ def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         if least is not None:
             yield SuggestedChange(
                 ChangeKind.RAISE_MAX_SKEW,
-                f"pod {_key(pod)}",
+                f"pod {pod.metadata.key}",
                 f"spec.topologySpreadConstraints[{at}].maxSkew",
                 str(constraint.max_skew),
                 str(least),

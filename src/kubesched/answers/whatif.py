@@ -170,7 +170,7 @@ class _Difference:
                 self._add(uid, last, was, pod)
         for uid, pod in now.items():
             if uid not in accounted:
-                key = _key(pod)
+                key = pod.metadata.key
                 if pod.spec.node_name:
                     self.created.append(MovedPod("", "", key, pod.spec.node_name))
                 else:
@@ -178,7 +178,7 @@ class _Difference:
 
     def _add(self, uid: str, last: str, was: _Was, pod: Pod) -> None:
         node = pod.spec.node_name
-        found = MovedPod(was.key, was.node, _key(pod), node)
+        found = MovedPod(was.key, was.node, pod.metadata.key, node)
         if not was.node:
             if node:
                 self.no_longer_pending.append(found)
@@ -191,11 +191,7 @@ class _Difference:
 
 
 def _was(pod: Pod) -> _Was:
-    return _Was(_key(pod), pod.spec.node_name, is_daemon(pod))
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+    return _Was(pod.metadata.key, pod.spec.node_name, is_daemon(pod))
 
 
 def use_of(cluster: TrialCluster) -> ClusterUse:

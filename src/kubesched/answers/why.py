@@ -178,7 +178,7 @@ def state_of(pod: Pod, schedulers: Iterable[str]) -> PodState | None:
 
 def why_undecided(pod: Pod, state: PodState, schedulers: Sequence[str]) -> WhyReport:
     """Answer for a pod that no decision is made for."""
-    key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    key = pod.metadata.key
     match state:
         case PodState.FINISHED:
             sentence = f"Pod {key} has finished ({pod.status.phase}) and needs no node."

@@ -56,6 +56,11 @@ class ObjectMeta(KubeStruct):
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
 
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
 
 class KubeObject(Protocol):
     """The fields of every kind; the classes have no common base class with them."""

@@ -174,7 +174,7 @@ class LiveVolumeWriter:
 
 
 def _name(claim: ResourceClaim) -> str:
-    return f"claim {claim.metadata.namespace}/{claim.metadata.name}"
+    return f"claim {claim.metadata.key}"
 
 
 # Dry runs.
@@ -195,7 +195,7 @@ class DryRunClient:
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Report a binding."""
-        self._report({"action": "bind", "pod": _pod_name(pod), "node": node_name})
+        self._report({"action": "bind", "pod": pod.metadata.key, "node": node_name})
 
     async def patch_pod_status(
         self,
@@ -204,7 +204,7 @@ class DryRunClient:
         nominated_node_name: str | None = None,
     ) -> None:
         """Report a pod's condition and nominated node."""
-        report: Plain = {"action": "status", "pod": _pod_name(pod)}
+        report: Plain = {"action": "status", "pod": pod.metadata.key}
         if condition is not None:
             report |= {
                 "type": condition.type,
@@ -225,7 +225,7 @@ class DryRunClient:
         self._report(
             {
                 "action": "status",
-                "podGroup": f"{metadata.namespace}/{metadata.name}",
+                "podGroup": metadata.key,
                 "type": condition.type,
                 "status": condition.status,
                 "reason": condition.reason,
@@ -235,11 +235,7 @@ class DryRunClient:
 
     async def delete_pod(self, pod: Pod) -> None:
         """Report an eviction."""
-        self._report({"action": "evict", "pod": _pod_name(pod), "node": pod.spec.node_name})
+        self._report({"action": "evict", "pod": pod.metadata.key, "node": pod.spec.node_name})
 
     def record_event(self, event: EventRecord) -> None:
         """Ignore the event; the other reports contain the same information."""
-
-
-def _pod_name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

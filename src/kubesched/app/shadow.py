@@ -162,7 +162,7 @@ class Shadow:
     def _decided(self, pod: Pod, theirs: ShadowDecision) -> None:
         metadata = pod.metadata
         decision = RecordedDecision(
-            f"{metadata.namespace}/{metadata.name}",
+            metadata.key,
             uid_of(pod),
             theirs.node,
             theirs.message,

@@ -167,7 +167,7 @@ class ShadowWatch:
             return
         if scheduler_name_of(pod) not in self.scheduler.profiles:
             return
-        queued = self.scheduler.queue.get_pod(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        queued = self.scheduler.queue.get_pod(pod.metadata.key)
         if queued is None or queued.is_gated:
             return
         if pod.spec.scheduling_group is not None:

@@ -57,7 +57,7 @@ def find_pod(
     if len(found) == 1:
         return found[0], ()
     if found:
-        listed = ", ".join(sorted(_key(pod) for pod in found)[:NEAR_MAX])
+        listed = ", ".join(sorted(pod.metadata.key for pod in found)[:NEAR_MAX])
         raise UserError(f"pod {text}: there are {len(found)} of that name; write one of {listed}")
     raise UserError(f"pod {text}: there is no such pod{_near_pods(text, pods)}")
 
@@ -107,21 +107,17 @@ def belongs_to(pod: Pod, kind: str, name: str) -> bool:
 def _near_pods(text: str, pods: Sequence[Pod]) -> str:
     if not pods:
         return "; there are no pods at all"
-    keys = [_key(pod) for pod in pods]
+    keys = [pod.metadata.key for pod in pods]
     near = near_names(text, keys)
     if not near:
-        by_name = {pod.metadata.name: _key(pod) for pod in pods}
+        by_name = {pod.metadata.name: pod.metadata.key for pod in pods}
         name = text.rpartition("/")[2]
         near = [by_name[found] for found in near_names(name, by_name)]
     if near:
         return f"; did you mean {' or '.join(near)}?"
-    waiting = [_key(pod) for pod in pods if not pod.spec.node_name]
+    waiting = [pod.metadata.key for pod in pods if not pod.spec.node_name]
     listed = ", ".join((waiting or keys)[:NEAR_MAX])
     return f"; there are {len(pods)} pods, among them {listed}"
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def check_nodes(wanted: Iterable[str], existing: Sequence[str], flag: str = "") -> None:

@@ -87,7 +87,7 @@ def claim_with_defaults(claim: ResourceClaim) -> ResourceClaim:
 def _with_uid(metadata: ObjectMeta) -> ObjectMeta:
     if metadata.uid:
         return metadata
-    return msgspec.structs.replace(metadata, uid=f"{metadata.namespace}/{metadata.name}")
+    return msgspec.structs.replace(metadata, uid=metadata.key)
 
 
 def node_with_defaults(node: Node) -> Node:

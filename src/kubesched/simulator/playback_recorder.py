@@ -176,7 +176,7 @@ class PlaybackRecorder(LedgerReader, Observer):
             return None
         metadata = pod.metadata
         self._rows[metadata.uid] = len(self._pods)
-        name = f"{metadata.namespace}/{metadata.name}"
+        name = metadata.key
         self._pods.append(_PodRow(name, self._workload_of(pod), round(now, _DIGITS)))
         return self._pods[-1]
 

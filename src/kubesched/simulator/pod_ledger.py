@@ -189,7 +189,7 @@ class PodLedger:
     def _wait(self, pod: Pod, since: float) -> None:
         metadata = pod.metadata
         self.waiting[metadata.uid] = Waiting(
-            f"{metadata.namespace}/{metadata.name}",
+            metadata.key,
             pod.spec.priority or 0,
             since,
             bool(pod.spec.scheduling_gates),
@@ -198,7 +198,7 @@ class PodLedger:
     def _changed(self, old: Pod, pod: Pod) -> None:
         if pod.spec.node_name != old.spec.node_name:
             if old.spec.node_name:
-                key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+                key = pod.metadata.key
                 self.rebound.append((key, old.spec.node_name, pod.spec.node_name))
                 self._deleted(old)
             self._book(pod, self.waiting.pop(pod.metadata.uid, None))

@@ -375,7 +375,7 @@ def _identified(item: KubernetesObject) -> KubernetesObject:
     metadata = item.metadata
     if metadata.uid:
         return item
-    return with_metadata(item, replace(metadata, uid=f"{metadata.namespace}/{metadata.name}"))
+    return with_metadata(item, replace(metadata, uid=metadata.key))
 
 
 def _by_creation(pods: list[Pod]) -> list[Pod]:

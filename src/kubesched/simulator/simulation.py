@@ -178,11 +178,11 @@ class Simulation:
         elif metadata.deletion_timestamp is not None:
             reason = "is being deleted"
         else:
-            queued = self._scheduler.queue.get_pod(f"{metadata.namespace}/{metadata.name}")
+            queued = self._scheduler.queue.get_pod(metadata.key)
             assert queued is not None, "every pending pod is queued"
             self._pods[queued.pod_info.uid] = queued.pod_info
             return
-        self._ignored.append(Ignored(f"{metadata.namespace}/{metadata.name}", name, reason))
+        self._ignored.append(Ignored(metadata.key, name, reason))
 
     def _call_watch(self) -> None:
         tried = len(self._rehearsal.outcomes.attempts)

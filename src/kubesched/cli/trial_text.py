@@ -13,6 +13,7 @@ from kubesched.answers.upgrade import CompactReport, NodesAtOnce, NodeThatBlocks
 from kubesched.answers.whatif import MovedPod, WhatIfReport
 from kubesched.cli.output import Writer, simple_table
 from kubesched.cli.trials import (
+    write_list,
     write_notes,
     write_preempted,
     write_use,
@@ -106,7 +107,8 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
     for pod in sorted(moved, key=lambda one: one.round)[:_MOVED_MAX]:
         when = f", in round {pod.round}" if len(rounds) > 1 else ""
         write_wrapped(writer, f"{pod.pod} to {pod.new_node}{when}", _INDENT)
-    _write_more(writer, len(moved) - _MOVED_MAX)
+    if len(moved) > _MOVED_MAX:
+        writer.line(f"and {len(moved) - _MOVED_MAX} more; -o json shows all", indent=_INDENT)
     if stays:
         text = f"{count(stays, 'pod')} of DaemonSets, or static: not evicted"
         writer.line(text, indent=_INDENT)
@@ -123,9 +125,8 @@ def write_what_if(writer: Writer, report: WhatIfReport) -> None:
     """Write the answer."""
     write_wrapped(writer, _plan_headline(report), headline=True)
     write_notes(writer, report.notes, report.unknown)
-    writer.heading("Steps")
-    for number, step in enumerate(report.steps, 1):
-        write_wrapped(writer, f"{number}. {step}", _INDENT)
+    steps = [f"{number}. {step}" for number, step in enumerate(report.steps, 1)]
+    write_list(writer, "Steps", steps, len(steps))
     _write_pods(writer, "Lost: nothing creates them again", report.lost)
     if report.waiting:
         writer.heading("Kept by a budget")
@@ -162,15 +163,13 @@ def _plan_headline(report: WhatIfReport) -> str:
 
 
 def _write_pods(writer: Writer, heading: str, pods: Sequence[MovedPod]) -> None:
-    if not pods:
-        return
-    writer.heading(heading)
-    for one in pods[:_PODS_MAX]:
-        begin = one.pod or one.new_pod
-        left = f" from {one.node}" if one.node else ""
-        came = f" to {one.new_node}" if one.new_node else ""
-        write_wrapped(writer, f"{begin}{left}{came}", _INDENT)
-    _write_more(writer, len(pods) - _PODS_MAX)
+    write_list(writer, heading, [_moved(one) for one in pods], _PODS_MAX)
+
+
+def _moved(one: MovedPod) -> str:
+    left = f" from {one.node}" if one.node else ""
+    came = f" to {one.new_node}" if one.new_node else ""
+    return f"{one.pod or one.new_pod}{left}{came}"
 
 
 # Orders of nodes.
@@ -206,13 +205,12 @@ def write_compact(writer: Writer, report: CompactReport) -> None:
 
 
 def _write_steps(writer: Writer, heading: str, steps: Sequence[NodesAtOnce]) -> None:
-    if not steps:
-        return
-    writer.heading(heading)
-    for number, step in enumerate(steps[:_STEPS_MAX], 1):
-        moves = f"{count(step.moved, 'pod')} move{'s' * (step.moved == 1)}"
-        write_wrapped(writer, f"{number}. {', '.join(step.nodes)}: {moves}", _INDENT)
-    _write_more(writer, len(steps) - _STEPS_MAX)
+    lines = [
+        f"{number}. {', '.join(step.nodes)}: {count(step.moved, 'pod')} "
+        f"move{'s' * (step.moved == 1)}"
+        for number, step in enumerate(steps, 1)
+    ]
+    write_list(writer, heading, lines, _STEPS_MAX)
 
 
 def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]) -> None:
@@ -228,14 +226,6 @@ def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]
     if len(nodes) > _BLOCKED_MAX:
         others = [one.node for one in nodes[_BLOCKED_MAX:]]
         write_wrapped(writer, f"and {names(others)}; -o json shows all", _INDENT)
-
-
-# What they have in common.
-
-
-def _write_more(writer: Writer, left: int) -> None:
-    if left > 0:
-        writer.line(f"and {left} more; -o json shows all", indent=_INDENT)
 
 
 # Workloads that may fit.

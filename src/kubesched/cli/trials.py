@@ -100,6 +100,17 @@ def write_notes(writer: Writer, notes: Iterable[str], unknown: Sequence[Unknown]
     write_unknown(writer, unknown)
 
 
+def write_list(writer: Writer, heading: str, lines: Sequence[str], limit: int) -> None:
+    """Write lines below a heading, the first of many; nothing if there are none."""
+    if not lines:
+        return
+    writer.heading(heading)
+    for line in lines[:limit]:
+        write_wrapped(writer, line, _INDENT)
+    if len(lines) > limit:
+        writer.line(f"and {len(lines) - limit} more; -o json shows all", indent=_INDENT)
+
+
 def write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWithoutNode]) -> None:
     """Write which pods have no node, and why."""
     if not groups:
@@ -118,19 +129,15 @@ def write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWithou
 
 def write_preempted(writer: Writer, heading: str, evicted: Sequence[PreemptedPod]) -> None:
     """Write which pods preemption evicts, and where they go."""
-    if not evicted:
-        return
-    writer.heading(heading)
-    for one in evicted[:_EVICTED_MAX]:
-        if one.new_node:
-            fate = f"goes to {one.new_node}"
-        else:
-            fate = "stays pending" if one.controller else "nothing creates it again"
-        text = f"{one.pod} (priority {one.priority}) on {one.node}, for {one.preemptor}: {fate}"
-        write_wrapped(writer, text, _INDENT)
-    if len(evicted) > _EVICTED_MAX:
-        left = len(evicted) - _EVICTED_MAX
-        writer.line(f"and {left} more; -o json shows all", indent=_INDENT)
+    write_list(writer, heading, [_preempted(one) for one in evicted], _EVICTED_MAX)
+
+
+def _preempted(one: PreemptedPod) -> str:
+    if one.new_node:
+        fate = f"goes to {one.new_node}"
+    else:
+        fate = "stays pending" if one.controller else "nothing creates it again"
+    return f"{one.pod} (priority {one.priority}) on {one.node}, for {one.preemptor}: {fate}"
 
 
 def write_use(writer: Writer, before: ClusterUse, after: ClusterUse) -> None:

@@ -11,12 +11,10 @@ from rich.cells import cell_len
 
 from kubesched.cli.options import OutputFormat
 from kubesched.cli.output import (
-    PlainWriter,
     Writer,
     aligned,
     is_colourful,
     page_width,
-    progress,
     simple_table,
     table_width,
     write_document,
@@ -92,12 +90,12 @@ def test_no_colours_on_demand(monkeypatch: pytest.MonkeyPatch, name: str, value:
     assert isinstance(writer(), RichWriter)
     monkeypatch.setenv(name, value)
     assert not is_colourful()
-    assert isinstance(writer(), PlainWriter)
+    assert type(writer()) is Writer
 
 
 def test_pipes_get_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
     """What is no terminal gets plain text, however wide."""
-    assert isinstance(writer(), PlainWriter)
+    assert type(writer()) is Writer
     writer().line("x" * 500)
     assert capsys.readouterr().out == "x" * 500 + "\n"
 
@@ -158,22 +156,6 @@ def test_documents(capsys: pytest.CaptureFixture[str], output: OutputFormat, tex
     """Documents begin with apiVersion and kind and keep the order of their fields."""
     write_document(Thing("ü"), output)
     assert text == capsys.readouterr().out
-
-
-def test_progress_only_on_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bar is drawn on a terminal, for work that is worth it."""
-    terminal = terminal_of(monkeypatch)
-    with progress("placing", 10, worthwhile=False) as bar:
-        bar.advance()
-    assert not terminal.getvalue()
-    with progress("placing", 10) as bar:
-        bar.advance(10)
-    assert "placing" in terminal.getvalue()
-    silent = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", silent)
-    with progress("placing", 10) as bar:
-        bar.advance(10)
-    assert not silent.getvalue()
 
 
 def test_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

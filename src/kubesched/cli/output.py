@@ -7,9 +7,8 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 import click
 import msgspec
@@ -78,28 +77,8 @@ def _yaml(plain: Mapping[str, object]) -> str:
     return text
 
 
-class Writer(Protocol):
-    """Writes a report as text."""
-
-    def headline(self, text: str) -> None:
-        """Write the summary sentence."""
-        ...
-
-    def heading(self, text: str) -> None:
-        """Write the heading of a section."""
-        ...
-
-    def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:
-        """Write a line."""
-        ...
-
-    def table(self, table: TextTable, *, indent: int = 0) -> None:
-        """Write a table."""
-        ...
-
-
-class PlainWriter:
-    """Writes aligned text without colours; lines are never wrapped."""
+class Writer:
+    """Writes a report as aligned text without colours; lines are never wrapped."""
 
     def headline(self, text: str) -> None:
         """Write the summary sentence."""
@@ -122,7 +101,7 @@ class PlainWriter:
 def writer() -> Writer:
     """Return a writer with colours if stdout is a terminal, else a plain one."""
     if not is_colourful():
-        return PlainWriter()
+        return Writer()
     from kubesched.cli.rich_writer import RichWriter
 
     return RichWriter()
@@ -174,39 +153,6 @@ def heading_of(column: Column) -> str:
 
 def _padded(cell: str, missing: int, column: Column) -> str:
     return " " * missing + cell if column.is_number else cell + " " * missing
-
-
-class Progress(Protocol):
-    """A progress display."""
-
-    def advance(self, steps: int = 1) -> None:
-        """Count steps."""
-        ...
-
-
-class _NoProgress:
-    def advance(self, steps: int = 1) -> None:
-        """Ignore the steps."""
-
-
-class _Bar:
-    def __init__(self, update: Callable[[int], None]) -> None:
-        self._update = update
-
-    def advance(self, steps: int = 1) -> None:
-        self._update(steps)
-
-
-@contextmanager
-def progress(label: str, total: int, *, worthwhile: bool = True) -> Iterator[Progress]:
-    """Show a progress bar if stderr is a terminal and the work is `worthwhile`."""
-    if not worthwhile or not sys.stderr.isatty():
-        yield _NoProgress()
-        return
-    with click.progressbar(
-        length=total, label=label, file=sys.stderr, update_min_steps=max(1, total // 200)
-    ) as bar:
-        yield _Bar(bar.update)
 
 
 class StatusLine:

@@ -15,14 +15,14 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from kubesched.cli.errors import printable
-from kubesched.cli.output import aligned, heading_of
+from kubesched.cli.output import Writer, aligned, heading_of
 from kubesched.explain.tables import TextTable
 
 _HEADING_WIDTH: Final = 10
 _NAME_WIDTH: Final = 13
 
 
-class RichWriter:
+class RichWriter(Writer):
     """Writes colours, and lines that fit the terminal."""
 
     def __init__(self) -> None:

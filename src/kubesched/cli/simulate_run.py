@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Final, Self
@@ -15,7 +15,6 @@ import click
 
 from kubesched.answers.cluster import Cluster
 from kubesched.cli.errors import naming
-from kubesched.cli.output import Progress, progress
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import SimulationEnd
 
@@ -79,7 +78,7 @@ class _LateProgress:
 
     def __init__(self) -> None:
         self._stack = ExitStack()
-        self._bar: Progress | None = None
+        self._advance: Callable[[int], None] | None = None
         self._shown = 0
         self._is_watched = sys.stderr.isatty()
         self._begins = time.perf_counter() + _PATIENCE_SECONDS
@@ -95,10 +94,16 @@ class _LateProgress:
         """Show the number of pods tried."""
         if not self._is_watched:
             return
-        if self._bar is None:
+        if self._advance is None:
             if time.perf_counter() < self._begins:
                 return
-            self._bar = self._stack.enter_context(progress("Placing pods", total))
+            bar = click.progressbar(
+                length=total,
+                label="Placing pods",
+                file=sys.stderr,
+                update_min_steps=max(1, total // 200),
+            )
+            self._advance = self._stack.enter_context(bar).update
         if tried > self._shown:
-            self._bar.advance(tried - self._shown)
+            self._advance(tried - self._shown)
             self._shown = tried

@@ -8,24 +8,20 @@ Invariants: amounts are integers: cpu in millicores, memory and storage in bytes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Final, TypeAlias
 
 import msgspec
 
 from kubesched.answers.owners import Owners, PodOwner
-from kubesched.answers.top import TopGroup, places, pool_label_of
+from kubesched.answers.top import ClusterFigures, TopGroup, pool_label_of
 from kubesched.answers.why import PodState, WhyReport, state_of
-from kubesched.api.apps import ReplicaSet
-from kubesched.api.batch import Job
 from kubesched.api.core import Node
 from kubesched.explain.document import Document
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.playback import WorkloadOnNodes
-from kubesched.simulator.utilisation import resource_names
-from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 _TEMPLATES_MAX: Final = 500
@@ -116,27 +112,27 @@ def cluster_view(cluster: ClusterState, pool_label: str, ask: _Ask | None) -> Cl
         pool_label: The label that names pools; "" for a well-known one.
         ask: Answers why a pod is pending; None to leave out the causes.
     """
-    nodes = cluster.cache.nodes
+    figures = ClusterFigures(cluster)
+    nodes = figures.nodes
     label = pool_label or pool_label_of(nodes)
-    zone_of = list(places(nodes, TopGroup.ZONES, ""))
-    pool_of = list(places(nodes, TopGroup.POOLS, label)) if label else [""] * len(nodes)
+    zone_of = list(figures.places(TopGroup.ZONES, ""))
+    pool_of = list(figures.places(TopGroup.POOLS, label)) if label else [""] * len(nodes)
     order = sorted(
         range(len(nodes)), key=lambda row: (zone_of[row], pool_of[row], nodes.names[row])
     )
     zones, pools = sorted(set(zone_of)), sorted(set(pool_of))
     zone_rows = {name: row for row, name in enumerate(zones)}
     pool_rows = {name: row for row, name in enumerate(pools)}
-    resources = tuple(resource_names(nodes))
-    allocatable, requested = _amounts(nodes, resources, order)
-    objects = cluster.cache.objects
-    owners = Owners(chain(objects.list(ReplicaSet), objects.list(Job)))
-    workloads = _Workloads(owners)
-    waiting = [info for info in cluster.pending.values() if not info.is_terminating]
+    columns = [figures.amounts(name) for name in figures.resources]
+    allocatable, requested = (
+        tuple(tuple(pair[at][row] for row in order) for pair in columns) for at in (0, 1)
+    )
+    workloads = _Workloads(figures.owners)
     return ClusterView(
         zones=tuple(zones),
         pool_label=label,
         pools=tuple(pools),
-        resources=resources,
+        resources=figures.resources,
         nodes=ViewedNodes(
             names=tuple(nodes.names[row] for row in order),
             zones=tuple(zone_rows[zone_of[row]] for row in order),
@@ -148,24 +144,9 @@ def cluster_view(cluster: ClusterState, pool_label: str, ask: _Ask | None) -> Cl
             pods=tuple(workloads.counted(nodes.pods[row].values()) for row in order),
         ),
         workloads=workloads.found,
-        pending_pods=len(waiting),
-        pending=tuple(_pending(cluster, waiting, owners, ask)) if ask is not None else (),
+        pending_pods=len(figures.waiting),
+        pending=tuple(_pending(cluster, figures, ask)) if ask is not None else (),
     )
-
-
-def _amounts(
-    nodes: NodeTable, resources: Iterable[str], order: Sequence[int]
-) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
-    """Return the allocatable and the requested amounts, resources x nodes."""
-    columns = [
-        (nodes.allowed_pods, nodes.pod_counts)
-        if name == "pods"
-        else (nodes.allocatable_of(name), nodes.requested_of(name))
-        for name in resources
-    ]
-    rows = list(order)
-    given, asked = (tuple(tuple(pair[at][rows].tolist()) for pair in columns) for at in (0, 1))
-    return given, asked
 
 
 def _is_ready(node: Node) -> bool:
@@ -211,12 +192,10 @@ class _Workloads:
 # Pending pods.
 
 
-def _pending(
-    cluster: ClusterState, waiting: Iterable[PodInfo], owners: Owners, ask: _Ask
-) -> Iterator[PendingGroup]:
+def _pending(cluster: ClusterState, figures: ClusterFigures, ask: _Ask) -> Iterator[PendingGroup]:
     """Yield the pods by cause, the largest group first."""
     templates: dict[PodTemplate, list[PodInfo]] = {}
-    for info in waiting:
+    for info in figures.waiting:
         templates.setdefault(info.template, []).append(info)
     groups: dict[tuple[str, ...], list[PodInfo]] = {}
     by_size = sorted(templates.values(), key=len, reverse=True)
@@ -226,7 +205,7 @@ def _pending(
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     for number, (reasons, pods) in enumerate(ordered):
         is_asked = number < _ANSWERS_MAX and reasons is not _NOT_TRIED
-        counts = Counter(str(owners.of(info)) for info in pods)
+        counts = Counter(str(figures.owners.of(info)) for info in pods)
         yield PendingGroup(
             reasons=reasons,
             fits=not reasons,

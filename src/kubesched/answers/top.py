@@ -7,7 +7,6 @@ Invariants: amounts are integers: cpu in millicores, memory and storage in bytes
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -148,6 +147,50 @@ def pool_label_of(nodes: NodeTable) -> str:
     return next((label for label in POOL_LABELS if label in used), "")
 
 
+class ClusterFigures:
+    """What is counted of a cluster.
+
+    Attributes:
+        nodes: The node table.
+        resources: cpu, memory and pods, then by name the others that a node has or a pod on one
+            requests.
+        waiting: The pods without a node.
+        owners: What pods belong to.
+    """
+
+    def __init__(self, cluster: ClusterState) -> None:
+        """Count a cluster as it is."""
+        objects = cluster.cache.objects
+        self.nodes = cluster.cache.nodes
+        self.resources = tuple(resource_names(self.nodes))
+        self.waiting = [info for info in cluster.pending.values() if not info.is_terminating]
+        self.owners = Owners(chain(objects.list(ReplicaSet), objects.list(Job)))
+
+    def amounts(self, resource: str) -> tuple[list[int], list[int]]:
+        """Return what each node can give of a resource, and what the pods on it request."""
+        nodes = self.nodes
+        if resource == _PODS:
+            given, asked = nodes.allowed_pods, nodes.pod_counts
+        else:
+            given, asked = nodes.allocatable_of(resource), nodes.requested_of(resource)
+        # Python's integers, because sums of absurd amounts may exceed int64.
+        return given.tolist(), asked.tolist()
+
+    def places(self, group: TopGroup, pool_label: str) -> Iterator[str]:
+        """Yield the name of each node, or of its pool or zone."""
+        nodes = self.nodes
+        if group is TopGroup.NODES:
+            yield from nodes.names
+        elif group is TopGroup.POOLS:
+            pools = nodes.label(pool_label)
+            yield from (pools[row] or "" for row in range(len(nodes)))
+        else:
+            places = [region_and_zone(nodes.zones[row]) for row in range(len(nodes))]
+            has_regions = len({region for region, _ in places}) > 1
+            for region, zone in places:
+                yield "/".join(filter(None, (region, zone))) if has_regions else zone
+
+
 class _Key(NamedTuple):
     """What tells a row from others, in the order of names."""
 
@@ -161,12 +204,12 @@ class _Key(NamedTuple):
 class _Tally:
     """The sums of a row."""
 
-    allocatable: Counter[str] = field(default_factory=Counter)
-    requested: Counter[str] = field(default_factory=Counter)
+    allocatable: dict[str, int] = field(default_factory=dict)
+    requested: dict[str, int] = field(default_factory=dict)
     nodes: set[int] = field(default_factory=set)
     cordoned: int = 0
     room: int = 0
-    pending: Counter[str] = field(default_factory=Counter)
+    pending: dict[str, int] = field(default_factory=dict)
 
 
 _Tallies: TypeAlias = dict[_Key, _Tally]
@@ -189,19 +232,19 @@ def top(
         sort_by: `name`, `room`, or a resource.
         room: The room for a shape; only for groups of nodes.
     """
-    nodes = cluster.cache.nodes
-    waiting = [info for info in cluster.pending.values() if not info.is_terminating]
-    resources = list(dict.fromkeys([*resource_names(nodes), *_asked_by(waiting)]))
+    figures = ClusterFigures(cluster)
+    resources = list(dict.fromkeys([*figures.resources, *_asked_by(figures.waiting)]))
     total = _Tally()
-    keys = [_Key(0, "", "", "")] * len(nodes)
-    _add_nodes(dict.fromkeys(keys, total), keys, nodes, resources, room)
-    _add_pending(total.pending, waiting)
+    keys = [_Key(0, "", "", "")] * len(figures.nodes)
+    _add_nodes(dict.fromkeys(keys, total), keys, figures, resources, room)
+    for info in figures.waiting:
+        _add_pending(total, info)
     if group.is_of_nodes:
-        keys = [_Key(0, "", name, "") for name in places(nodes, group, pool_label)]
+        keys = [_Key(0, "", name, "") for name in figures.places(group, pool_label)]
         tallies: _Tallies = {key: _Tally() for key in keys}
-        _add_nodes(tallies, keys, nodes, resources, room)
+        _add_nodes(tallies, keys, figures, resources, room)
     else:
-        tallies = _tallies_of_pods(cluster, group, waiting)
+        tallies = _tallies_of_pods(figures, group)
         for tally in tallies.values():
             tally.allocatable = total.allocatable
     rows = [_row(group, key, tally, resources, room) for key, tally in sorted(tallies.items())]
@@ -238,23 +281,21 @@ def _row(
         priority=-key.falling_priority if group is TopGroup.PRIORITIES else None,
         nodes=len(tally.nodes),
         cordoned=tally.cordoned,
-        resources=tuple(
-            ResourceRequests(name, asked, given, _share(asked, given))
-            for name in resources
-            for asked, given in ((tally.requested[name], tally.allocatable[name]),)
-        ),
+        resources=tuple([_use(tally, name) for name in resources]),
         pending=None if group.is_of_nodes else _pending(tally),
         room=None if room is None else tally.room,
     )
 
 
+def _use(tally: _Tally, name: str) -> ResourceRequests:
+    asked, given = tally.requested.get(name, 0), tally.allocatable.get(name, 0)
+    share = round(asked / given, _SHARE_DIGITS) if given > 0 else None
+    return ResourceRequests(name, asked, given, share)
+
+
 def _pending(tally: _Tally) -> PendingRequests:
     requests = {name: amount for name, amount in tally.pending.items() if name != _PODS}
-    return PendingRequests(tally.pending[_PODS], requests)
-
-
-def _share(requested: int, allocatable: int) -> float | None:
-    return round(requested / allocatable, _SHARE_DIGITS) if allocatable > 0 else None
+    return PendingRequests(tally.pending.get(_PODS, 0), requests)
 
 
 def _size(row: TopRow, sort_by: str) -> tuple[float, int]:
@@ -270,7 +311,7 @@ def _size(row: TopRow, sort_by: str) -> tuple[float, int]:
 def _add_nodes(
     tallies: _Tallies,
     keys: Sequence[_Key],
-    nodes: NodeTable,
+    figures: ClusterFigures,
     resources: Iterable[str],
     room: RoomPerNode | None,
 ) -> None:
@@ -278,63 +319,51 @@ def _add_nodes(
     for row, key in enumerate(keys):
         tally = tallies[key]
         tally.nodes.add(row)
-        tally.cordoned += bool(nodes.unschedulable[row])
+        tally.cordoned += bool(figures.nodes.unschedulable[row])
     for name in resources:
-        if name == _PODS:
-            columns = nodes.allowed_pods, nodes.pod_counts
-        else:
-            columns = nodes.allocatable_of(name), nodes.requested_of(name)
-        # Python's integers, because sums of absurd amounts may exceed int64.
-        for key, given, asked in zip(keys, *(column.tolist() for column in columns), strict=True):
+        for key, given, asked in zip(keys, *figures.amounts(name), strict=True):
             tally = tallies[key]
-            tally.allocatable[name] += given
-            tally.requested[name] += asked
+            _add(tally.allocatable, name, given)
+            _add(tally.requested, name, asked)
     if room is not None:
         for key, number in zip(keys, room.per_row.tolist(), strict=True):
             tallies[key].room += number
 
 
-def places(nodes: NodeTable, group: TopGroup, pool_label: str) -> Iterator[str]:
-    """Yield the name of each node, or of its pool or zone."""
-    if group is TopGroup.NODES:
-        yield from nodes.names
-    elif group is TopGroup.POOLS:
-        pools = nodes.label(pool_label)
-        yield from (pools[row] or "" for row in range(len(nodes)))
-    else:
-        places = [region_and_zone(nodes.zones[row]) for row in range(len(nodes))]
-        has_regions = len({region for region, _ in places}) > 1
-        for region, zone in places:
-            yield "/".join(filter(None, (region, zone))) if has_regions else zone
+def _add(sums: dict[str, int], name: str, amount: int) -> None:
+    sums[name] = sums.get(name, 0) + amount
 
 
 # Pods.
 
 
-def _tallies_of_pods(
-    cluster: ClusterState, group: TopGroup, waiting: Iterable[PodInfo]
-) -> _Tallies:
-    objects = cluster.cache.objects
-    owners = Owners(chain(objects.list(ReplicaSet), objects.list(Job)))
+def _tallies_of_pods(figures: ClusterFigures, group: TopGroup) -> _Tallies:
     tallies: _Tallies = {}
-    for row, pods in enumerate(cluster.cache.nodes.pods):
+
+    def tally_of(info: PodInfo) -> _Tally:
+        key = _key_of(info, group, figures.owners)
+        found = tallies.get(key)
+        if found is None:
+            found = tallies[key] = _Tally()
+        return found
+
+    for row, pods in enumerate(figures.nodes.pods):
         for info in pods.values():
-            tally = tallies.setdefault(_key_of(info, group, owners), _Tally())
+            tally = tally_of(info)
             tally.nodes.add(row)
-            tally.requested[_PODS] += 1
+            _add(tally.requested, _PODS, 1)
             for name, amount in info.template.held.items():
-                tally.requested[name] += amount
-    for info in waiting:
-        _add_pending(tallies.setdefault(_key_of(info, group, owners), _Tally()).pending, (info,))
+                _add(tally.requested, name, amount)
+    for info in figures.waiting:
+        _add_pending(tally_of(info), info)
     return tallies
 
 
-def _add_pending(pending: Counter[str], pods: Iterable[PodInfo]) -> None:
-    for info in pods:
-        pending[_PODS] += 1
-        for name, amount in info.template.requests.items():
-            if amount:
-                pending[name] += amount
+def _add_pending(tally: _Tally, info: PodInfo) -> None:
+    _add(tally.pending, _PODS, 1)
+    for name, amount in info.template.requests.items():
+        if amount:
+            _add(tally.pending, name, amount)
 
 
 def _key_of(info: PodInfo, group: TopGroup, owners: Owners) -> _Key:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.normalize import are_valid_scores
-from kubesched.framework.plugin import FilterPlugin, ScorePlugin
+from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
 from kubesched.framework.status import Status
 from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.plan import Plan
@@ -42,8 +42,8 @@ class Answers:
             where a known filter rejects the row.
         raw: Plugin name -> int64 per row, the scores that are yet to be normalized.
         normalizing: The plugins of `raw`.
-        with_nominated: Row -> the version of the row, the pods nominated there, and the status of
-            the row with these pods on it.
+        with_nominated: Node name -> the version of its row, the pods nominated there, and the
+            status of the row with these pods on it.
     """
 
     def __init__(self, profile: Profile, plan: Plan, rows: int = 0) -> None:
@@ -61,7 +61,7 @@ class Answers:
         self.plain = np.zeros(rows, np.int64)
         self.raw: dict[str, NDArray[np.int64]] = {}
         self.normalizing: list[ScorePlugin[object]] = []
-        self.with_nominated: dict[int, tuple[int, tuple[PodInfo, ...], Status]] = {}
+        self.with_nominated: dict[str, tuple[int, tuple[PodInfo, ...], Status]] = {}
         self._feasible_rows: NDArray[np.intp] | None = None
 
     def copy_from(self, known: Answers) -> None:
@@ -81,6 +81,15 @@ class Answers:
         if self._feasible_rows is None:
             self._feasible_rows = np.flatnonzero(self.feasible)
         return self._feasible_rows
+
+    def passed_node_filters(self, row: int) -> list[str]:
+        """Return the known filters that read only the Node object and were reached and passed."""
+        failed_at = self.rejections.failed_at[row]
+        return [
+            plugin.name
+            for position, plugin in self.plan.known_filters
+            if plugin.scope is Scope.NODE and position < failed_at
+        ]
 
     def select(self, pod: PodInfo, random: Random) -> int:
         """Return a feasible row with the largest total; ties are broken at random."""

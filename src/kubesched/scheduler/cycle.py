@@ -189,7 +189,7 @@ class SchedulingCycle:
         known.names_nodes |= names is not None
         search = Search(snapshot.nodes, names, contributors)
         if pod.pod.status.nominated_node_name:
-            nominated = self._try_nominated(cycle, pod, snapshot, search, trace)
+            nominated = self._try_nominated(cycle, pod, snapshot, known, search, trace)
             if nominated is not None:
                 return nominated
         if known is not self._nothing and names is None:
@@ -208,6 +208,7 @@ class SchedulingCycle:
         cycle: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
+        known: Answers,
         search: Search,
         trace: Trace | None,
     ) -> Feasible | None:
@@ -216,7 +217,7 @@ class SchedulingCycle:
         if nominated is None or not self.restriction.allows(nominated):
             return None
         rows = np.array([nominated], np.intp)
-        answers = self._filter_nominated(cycle, pod, snapshot, rows)
+        answers = self._filter_nominated(cycle, pod, snapshot, known, rows)
         if answers is None:
             return None
         if not answers.passed[0]:
@@ -228,13 +229,19 @@ class SchedulingCycle:
         return Feasible(_mask_of(rows, snapshot.nodes), 1, 1)
 
     def _filter_nominated(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        known: Answers,
+        rows: NDArray[np.intp],
     ) -> RowAnswers | None:
         """Filter the pod's nominated node; after a failure the search goes on with all nodes."""
         timer = self.profile.timer
-        nothing = Answers(self.profile, self._nothing.plan, len(rows))
+        if known is self._nothing:
+            known = Answers(self.profile, known.plan, len(rows))
         try:
-            answers = self._filter(cycle, pod, snapshot, nothing, rows, None).answers()
+            answers = self._filter(cycle, pod, snapshot, known, rows, None).answers()
         except PluginFailure:
             timer.leave(Code.ERROR)
             return None
@@ -420,23 +427,28 @@ class SchedulingCycle:
         remembers = known.plan.knows_any and all(
             plugin.name in cycle.skip_filter for _, plugin in known.plan.filters
         )
-        versions, at = snapshot.nodes.row_versions, nodes.row_of
+        versions, whole, at = snapshot.nodes.row_versions, snapshot.nodes.row_of, nodes.row_of
         own = snapshot.nominated.node_of(pod.uid)
         rejections: dict[int, Status] = {}
         for name, there in snapshot.nominated.by_node.items():
             row = at.get(name)
             if row is None:
                 continue
-            kept = known.with_nominated.get(row) if remembers else None
-            if kept is not None and kept[1] is there and kept[0] == versions[row] and name != own:
+            version = versions[whole[name]]
+            kept = known.with_nominated.get(name) if remembers else None
+            if kept is not None and kept[1] is there and kept[0] == version and name != own:
                 status = kept[2]
             else:
                 nominated = relevant_nominated_pods(pod, snapshot, name)
                 status = SUCCESS
                 if nominated:
-                    status = self.profile.filter_with(nominated, cycle, pod, nodes, row)
+                    skipping = cycle
+                    if remembers:
+                        # They read nothing of the pods.
+                        skipping = cycle.skipping_filters(known.passed_node_filters(whole[name]))
+                    status = self.profile.filter_with(nominated, skipping, pod, nodes, row)
                 if remembers and name != own:
-                    known.with_nominated[row] = (versions[row], there, status)
+                    known.with_nominated[name] = (version, there, status)
             if not status.is_success:
                 if not status.is_rejected:
                     raise PluginFailure(status)

@@ -137,7 +137,8 @@ class ExtendedCycle(SchedulingCycle):
         failures: dict[int, Status],
     ) -> Passed:
         """Try the pod's nominated node; after a failure the search goes on with all nodes."""
-        found = self._try_nominated(cycle, pod, snapshot, search, None)
+        known = self._no_answers(snapshot)
+        found = self._try_nominated(cycle, pod, snapshot, known, search, None)
         if found is None or found.mask is None:
             return Passed(np.zeros(0, np.intp))
         try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -121,7 +120,5 @@ def select_candidate(
     ties = tuple([candidates[at] for at in left.tolist()])
     if len(ties) > 1:
         decided_by = Criterion.NAME
-    return CandidateChoice(min(ties, key=_name), ties, decided_by)
-
-
-_name: Final = attrgetter("node_name")
+    names = [candidate.node_name for candidate in ties]
+    return CandidateChoice(ties[names.index(min(names))], ties, decided_by)

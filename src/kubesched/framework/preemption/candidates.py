@@ -27,7 +27,7 @@ from kubesched.framework.preemption.victims import NO_VICTIMS, Question
 from kubesched.framework.status import Code, NodeToStatus, Status
 
 _BATCH_ROWS_MIN: Final = 32
-"""The smallest batch; one more row costs little."""
+"""The smallest batch; one more row costs little. Each batch is as large as all before it."""
 
 
 class Sampling(msgspec.Struct, frozen=True):
@@ -92,11 +92,11 @@ def find_candidates(
     offset = question.handle.random.randrange(len(rows))
     rows = np.concatenate((rows[offset:], rows[:offset]))
     verdicts = memory.about(question)
-    batch_rows = max(wanted, _BATCH_ROWS_MIN)
-    for start in range(0, len(rows), batch_rows):
-        tried = rows[: start + batch_rows]
-        verdicts.judge(question, tried[start:])
-        if enough := rows_needed(verdicts.costs[0, tried], wanted):
+    judged, size = 0, max(wanted, _BATCH_ROWS_MIN)
+    while judged < len(rows):
+        verdicts.judge(question, rows[judged:size])
+        judged, size = size, 2 * size
+        if enough := rows_needed(verdicts.costs[0, rows[:judged]], wanted):
             return collect(verdicts, rows[:enough], wanted, names)
     return collect(verdicts, rows, wanted, names)
 
@@ -111,9 +111,11 @@ def rows_needed(violations: NDArray[np.int64], wanted: int) -> int:
     Returns:
         0 if there are not enough candidates among these rows.
     """
-    has_clean = np.logical_or.accumulate(violations == 0)
-    enough = has_clean & (np.cumsum(violations >= 0) >= wanted)
-    return int(enough.argmax()) + 1 if wanted and enough.any() else 0
+    candidates = np.flatnonzero(violations >= 0)
+    if not wanted or len(candidates) < wanted:
+        return 0
+    clean = np.flatnonzero(violations == 0)
+    return int(max(candidates[wanted - 1], clean[0])) + 1 if len(clean) else 0
 
 
 def collect(
@@ -127,9 +129,11 @@ def collect(
         wanted: The number of candidates.
         names: The node names per row of the table.
     """
-    found, violations = verdicts.found, verdicts.costs[0, rows]
+    violations = verdicts.costs[0, rows]
     kept = np.concatenate((rows[violations == 0][:wanted], rows[violations > 0][:wanted]))
-    candidates = tuple(found[kept].tolist())
-    others = {names[row]: found[row] for row in rows[violations < 0].tolist()}
+    candidates = tuple(verdicts.found[kept].tolist())
     choice = select_candidate(candidates, verdicts.costs[:, kept]) if candidates else None
-    return DryRun(candidates, choice, others)
+    others = rows[violations < 0]
+    whose = [names[row] for row in others.tolist()]
+    statuses = dict(zip(whose, verdicts.found[others].tolist(), strict=True))
+    return DryRun(candidates, choice, statuses)

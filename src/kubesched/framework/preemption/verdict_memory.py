@@ -104,8 +104,7 @@ class Verdicts:
         """Write verdicts into the columns."""
         costs = [each.costs if isinstance(each, Candidate) else _NO_CANDIDATE for each in found]
         self.costs[:, rows] = np.array(costs, np.int64).reshape(-1, len(CRITERIA)).T
-        for row, verdict in zip(rows.tolist(), found, strict=True):
-            self.found[row] = verdict
+        self.found[rows] = found
 
     def contest(self, contested: Mapping[int, Sequence[PodInfo]]) -> None:
         """Forget the verdicts on rows to which other pods are nominated now than before."""

@@ -119,14 +119,19 @@ class _Trial:
     def decide(self, fits: list[bool]) -> None:
         """Let pods return up to the first one with which the preemptor does not fit.
 
+        Where this one cannot return, the next ones of equal amounts cannot either.
+
         Args:
             fits: Whether the preemptor fits with one more pod, with two more, and so on.
         """
         stay = [*fits, False].index(False)
-        self.evicted += self.pods[stay : stay + 1]
-        self.evicted_amounts += self.amounts[:, stay : stay + 1].sum(axis=1, keepdims=True)
-        self.pods = self.pods[stay + 1 :]
-        self.amounts = self.amounts[:, stay + 1 :]
+        left = self.amounts[:, stay:]
+        is_alike = (left == left[:, :1]).all(axis=0).tolist()
+        leave = stay + [*is_alike, False].index(False)
+        self.evicted += self.pods[stay:leave]
+        self.evicted_amounts += self.amounts[:, stay:leave].sum(axis=1, keepdims=True)
+        self.pods = self.pods[leave:]
+        self.amounts = self.amounts[:, leave:]
 
 
 def _skipping_node_filters(question: Question) -> CycleState:
@@ -162,8 +167,12 @@ def _try(
     nodes = question.snapshot.nodes
     contested = [at for at, row in enumerate(rows) if row in rivals]
     if contested:
-        more = [nodes.amounts_of_pods(rivals[rows[at]]).sum(axis=1) for at in contested]
-        amounts = np.hstack((amounts, amounts[:, contested] + np.stack(more, axis=1)))
+        of_row = {
+            row: nodes.amounts_of_pods(rivals[row]).sum(axis=1)
+            for row in {rows[at] for at in contested}
+        }
+        more = np.stack([of_row[rows[at]] for at in contested], axis=1)
+        amounts = np.hstack((amounts, amounts[:, contested] + more))
     what_if = nodes.take(np.array(rows + [rows[at] for at in contested], np.intp))
     what_if.add_amounts(amounts)
     found = question.handle.filter_rows(cycle, question.pod, what_if)

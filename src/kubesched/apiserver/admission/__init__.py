@@ -12,8 +12,7 @@ from __future__ import annotations
 from kubesched.apiserver.admission import (
     limit_ranges,
     pods,
-    services,
-    storage,
+    storage_and_services,
 )
 from kubesched.apiserver.admission.request import (
     AdmissionRequest,
@@ -35,12 +34,17 @@ _STEPS = (
     pods.add_not_ready_taint,
     pods.set_priority,
     pods.add_default_tolerations,
-    storage.admit,
+    storage_and_services.admit,
     pods.apply_runtime_class,
     pods.add_topology_labels,
-    services.admit,
+    storage_and_services.admit_service,
 )
-_CHECKS = (limit_ranges.check, pods.check_default_class, storage.check, pods.check_overhead)
+_CHECKS = (
+    limit_ranges.check,
+    pods.check_default_class,
+    storage_and_services.check,
+    pods.check_overhead,
+)
 
 
 def admit(request: AdmissionRequest, obj: Plain) -> Plain:

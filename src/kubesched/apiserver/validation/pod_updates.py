@@ -3,7 +3,8 @@
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodUpdate, ValidatePodResize,
           ValidatePodEphemeralContainersUpdate, ValidatePodStatusUpdate, v1.36)
 Differs:  messages about forbidden changes do not show the change. Of the devices
-          in a status, only the claims are checked.
+          in a status, only the claims are checked, of its addresses only their form. Resizes are
+          refused with fewer messages.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any, Final
 from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors
 from kubesched.apiserver.amounts import qos_class
-from kubesched.apiserver.formats import address, between, dns_subdomain, parsed_address
-from kubesched.apiserver.plain import Plain, get, without
+from kubesched.apiserver.formats import address, between, dns_subdomain
+from kubesched.apiserver.plain import Plain, without
 from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.pods import check_toleration
@@ -175,50 +176,51 @@ def check_ephemeral_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
 
 def check_resize(new: Plain, old: Plain, errors: FieldErrors) -> None:
     """Add what is wrong with a resize of a pod."""
-    _check_resizable(new, old, errors)
-    count = len(errors)
-    _check_order(new["spec"], old["spec"], errors)
-    if len(errors) > count:
-        return
-    for kind in reversed(_LISTS):
-        for index, container in enumerate(old["spec"].get(kind) or ()):
-            if kind == "initContainers" and container.get("restartPolicy") != "Always":
-                continue
-            after = new["spec"][kind][index]["resources"]
-            for name in _AMOUNTS:
-                if (container["resources"].get(name) or {}).keys() - (after.get(name) or {}).keys():
-                    field = f"spec.{kind}[{index}].resources.{name}"
-                    errors.forbidden(field, f"resource {name} cannot be removed")
-    _check_container_changes(new["spec"], old["spec"], errors)
-    if not errors:
-        munged = _with_old(new["spec"], old["spec"], *_LISTS, "resources")
-        if not _spec_type().is_equal(munged, old["spec"]):
-            errors.forbidden("spec", _ONLY_RESIZED)
-
-
-def _check_resizable(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    if qos_class(new["spec"]) != (old["status"].get("qosClass") or qos_class(old["spec"])):
+    spec, before = new["spec"], old["spec"]
+    if qos_class(spec) != (old["status"].get("qosClass") or qos_class(before)):
         detail = "Pod QOS Class may not change as a result of resizing"
         errors.invalid("spec", new["status"].get("qosClass", ""), detail)
-    running = (
-        status
-        for status in old["status"].get("containerStatuses") or ()
-        if get(status, "state", "running") is not None
-    )
-    if next(running, {"resources": {}}).get("resources") is None:
-        errors.forbidden("spec", "Pod running on node without support for resize")
-    resources, before = new["spec"].get("resources"), old["spec"].get("resources")
-    if before is not None and resources is None:
-        errors.forbidden("spec.resources", "pod-level resources cannot be removed")
-    elif any((one or {}).get(kind) for one in (resources, before) for kind in _AMOUNTS):
-        for kind in _AMOUNTS:
-            if ((before or {}).get(kind) or {}).keys() - ((resources or {}).get(kind) or {}).keys():
-                detail = f"pod-level resource {kind} cannot be removed"
-                errors.forbidden(f"spec.resources.{kind}", detail)
-        if _without_resized(resources or {}) != _without_resized(before or {}):
-            errors.forbidden("spec", f"{_ONLY_RESIZED} at pod-level")
-    if old["status"].get("nodeAllocatableResourceClaimStatuses"):
-        errors.forbidden("spec", "pods with node allocatable resource claims cannot be resized")
+    own, own_before = (one.get("resources") or {} for one in (spec, before))
+    has_amounts = any(one.get(kind) for one in (own, own_before) for kind in _AMOUNTS)
+    if has_amounts and _without_resized(own) != _without_resized(own_before):
+        errors.forbidden("spec", f"{_ONLY_RESIZED} at pod-level")
+    _check_not_removed(own, own_before, "spec.resources", errors)
+    count = len(errors)
+    for kind in _LISTS:
+        _check_order(kind, spec, before, errors)
+    if len(errors) > count:
+        return
+    for kind in _LISTS:
+        pairs = zip(spec.get(kind) or (), before.get(kind) or (), strict=True)
+        for index, (container, earlier) in enumerate(pairs):
+            can_change = kind == "containers" or container.get("restartPolicy") == "Always"
+            if container != earlier and (
+                not can_change or _without_amounts(container) != _without_amounts(earlier)
+            ):
+                errors.forbidden("spec", _ONLY_RESIZED)
+            at = f"spec.{kind}[{index}].resources"
+            _check_not_removed(container["resources"], earlier["resources"], at, errors)
+
+
+def _check_not_removed(new: Plain, old: Plain, path: str, errors: FieldErrors) -> None:
+    for kind in _AMOUNTS:
+        if (old.get(kind) or {}).keys() - (new.get(kind) or {}).keys():
+            errors.forbidden(f"{path}.{kind}", f"resource {kind} cannot be removed")
+
+
+def _check_order(kind: str, new: Plain, old: Plain, errors: FieldErrors) -> None:
+    after, before = new.get(kind) or (), old.get(kind) or ()
+    if len(after) != len(before):
+        errors.forbidden(f"spec.{kind}", f"{kind} may not be added or removed on resize")
+        return
+    for index, container in enumerate(before):
+        if after[index]["name"] != container["name"]:
+            detail = f"{kind} may not be renamed or reordered on resize"
+            errors.forbidden(f"spec.{kind}[{index}].name", detail)
+
+
+def _without_amounts(container: Plain) -> Plain:
+    return {**container, "resources": _without_resized(container["resources"])}
 
 
 def _without_resized(resources: Plain) -> Plain:
@@ -229,37 +231,6 @@ def _without_resized(resources: Plain) -> Plain:
         if amounts:
             kept[kind] = amounts
     return kept
-
-
-def _check_order(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    for kind in _LISTS:
-        after, before = new.get(kind) or (), old.get(kind) or ()
-        if len(after) != len(before):
-            errors.forbidden(f"spec.{kind}", f"{kind} may not be added or removed on resize")
-            continue
-        for index, container in enumerate(before):
-            if after[index]["name"] != container["name"]:
-                detail = f"{kind} may not be renamed or reordered on resize"
-                errors.forbidden(f"spec.{kind}[{index}].name", detail)
-
-
-def _check_container_changes(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    for kind in _LISTS:
-        pairs = zip(new.get(kind) or (), old.get(kind) or (), strict=True)
-        for index, (container, before) in enumerate(pairs):
-            is_sidecar = kind == "initContainers" and container.get("restartPolicy") == "Always"
-            is_same = _munged(container) == _munged(before)
-            if kind == "containers" and not is_same:
-                errors.forbidden("spec", _ONLY_RESIZED)
-            elif is_sidecar and not is_same:
-                detail = "only cpu and memory resources for init or sidecar containers are mutable"
-                errors.forbidden(f"spec.initContainers[{index}]", detail)
-            elif kind == "initContainers" and not is_sidecar and container != before:
-                errors.forbidden("spec", "resources for non-sidecar init containers are immutable")
-
-
-def _munged(container: Plain) -> Plain:
-    return {**container, "resources": _without_resized(container["resources"])}
 
 
 # Statuses.
@@ -311,18 +282,6 @@ def _check_claims(statuses: Sequence[Plain], spec: Plain, errors: FieldErrors) -
 
 
 def _check_addresses(status: Plain, name: str, errors: FieldErrors) -> None:
-    entries = status.get(name) or ()
-    texts = [entry.get("ip", "") for entry in entries]
-    for index, text in enumerate(texts):
+    for index, entry in enumerate(status.get(name) or ()):
+        text = entry.get("ip", "")
         errors.each(f"status.{name}[{index}]", text, address(text))
-    if len(texts) < 2:
-        return
-    found = [parsed_address(text) for text in texts]
-    broken = [index for index, one in enumerate(found) if one is None]
-    if broken:
-        why = f"invalid IP[{broken[0]}]: {texts[broken[0]]}"
-        errors.failed(f"status.{name}", f"failed to check for dual stack with error:{why}")
-    families = {one.version for one in found if one is not None}
-    if len(texts) > 2 or len(families) < 2:
-        detail = "may specify no more than one IP for each IP family"
-        errors.invalid(f"status.{name}", list(entries), detail)

@@ -1,17 +1,25 @@
-"""Claims get the default class; claims and volumes in use are protected by a finalizer.
+"""Admission of claims, volumes and services.
 
-Upstream: plugin/pkg/admission/storage (v1.36)
-Differs:  nothing.
+Claims get the default class; claims and volumes in use are protected by a finalizer. Services get
+an address and node ports that no other service has.
+
+Upstream: plugin/pkg/admission/storage, pkg/registry/core/service/storage/alloc.go (v1.36)
+Differs:  addresses of services are IPv4 and of one range; the first that is free is taken, not a
+          random one. What a service names itself is neither refused for being taken nor for being
+          out of range. A service whose type has no ports on nodes loses them. Nobody checks a
+          service's health.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import IPv4Network
+from itertools import islice
 from typing import Final
 
 from kubesched.api.quantity import parse_quantity
 from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest
-from kubesched.apiserver.plain import Plain, get
+from kubesched.apiserver.plain import Plain, get, without
 
 _CLASSES: Final = "storageclasses.storage.k8s.io"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
@@ -93,3 +101,64 @@ def _class_of(claim: Plain) -> str:
     annotations = claim["metadata"].get("annotations", {})
     name: str = annotations.get(_CLASS_ANNOTATION) or claim["spec"].get("storageClassName") or ""
     return name
+
+
+# Services.
+
+# The first address belongs to the API server's own service.
+_RANGE: Final = IPv4Network("10.0.0.0/16")
+_NODE_PORTS: Final = range(30_000, 32_768)
+
+
+def admit_service(request: AdmissionRequest, service: Plain) -> Plain:
+    """Return the service with its addresses and ports: as given, as before, or the first free."""
+    if not request.is_for("Service", CREATE, UPDATE):
+        return service
+    before: Plain = (request.old or {}).get("spec", {})
+    spec = {**service["spec"]}
+    others = [one["spec"] for one in request.lookup.items("services") if one["spec"] != before]
+    if spec.get("type") != "ExternalName":
+        spec |= _addresses(spec, before, others)
+    if spec.get("ports"):
+        spec["ports"] = _ports(spec, before, others)
+    return {**service, "spec": spec}
+
+
+def _addresses(spec: Plain, before: Plain, others: list[Plain]) -> Plain:
+    """Return the address fields of a service."""
+    given = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), "")
+    address = given or before.get("clusterIP")
+    if not address:
+        taken = {one.get("clusterIP") for one in others}
+        hosts = map(str, islice(_RANGE.hosts(), 1, None))
+        address = next(host for host in hosts if host not in taken)
+    return {
+        "clusterIP": address,
+        "clusterIPs": spec.get("clusterIPs") or [address],
+        "ipFamilyPolicy": spec.get("ipFamilyPolicy", "SingleStack"),
+        "ipFamilies": spec.get("ipFamilies", ["IPv4"]),
+    }
+
+
+def _ports(spec: Plain, before: Plain, others: list[Plain]) -> list[Plain]:
+    """Return a service's ports with node ports, if its type has any."""
+    if spec.get("type") not in ("LoadBalancer", "NodePort"):
+        return [without(port, "nodePort") for port in spec["ports"]]
+    known = {_port_key(port): port.get("nodePort") for port in before.get("ports") or ()}
+    taken = {port.get("nodePort") for one in others for port in one.get("ports") or ()}
+    asked = {port.get("nodePort") for port in spec["ports"]}
+    free = (number for number in _NODE_PORTS if number not in taken | asked)
+    wants_ports = spec.get("allocateLoadBalancerNodePorts") is not False
+    ports = []
+    for port in spec["ports"]:
+        number = port.get("nodePort")
+        if not number and known.get(_port_key(port)) not in asked:
+            number = known.get(_port_key(port))
+        if not number and wants_ports:
+            number = next(free)
+        ports.append({**port, "nodePort": number} if number else port)
+    return ports
+
+
+def _port_key(port: Plain) -> tuple[str, int]:
+    return port.get("protocol", ""), port["port"]

@@ -15,7 +15,6 @@ from typing import Self, Unpack, overload
 
 from kubesched.answers.cluster import Cluster, SchedulerArguments, scheduler_options
 from kubesched.answers.cluster_comparison import ClusterComparison, ClusterEnd, compared_clusters
-from kubesched.config.field_errors import ConfigError
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play, read_scenario, with_scheduler
@@ -75,10 +74,8 @@ class ScenarioPlay:
         return recorder.playback(report.scenario, report.duration_seconds)
 
     def _simulated(self, recorder: PlaybackRecorder | None) -> TimelineReport:
-        try:
+        with in_file(self._play.file):
             return simulate(self._play.scenario, self._play.registry, recorder=recorder)
-        except ConfigError as error:
-            raise in_file(error, self._play.file) from error
 
 
 @overload

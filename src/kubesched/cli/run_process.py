@@ -150,10 +150,9 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
         if options.dry_run:
             reports.follow_reader()
         try:
-            code = await process.run()
-        except ConfigError as error:
             # Plugins check their arguments when they are created.
-            raise in_file(error, options.config_file) from error
+            with in_file(options.config_file):
+                code = await process.run()
         finally:
             # The exit code is final: ignore signals from now on.
             for number in STOPPING:
@@ -173,10 +172,8 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
 
 
 def _configuration(options: Options) -> Configuration:
-    try:
+    with in_file(options.config_file):
         return configuration_of(options)
-    except ConfigError as error:
-        raise in_file(error, options.config_file) from error
 
 
 def _log_options(flags: dict[str, Any], gates: FeatureGates) -> LogOptions:

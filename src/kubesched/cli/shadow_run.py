@@ -24,7 +24,6 @@ from kubesched.cli.recording_file import recording_to
 from kubesched.cli.simulate_run import catching_interrupt
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.config.field_errors import ConfigError
 from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import Disagreement, ReplayReport, ShadowReport, ShadowVerdict
 from kubesched.inputs.errors import UserError
@@ -74,11 +73,9 @@ def run_shadow(
     with (
         recording_to(record, RecordedBy.SHADOW) as recorder,
         asyncio.Runner(loop_factory=new_event_loop) as runner,
+        in_file(options.config),
     ):
-        try:
-            return runner.run(_shadow(setup, settings, options.seed, seconds, recorder))
-        except ConfigError as error:
-            raise in_file(error, options.config) from error
+        return runner.run(_shadow(setup, settings, options.seed, seconds, recorder))
 
 
 def for_schedulers(
@@ -231,10 +228,8 @@ def run_replay(options: SchedulerOptions, file: Path) -> ReplayReport:
     setup = load_scheduler(options)
     with RecordingInput(file) as recording:
         setup = for_schedulers(setup, options.profile, recording.header.scheduler_names)
-        try:
+        with in_file(options.config):
             return virtual_loop.run(_replayed(setup, recording, options.seed))
-        except ConfigError as error:
-            raise in_file(error, options.config) from error
 
 
 async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int) -> ReplayReport:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,6 @@ from kubesched.cli.options import OutputFormat
 from kubesched.cli.output import StatusLine, write_document, write_line
 from kubesched.cli.recording_file import recording_to
 from kubesched.cli.simulate_run import Interruption, catching_interrupt
-from kubesched.config.field_errors import ConfigError
 from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play
 from kubesched.page.render import render
@@ -60,10 +59,6 @@ class _Watch:
 class _InterruptedError(Exception):
     """Ctrl-C ended the simulation, so decision log and recording are incomplete."""
 
-    def __init__(self, report: TimelineReport) -> None:
-        super().__init__()
-        self.report = report
-
 
 def play(
     play: Play,
@@ -84,27 +79,15 @@ def play(
         OSError: The decision log cannot be written.
         DecodeError: A file of the scenario cannot be read.
     """
-    try:
-        return _played(play, decision_log, record, recorder)
-    except _InterruptedError as interrupted:
-        return interrupted.report
-
-
-def _played(
-    play: Play,
-    decision_log: Path | None,
-    record: Path | None,
-    recorder: PlaybackRecorder | None,
-) -> TimelineReport:
     scenario = play.scenario
-    with ExitStack() as stack:
+    with suppress(_InterruptedError), ExitStack() as stack:
         write = None
         if decision_log is not None:
             write = stack.enter_context(replacing(decision_log, keeps_part=True))
         recording = stack.enter_context(recording_to(record, RecordedBy.SIMULATE))
         interruption = stack.enter_context(catching_interrupt())
         watch = _Watch(scenario.duration, interruption, stack.enter_context(StatusLine()))
-        try:
+        with in_file(play.file):
             report = simulate(
                 scenario,
                 play.registry,
@@ -113,10 +96,8 @@ def _played(
                 recorder=recorder,
                 recording=recording,
             )
-        except ConfigError as error:
-            raise in_file(error, play.file) from error
         if report.partial:
-            raise _InterruptedError(report)
+            raise _InterruptedError
     return report
 
 

@@ -135,16 +135,13 @@ def sweep(
 
 
 def _read(file: Path | None) -> SweepSpec:
-    from kubesched.config.field_errors import ConfigError
     from kubesched.inputs.loading import in_file
     from kubesched.sweep.spec import VERSION, SweepSpec, load_sweep
 
     if file is None:
         return SweepSpec(version=VERSION)
-    try:
+    with in_file(file):
         return load_sweep(file)
-    except ConfigError as error:
-        raise in_file(error, file) from error
 
 
 def _with_options(

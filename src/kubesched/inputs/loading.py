@@ -6,7 +6,8 @@ Rejects:  objects of the same kind and name, pods with the same uid, and objects
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -118,7 +119,7 @@ def load_scheduler(
     configuration = with_plugins(configuration, added)
     if errors:
         errors += _errors_of_plugins(configuration, registry, gates, errors)
-        raise in_file(ConfigError(errors), options.config)
+        raise UserError(*texts_in_file(ConfigError(errors), options.config))
     if options.profile is not None:
         _check_profile(options.profile, configuration)
     return SchedulerSetup(configuration, registry, gates)
@@ -130,10 +131,8 @@ def check_plugins(scheduler: SchedulerSetup, config: Path | None) -> None:
     Raises:
         UserError: A plugin cannot be built; one line per error, with the configuration's file.
     """
-    try:
+    with in_file(config):
         build_profiles(*scheduler, Random(0))  # noqa: S311 - nothing is drawn
-    except ConfigError as error:
-        raise in_file(error, config) from error
 
 
 def new_cluster(
@@ -144,7 +143,7 @@ def new_cluster(
     Raises:
         UserError: A plugin cannot be built; one line per error, with the configuration's file.
     """
-    try:
+    with in_file(options.config):
         return ClusterState(
             scheduler.configuration,
             scheduler.registry,
@@ -152,8 +151,6 @@ def new_cluster(
             seed=options.seed,
             remembers=remembers,
         )
-    except ConfigError as error:
-        raise in_file(error, options.config) from error
 
 
 def pending_again(pod: Pod) -> Pod:
@@ -224,10 +221,8 @@ def _configuration(
 ) -> tuple[Configuration, list[FieldError]]:
     if source is None:
         return default_configuration(gates), []
-    try:
+    with in_file(source if isinstance(source, Path) else None):
         return read_configuration(source, gates)
-    except ConfigError as error:
-        raise in_file(error, source if isinstance(source, Path) else None) from error
 
 
 def _errors_of_plugins(
@@ -244,11 +239,20 @@ def _errors_of_plugins(
     return []
 
 
-def in_file(error: ConfigError, file: Path | None) -> UserError:
+@contextmanager
+def in_file(file: Path | None) -> Iterator[None]:
+    """Name a file in the errors of a configuration, which are raised as UserError."""
+    try:
+        yield
+    except ConfigError as error:
+        raise UserError(*texts_in_file(error, file)) from error
+
+
+def texts_in_file(error: ConfigError, file: Path | None) -> list[str]:
     """Return the field errors with the file's name in front, once."""
     place = "" if file is None else f"{file}: "
     texts = [str(field_error).removeprefix(place) for field_error in error.errors]
-    return UserError(*(f"{place}{text}" for text in texts))
+    return [f"{place}{text}" for text in texts]
 
 
 def _check_profile(name: str, configuration: Configuration) -> None:

@@ -21,7 +21,7 @@ from kubesched.config.load import encode_configuration
 from kubesched.framework.registry import Registry
 from kubesched.inputs.cluster_input import head_of
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import in_file, load_scheduler
+from kubesched.inputs.loading import in_file, load_scheduler, texts_in_file
 from kubesched.inputs.sources import SchedulerOptions, read_problem
 from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.plugins.registry import in_tree_registry
@@ -121,10 +121,8 @@ def read_scenario(file: Path, changes: Mapping[str, object] = NO_CHANGES) -> Pla
         UserError: With one line per field error, or with what the file is instead.
     """
     _refuse_dump(file)
-    try:
+    with in_file(file):
         return Play(load_scenario(file, changes), in_tree_registry(), file)
-    except ConfigError as error:
-        raise in_file(error, file) from error
 
 
 def _refuse_dump(file: Path) -> None:
@@ -218,7 +216,7 @@ def check_named(play: Play, *, has_config: bool) -> None:
         if not (has_config and field == _CONFIGURATION_FILE) and (field_error := read_problem(file))
     ]
     if errors:
-        raise in_file(ConfigError(errors), play.file)
+        raise UserError(*texts_in_file(ConfigError(errors), play.file))
 
 
 def workload_warnings(play: Play) -> list[str]:

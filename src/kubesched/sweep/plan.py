@@ -28,7 +28,7 @@ from kubesched.config.load import encode_configuration
 from kubesched.explain.document import Document
 from kubesched.inputs.cluster_input import read_cluster
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import SchedulerSetup, check_plugins, in_file, load_scheduler
+from kubesched.inputs.loading import SchedulerSetup, check_plugins, load_scheduler, texts_in_file
 from kubesched.inputs.scenario_input import (
     Play,
     check_named,
@@ -148,7 +148,7 @@ def plan_of(spec: SweepSpec, file: Path | None) -> SweepPlan:
     spec = named(spec)
     errors = list(sweep_errors(spec))
     if errors:
-        raise in_file(ConfigError(errors), file)
+        raise UserError(*texts_in_file(ConfigError(errors), file))
     directory = Path(os.path.abspath(file.parent if file else Path()))  # noqa: PTH100 - links stay
     with importing_from(directory):
         return _Planner(spec, file, directory).plan()
@@ -225,7 +225,7 @@ class _Planner:
         except UserError as error:
             messages: Iterable[str] = error.messages
         except ConfigError as error:
-            messages = in_file(error, self._file).messages
+            messages = texts_in_file(error, self._file)
         except (DecodeError, OSError) as error:
             messages = [str(error)]
         else:

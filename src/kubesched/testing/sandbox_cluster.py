@@ -35,7 +35,6 @@ from kubesched.client.connect import new_event_loop
 from kubesched.client.errors import error_of_answer
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError
 from kubesched.framework.plugin import Plugin
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import SchedulerSetup, check_plugins, in_file, load_scheduler
@@ -355,10 +354,8 @@ def _state_of(pod: Plain) -> str:
 
 
 def _gates_of(text: str) -> FeatureGates:
-    try:
+    with in_file(None):
         return FeatureGates.parse(text)
-    except ConfigError as error:
-        raise in_file(error, None) from error
 
 
 def _setup_of(

@@ -88,6 +88,26 @@ RECORDED = [
 ]
 
 
+def test_events_may_come_while_the_recorder_ends() -> None:
+    """They are kept: nobody who records an event has to know that the process ends."""
+
+    async def main() -> EventStatistics:
+        recorder = EventRecorder(Server(seconds=1.0), now_ns, Random(0), "host")
+        task = asyncio.create_task(recorder.run())
+        await asyncio.sleep(0)
+        recorder.record_event(event("first"))
+        await asyncio.sleep(0.5)
+        task.cancel()
+        for at in range(6):
+            recorder.record_event(event(f"late-{at}"))
+            await asyncio.sleep(0)
+        with suppress(asyncio.CancelledError):
+            await task
+        return recorder.statistics()
+
+    assert EventStatistics(waiting=6) == run(main())
+
+
 @pytest.mark.parametrize("write", RECORDED)
 def test_events_are_those_recorded(write: Plain) -> None:
     """From what happened follows the recorded request, key by key in the same order."""

@@ -185,14 +185,16 @@ class EventQueue(Generic[Write]):
             log.warning("Dropped %s events, as too many wait: %s", self._dropped, words)
 
     async def run(self) -> None:
-        """Send until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as self._group:
+        """Send until cancelled; what is queued later is kept."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
                 for _ in range(len(self._pending)):
                     self._start_sender()
                 await asyncio.Event().wait()
-        finally:
-            self._group = None
+            finally:
+                # Before the group ends: it takes no more tasks then.
+                self._group = None
 
     async def drain(self) -> None:
         """Wait until the queue is empty, or the server stops answering."""

@@ -15,7 +15,8 @@ export function number(value) {
 }
 
 export function percent(share) {
-  return share === null || share === undefined ? "–" : `${number(share * 100)} %`;
+  if (share === null || share === undefined) return "–";
+  return `${(share * 100).toLocaleString("en-US", { maximumFractionDigits: 1 })} %`;
 }
 
 /** An amount as Kubernetes' objects give it: cpu in millicores, memory in bytes, others in units. */

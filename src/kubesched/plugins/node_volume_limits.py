@@ -146,20 +146,18 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
             return NodeToStatus.passing(len(nodes))
         filtered = _FilteredRows(nodes, state.snapshot, self._csi_nodes)
         answers = _Answers(len(nodes))
-        for volumes, where in (
-            (state.with_csi_node, filtered.has_csi_node),
-            (state.without, ~filtered.has_csi_node),
-        ):
+        for volumes, has_csi_node in ((state.with_csi_node, True), (state.without, False)):
             if isinstance(volumes, Status):
-                answers.give(where, volumes)
+                answers.give(filtered.has_csi_node == has_csi_node, volumes)
             elif volumes and self._needs_driver:
+                where = filtered.has_csi_node == has_csi_node
                 _check_drivers(volumes, where, filtered, answers)
         new = state.with_csi_node
         if isinstance(new, Status) or not new:
             return answers.statuses()
-        open_ = answers.without() & filtered.csi_nodes.has_limits[filtered.rows]
-        if open_.any():
-            doubtful = open_ & self._may_exceed(new, filtered)
+        doubtful = self._may_exceed(new, filtered)
+        if np.count_nonzero(doubtful):
+            doubtful &= answers.without() & filtered.csi_nodes.has_limits[filtered.rows]
             for row in np.flatnonzero(doubtful).tolist():
                 status = self._count(new, nodes, row, filtered.objects)
                 if status is not SUCCESS:
@@ -347,8 +345,10 @@ class _Room:
             self._csi_nodes, self._attached = filtered.csi_nodes, attached
             self._rooms.clear()
         elif renewed:
-            for name, room in self._rooms.items():
-                room[renewed] = self._limits[name][renewed] - in_use[renewed] - attached[renewed]
+            for row in renewed:
+                taken = in_use.item(row) + attached.item(row)
+                for name, room in self._rooms.items():
+                    room[row] = self._limits[name].item(row) - taken
         if driver not in self._rooms:
             limit = filtered.csi_nodes.limit(driver)
             self._limits[driver] = limit = np.where(limit == NO_LIMIT, UNCERTAIN, limit)

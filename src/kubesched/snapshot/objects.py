@@ -6,10 +6,9 @@ Invariants: iteration is in the order of arrival of namespaces, then of names in
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from types import MappingProxyType
-from typing import Final, Generic, Protocol, TypeVar, cast
+from typing import Final, Generic, Protocol, TypeVar
 
 from kubesched.api.meta import ObjectMeta
 
@@ -26,7 +25,6 @@ class KubernetesObject(Protocol):
 K = TypeVar("K", bound=KubernetesObject)
 T = TypeVar("T")
 _CHANGES_KEPT: Final = 1024
-_NOTHING: Final[Mapping[str, KubernetesObject]] = MappingProxyType({})
 
 
 class ChangeLog(Generic[T]):
@@ -72,8 +70,10 @@ class Objects:
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """Return the object, None if it does not exist."""
-        found = self._kinds.get(kind, {}).get(namespace, _NOTHING).get(name)
-        return cast("K | None", found)
+        spaces = self._kinds.get(kind)
+        space = None if spaces is None else spaces.get(namespace)
+        # Stored under its own class.
+        return None if space is None else space.get(name)  # type: ignore[return-value]
 
     def list(self, kind: type[K], namespace: str | None = None) -> Iterable[K]:
         """Iterate over the objects of a kind, of one namespace or of all."""

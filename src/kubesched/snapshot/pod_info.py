@@ -23,6 +23,7 @@ from kubesched.snapshot.affinity_terms import AffinityTerms, affinity_terms_of
 from kubesched.snapshot.host_ports import HostPort, host_ports_of
 
 _TEMPLATES_MAX: Final = 16_384
+_CLAIM: Final = "claim"
 
 Labels = tuple[tuple[str, str], ...]
 V = TypeVar("V")
@@ -63,8 +64,9 @@ class PodTemplate:
     def base(self) -> bytes:
         """What is read of the spec to compare the pod with a node, except requests.
 
-        That is images, host ports, volumes, tolerations, and what selects nodes. Pods with labels
-        and requests of their own often share it.
+        That is images, host ports, volumes, tolerations, and what selects nodes. Pods with labels,
+        requests and claims of their own often share it: of a volume with a claim it has only that
+        there is one, because answers for such pods depend on other objects.
         """
         spec = self.spec
         return _encode(
@@ -77,7 +79,10 @@ class PodTemplate:
                     (each.image, each.ports, each.restart_policy, each.restart_policy_rules)
                     for each in spec.init_containers
                 ],
-                _volumes_of(spec),
+                [
+                    volume if volume.persistent_volume_claim is None else _CLAIM
+                    for volume in _volumes_of(spec)
+                ],
                 spec.node_selector,
                 spec.affinity and spec.affinity.node_affinity,
                 spec.tolerations,

@@ -86,6 +86,12 @@ def test_status() -> None:
     assert expected == error.details
 
 
+def test_what_could_not_be_looked_at() -> None:
+    """Upstream tells its own troubles as errors too, with a reason of their own."""
+    error = _one("failed", "a", "why")
+    assert ("InternalError", "a: Internal error: why") == (error.reason, str(error))
+
+
 def test_what_has_changed() -> None:
     """A change of a fixed value is an error; nothing that becomes another nothing is no change."""
     errors = FieldErrors()

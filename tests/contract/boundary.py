@@ -17,8 +17,8 @@ WORD_FOR_WORD: Final = frozenset(
 """Kinds whose messages are those of a real server."""
 
 NOT_CHECKED: Final[dict[str, tuple[str, ...]]] = {
-    # What depends on the operating system.
-    "Pod": ("spec.securityContext.windowsOptions", "spec.hostNetwork", "spec.os"),
+    # What Windows alone has.
+    "Pod": ("spec.securityContext.windowsOptions", "spec.hostNetwork"),
     # Volumes that clusters no longer have.
     "PersistentVolume": (
         *("spec.fc", "spec.flocker", "spec.scaleIO"),
@@ -61,11 +61,9 @@ NOT_CHECKED: Final[dict[str, tuple[str, ...]]] = {
 """Fields whose recorded errors need not be found, by kind. Nothing else may be missing."""
 
 _OF_KUBELETS: Final = re.compile(
-    r"status\.(?:host|pod)IPs$|spec\.(?:\w+\[\d+\]\."
-    r"(?:resizePolicy|\w+Probe\.successThreshold|volumeDevices|securityContext\.seccompProfile)"
-    r"|securityContext\.(?:seccomp|appArmor)Profile|hostnameOverride|dnsConfig\.options)"
+    r"spec\.(?:\w+\[\d+\]\.)?securityContext\.(?:seccomp|appArmor)Profile|spec\.dnsConfig\.options"
 )
-"""Fields of pods that only a kubelet reads or writes; their values are checked one by one."""
+"""Security contexts and resolvers: rules between several of their fields are not checked."""
 
 _VALUE: Final = re.compile(r"(?:Duplicate|Invalid|Unsupported) value: (?=[\[{])")
 _DIFFERENCE: Final = re.compile(r"\n@@.*?(?=$|, [a-z]+[.\[]|\]$)|\n+(?=$|\])", re.DOTALL)

@@ -17,6 +17,7 @@ from kubesched.api.go_text import go_quote
 NOT_FOUND: Final = "FieldValueNotFound"
 _DUPLICATE: Final = "FieldValueDuplicate"
 _FORBIDDEN: Final = "FieldValueForbidden"
+_INTERNAL: Final = "InternalError"
 _INVALID: Final = "FieldValueInvalid"
 _NOT_SUPPORTED: Final = "FieldValueNotSupported"
 _REQUIRED: Final = "FieldValueRequired"
@@ -79,6 +80,11 @@ def not_supported(path: str, value: object, supported: Iterable[str]) -> FieldEr
 def too_long(path: str, length_max: int) -> FieldError:
     """Return the error of a text of more than `length_max` bytes."""
     return FieldError(path, f"Too long: may not be more than {length_max} bytes", _TOO_LONG)
+
+
+def internal_error(path: str, detail: str) -> FieldError:
+    """Return the error of a value that could not be checked."""
+    return FieldError(path, _with_detail("Internal error", detail), _INTERNAL)
 
 
 def aggregate(messages: Iterable[str]) -> str:

@@ -244,6 +244,10 @@ class FieldErrors(list[FieldError]):
         """Add that a value may not be given here."""
         self.append(field_errors.forbidden(field, detail))
 
+    def failed(self, field: str, detail: str) -> None:
+        """Add that a value could not be checked."""
+        self.append(field_errors.internal_error(field, detail))
+
     def duplicate(self, field: str, value: Any, detail: str = "") -> None:
         """Add that a value is repeated."""
         self.append(field_errors.duplicate(field, value, detail))

@@ -3,8 +3,7 @@
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodUpdate, ValidatePodResize,
           ValidatePodEphemeralContainersUpdate, ValidatePodStatusUpdate, v1.36)
 Differs:  messages about forbidden changes do not show the change. Of the devices
-          in a status, only the claims are checked, of its addresses only their form. Resizes are
-          refused with fewer messages.
+          in a status, only the claims are checked. Resizes are refused with fewer messages.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Final
 from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors
 from kubesched.apiserver.amounts import qos_class
-from kubesched.apiserver.formats import address, between, dns_subdomain
+from kubesched.apiserver.formats import address, between, dns_subdomain, parsed_address
 from kubesched.apiserver.plain import Plain, without
 from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.status import FieldErrors
@@ -282,6 +281,18 @@ def _check_claims(statuses: Sequence[Plain], spec: Plain, errors: FieldErrors) -
 
 
 def _check_addresses(status: Plain, name: str, errors: FieldErrors) -> None:
-    for index, entry in enumerate(status.get(name) or ()):
-        text = entry.get("ip", "")
+    entries = status.get(name) or ()
+    texts = [entry.get("ip", "") for entry in entries]
+    for index, text in enumerate(texts):
         errors.each(f"status.{name}[{index}]", text, address(text))
+    if len(texts) < 2:
+        return
+    found = [parsed_address(text) for text in texts]
+    broken = [index for index, one in enumerate(found) if one is None]
+    if broken:
+        why = f"invalid IP[{broken[0]}]: {texts[broken[0]]}"
+        errors.failed(f"status.{name}", f"failed to check for dual stack with error:{why}")
+    families = {one.version for one in found if one is not None}
+    if len(texts) > 2 or len(families) < 2:
+        detail = "may specify no more than one IP for each IP family"
+        errors.invalid(f"status.{name}", list(entries), detail)

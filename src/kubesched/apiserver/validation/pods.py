@@ -2,9 +2,9 @@
 
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodSpec and around, v1.36)
 Differs:  containers may always be privileged. Of what only a kubelet reads
-          (resolvers, host names, kernel settings, mirror pods, options of volumes and mounts,
-          security contexts, probes, hooks, the downward API, when to restart), only the rules of
-          the tables are checked.
+          (resolvers, kernel settings, mirror pods, options of volumes and mounts, security
+          contexts, hooks, the downward API, when to restart), only the rules of the tables are
+          checked.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kubesched.apiserver.amounts import check_overhead, check_resources
 from kubesched.apiserver.formats import (
     dns_label,
     dns_subdomain,
+    no_backsteps,
 )
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.status import FieldErrors
@@ -30,6 +31,7 @@ from kubesched.apiserver.validation.metadata import (
 from kubesched.apiserver.validation.rules import Check, Union
 
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+_GRACE: Final = "terminationGracePeriodSeconds"
 _ONLY_OF_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
 _NO_POLICY: Final = "must specify restartPolicy when restart rules are used"
 _ENVIRONMENT: Final = ("configMapRef", "secretRef")
@@ -71,7 +73,9 @@ def check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
             _check_container(container, volumes, claims, at, errors)
             if kind == "ephemeralContainers":
                 _check_ephemeral_container(container, names, at, errors)
-            elif kind == "initContainers" and container.get("restartPolicy") != "Always":
+            elif kind == "containers" or container.get("restartPolicy") == "Always":
+                _check_probes(container, at, errors)
+            else:
                 _check_ends(container, at, errors)
             if container["name"] and container["name"] in names:
                 errors.duplicate(f"{at}.name", container["name"])
@@ -99,6 +103,15 @@ def _check_container(
     check_resources(container, path, claims, errors)
     if container.get("restartPolicyRules") and container.get("restartPolicy") is None:
         errors.required(f"{path}.restartPolicy", _NO_POLICY)
+    for policy in container.get("resizePolicy") or ():
+        for value, supported in (
+            (policy["resourceName"], ("cpu", "memory")),
+            (policy["restartPolicy"], ("NotRequired", "RestartContainer")),
+        ):
+            if not value:
+                errors.required(f"{path}.resizePolicy")
+            elif value not in supported:
+                errors.not_supported(f"{path}.resizePolicy", value, supported)
 
 
 def _check_environment(container: Plain, path: str, errors: FieldErrors) -> None:
@@ -133,7 +146,21 @@ def _check_volumes(
                 errors.not_found(f"{at}.name", one["name"])
             if one[where] in seen:
                 errors.invalid(f"{at}.{where}", one[where], "must be unique")
+            if kind == "volumeDevices" and no_backsteps(one[where]):
+                errors.invalid(f"{at}.{where}", one[where], "can not contain backsteps ('..')")
             seen.append(one[where])
+
+
+def _check_probes(container: Plain, path: str, errors: FieldErrors) -> None:
+    for name in _PROBES:
+        probe = container.get(name) or {}
+        seconds, successes = probe.get(_GRACE), probe.get("successThreshold", 0)
+        if name == "readinessProbe":
+            if seconds is not None:
+                detail = "must not be set for readinessProbes"
+                errors.invalid(f"{path}.{name}.{_GRACE}", seconds, detail)
+        elif probe and successes != 1:
+            errors.invalid(f"{path}.{name}.successThreshold", successes, "must be 1")
 
 
 def _check_ends(container: Plain, path: str, errors: FieldErrors) -> None:
@@ -187,13 +214,38 @@ def check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
         check_resources(spec, path, claims_of(spec), errors)
     if spec.get("overhead"):
         check_overhead(spec["overhead"], f"{path}.overhead", errors)
-    if spec.get("hostNetwork"):
-        _check_host_network(spec, path, errors)
+    _check_host(spec, path, errors)
     _check_gates(spec.get("schedulingGates") or (), f"{path}.schedulingGates", errors)
     _check_spreading(spec, f"{path}.topologySpreadConstraints", errors)
+    os = spec.get("os")
+    if os is not None and not os["name"]:
+        errors.required(f"{path}.os.name")
+    elif os is not None and os["name"] not in ("linux", "windows"):
+        errors.not_supported(f"{path}.os", os["name"], ("linux", "windows"))
 
 
 # What belongs to the pod as a whole.
+
+
+def _check_host(spec: Plain, path: str, errors: FieldErrors) -> None:
+    """Add what does not go with the node's network, users and names."""
+    if spec.get("hostNetwork"):
+        _check_host_network(spec, path, errors)
+    if spec.get("hostUsers") is False:
+        for name, shown in (("hostNetwork",) * 2, ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
+            if spec.get(name):
+                errors.forbidden(f"{path}.{shown}", "when `hostUsers` is false")
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        field = f"{path}.securityContext.shareProcessNamespace"
+        errors.invalid(field, True, "ShareProcessNamespace and HostPID cannot both be enabled")
+    override, field = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
+    if override is not None:
+        for other in ("setHostnameAsFQDN", "hostNetwork"):
+            if spec.get(other):
+                errors.forbidden(field, f"may not be specified when {other} is true")
+        if len(override.encode()) > 64:
+            errors.too_long(field, 64)
+        errors.each(field, override, dns_subdomain(override))
 
 
 def _check_host_network(spec: Plain, path: str, errors: FieldErrors) -> None:

@@ -42,6 +42,7 @@ from cryptography.x509.verification import (
 
 from kubesched.api.errors import ApiError, NotFoundError, SetupError
 from kubesched.app.http_exchange import HttpRequest
+from kubesched.app.options import ProxyOptions
 from kubesched.app.reviews import (
     ANONYMOUS,
     AuthenticationError,
@@ -172,18 +173,11 @@ class RequestHeaders(msgspec.Struct, frozen=True):
 
     Attributes:
         authorities: Of the proxies' certificates.
-        username_headers, uid_headers: The first header that is present counts.
-        group_headers: All values count.
-        extra_prefixes: The rest of a header's name is the key.
-        allowed_names: Common names of proxies; empty for any verified one.
+        flags: Their names, and the headers that identify users.
     """
 
     authorities: tuple[x509.Certificate, ...] = ()
-    username_headers: tuple[str, ...] = ()
-    uid_headers: tuple[str, ...] = ()
-    group_headers: tuple[str, ...] = ()
-    extra_prefixes: tuple[str, ...] = ()
-    allowed_names: tuple[str, ...] = ()
+    flags: ProxyOptions = ProxyOptions()
 
     def check_proxy(self, certificate: x509.Certificate) -> None:
         """Check that a verified certificate belongs to an allowed proxy.
@@ -192,25 +186,27 @@ class RequestHeaders(msgspec.Struct, frozen=True):
             AuthenticationError: Its name is not allowed.
         """
         name = common_name(certificate)
-        if self.allowed_names and name not in self.allowed_names:
+        allowed = self.flags.allowed_names
+        if allowed and name not in allowed:
             raise AuthenticationError(f"x509: subject with cn={name} is not in the allowed list")
 
     def user_of(self, request: HttpRequest) -> UserInfo | None:
         """Return the user of the headers, None without a user name."""
-        name = _first(request, self.username_headers)
+        name = _first(request, self.flags.username_headers)
         if not name:
             return None
         groups = tuple(
             value
-            for header in self.group_headers
+            for header in self.flags.group_headers
             for value in request.header_values(header)
             if value
         )
-        return UserInfo(name, _first(request, self.uid_headers), groups, self._extra(request))
+        uid = _first(request, self.flags.uid_headers)
+        return UserInfo(name, uid, groups, self._extra(request))
 
     def _extra(self, request: HttpRequest) -> tuple[tuple[str, tuple[str, ...]], ...]:
         extra: dict[str, tuple[str, ...]] = {}
-        for prefix in self.extra_prefixes:
+        for prefix in self.flags.extra_headers_prefix:
             for name, value in request.headers:
                 if name.lower().startswith(prefix.lower()):
                     key = unquote(name[len(prefix) :].lower())
@@ -358,14 +354,15 @@ def authorities_of(data: Mapping[str, str]) -> Authorities:
         value = data.get(f"requestheader-{name}", "")
         return _texts.decode(value) if value else ()
 
-    proxies = RequestHeaders(
-        parse_bundle(proxies_pem) if proxies_pem else (),
-        texts("username-headers"),
-        texts("uid-headers"),
-        texts("group-headers"),
-        texts("extra-headers-prefix"),
-        texts("allowed-names"),
+    flags = ProxyOptions(
+        allowed_names=texts("allowed-names"),
+        username_headers=texts("username-headers"),
+        uid_headers=texts("uid-headers"),
+        group_headers=texts("group-headers"),
+        extra_headers_prefix=texts("extra-headers-prefix"),
     )
+    authorities = parse_bundle(proxies_pem) if proxies_pem else ()
+    proxies = RequestHeaders(authorities, flags)
     client = parse_bundle(client_pem) if client_pem else ()
     return Authorities(client, client_pem, proxies, proxies_pem)
 

@@ -383,14 +383,7 @@ def _authorities_in(access: AccessOptions) -> Authorities:
     client, client_pem = _bundle("--client-ca-file", access.client_ca_file)
     flags = access.proxies
     authorities, proxies_pem = _bundle("--requestheader-client-ca-file", flags.client_ca_file)
-    proxies = RequestHeaders(
-        authorities,
-        flags.username_headers,
-        flags.uid_headers,
-        flags.group_headers,
-        flags.extra_headers_prefix,
-        flags.allowed_names,
-    )
+    proxies = RequestHeaders(authorities, flags)
     return Authorities(client, client_pem, proxies, proxies_pem)
 
 

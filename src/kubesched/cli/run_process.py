@@ -31,7 +31,7 @@ from kubesched.app.options import (
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
 from kubesched.cli.files import check_outputs
-from kubesched.cli.recording_file import recording_to
+from kubesched.cli.snapshot_file import recording_to
 from kubesched.client.connect import find_settings, new_event_loop
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError, forbidden

@@ -20,8 +20,8 @@ from kubesched.app.shadow import Shadow
 from kubesched.app.shadow_watch import ShadowSetup
 from kubesched.app.signals import handled_signals
 from kubesched.cli.output import StatusLine, Writer, simple_table
-from kubesched.cli.recording_file import recording_to
 from kubesched.cli.simulate_run import catching_interrupt
+from kubesched.cli.snapshot_file import recording_to
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.explain.sentences import count

@@ -11,8 +11,8 @@ from kubesched.cli.errors import printable
 from kubesched.cli.files import replacing, write_text
 from kubesched.cli.options import OutputFormat
 from kubesched.cli.output import StatusLine, write_document, write_line
-from kubesched.cli.recording_file import recording_to
 from kubesched.cli.simulate_run import Interruption, catching_interrupt
+from kubesched.cli.snapshot_file import recording_to
 from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play
 from kubesched.page.render import render

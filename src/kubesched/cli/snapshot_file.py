@@ -1,6 +1,7 @@
-"""The file of a snapshot: a List of objects, one per line, then an empty list of each known kind.
+"""The files that commands save: snapshots, and recordings, without credentials.
 
-An empty list, such as a PodList, declares that there are no other objects of its kind.
+A snapshot is a List of objects, one per line, then an empty list of each known kind. An empty list,
+such as a PodList, declares that there are no other objects of its kind.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +24,7 @@ from kubesched.cli.snapshot_fields import AnonymousNames, FieldRules
 from kubesched.explain.sentences import count
 from kubesched.inputs.cluster_input import ClusterInput
 from kubesched.inputs.live_cluster import READ_KINDS
+from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 from kubesched.snapshot.objects import KubernetesObject
 
 STDOUT: Final = "-"
@@ -85,3 +88,38 @@ def _summary(source: str, objects: Iterable[KubernetesObject]) -> str:
     nodes, pods = numbers.pop(Node, 0), numbers.pop(Pod, 0)
     others = count(numbers.total(), "other object")
     return f"{source}: {count(nodes, 'node')}, {count(pods, 'pod')}, {others}"
+
+
+# Recordings.
+
+
+@contextmanager
+def recording_to(file: Path | None, recorded_by: RecordedBy) -> Iterator[DecisionRecorder | None]:
+    """Yield a recorder, None without a file; the recording is complete at the end.
+
+    Args:
+        file: Compressed with gzip if its name ends in .gz; FILE.partial until the end.
+        recorded_by: The command.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if file is None:
+        yield None
+        return
+    rules = FieldRules()
+
+    def keep(item: KubernetesObject) -> KubernetesObject:
+        return rules.apply(item)
+
+    with replacing(file, keeps_part=True) as write:
+        if file.suffix != ".gz":
+            recorder = DecisionRecorder(recorded_by, write, keep)
+            yield recorder
+            recorder.end()
+            return
+        packing = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP)
+        recorder = DecisionRecorder(recorded_by, lambda line: write(packing.compress(line)), keep)
+        yield recorder
+        recorder.end()
+        write(packing.flush())

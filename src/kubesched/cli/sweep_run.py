@@ -30,11 +30,11 @@ from kubesched.sweep.execution import (
     dask_workers,
     local_workers,
 )
-from kubesched.sweep.journal import SweepJournal
 from kubesched.sweep.plan import SweepPlan, SweepRun
 from kubesched.sweep.results import (
     CellSummary,
     Outcomes,
+    SweepJournal,
     SweepMean,
     encoded,
     run_columns,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kubesched.inputs.errors import UserError
-from kubesched.sweep.journal import SweepJournal
 from kubesched.sweep.plan import SweepCell, SweepRun
+from kubesched.sweep.results import SweepJournal
 from kubesched.sweep.running import SweepOutcome
 
 CELL = SweepCell(labels={"input": "a"}, digests={"a.yaml": "1", "b.py": "2"}, read={}, directory="")

@@ -71,11 +71,7 @@ def _document(kind: str, tmp_path: Path) -> Any:
     if kind == "ShadowReport":
         return shadow_report().to_dict()
     if kind == "ReplayReport":
-        recording = str(tmp_path / "run.jsonl")
-        wanted = str(SCENARIOS / "batch-and-web.yaml")
-        run("simulate", wanted, "--duration", "60s", "--record", recording)
-        config = str(SCENARIOS / "pack.yaml")
-        return json.loads(run("replay", recording, "--config", config, "-o", "json").stdout)
+        return json.loads(run(*replaying(tmp_path), "-o", "json").stdout)
     if kind == "Playback":
         recorder = PlaybackRecorder()
         scenario = msgspec.structs.replace(
@@ -86,6 +82,14 @@ def _document(kind: str, tmp_path: Path) -> Any:
     result = run(*printed(tmp_path)[kind], "-o", "json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
+
+
+def replaying(folder: Path) -> tuple[str, ...]:
+    """Record a simulation; return the command that replays it with another configuration."""
+    recording = str(folder / "run.jsonl")
+    scenario = str(SCENARIOS / "batch-and-web.yaml")
+    run("simulate", scenario, "--duration", "60s", "--record", recording)
+    return "replay", recording, "--config", str(SCENARIOS / "pack.yaml")
 
 
 def shadow_report() -> ShadowReport:

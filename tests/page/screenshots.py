@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 from kubesched import Cluster
 from kubesched.cli.files import write_text
 from kubesched.page.render import render
-from tests.answers.test_documents import printed
+from tests.answers.test_documents import printed, replaying
 from tests.cli.cluster import run
 from tests.page.browsing import browser, opened
 from tests.page.clusters import cluster
@@ -40,7 +40,7 @@ def _written(folder: Path) -> Iterator[Path]:
         print(f"{file.name}: {nodes:,} nodes, {running:,} pods on them")  # noqa: T201 - a script
         write_text(file, render([given.view()], "kubesched top"))
         yield file
-    for kind, words in printed(folder).items():
+    for kind, words in {**printed(folder), "ReplayReport": replaying(folder)}.items():
         file = folder / f"{kind}.html"
         result = run(*words, "--html", str(file))
         assert result.exit_code in {0, 1}, result.stderr

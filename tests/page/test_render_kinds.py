@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from kubesched.cli.files import write_text
 from kubesched.page.render import render
-from tests.answers.test_documents import printed, shadow_report
+from tests.answers.test_documents import printed, replaying, shadow_report
 from tests.cli.cluster import run
 from tests.page.browsing import opened, violations
 
@@ -28,6 +28,7 @@ LEADS: Final = {
     "TimelineReport": "15 pods in 1 min: ",
     "TimelineComparison": " differ most in ",
     "ClusterComparison": "compared with cluster: ",
+    "ReplayReport": " of s would differ now.",
     "ShadowReport": "1 of 1 decision of s are kubesched's too (100 %)",
     "SimulationReport": "pending pods get a node, on ",
 }
@@ -39,7 +40,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The page of each kind; made before a browser runs, because the thread can simulate then."""
     folder = tmp_path_factory.mktemp("pages")
     found = {kind: folder / f"{kind}.html" for kind in LEADS}
-    commands = printed(folder)
+    commands = {**printed(folder), "ReplayReport": replaying(folder)}
     write_text(found["ShadowReport"], render([shadow_report()], "kubesched shadow"))
     for kind, file in found.items():
         if kind == "ShadowReport":

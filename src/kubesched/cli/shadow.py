@@ -93,9 +93,12 @@ def shadow(
 
 @click.command()
 @click.argument("recording", type=FILE_PATH)
+@html_option
 @output_option
 @scheduler_options
-def replay(options: SchedulerOptions, recording: Path, output: OutputFormat) -> int:
+def replay(
+    options: SchedulerOptions, recording: Path, html: Path | None, output: OutputFormat
+) -> int:
     """Make the decisions of a RECORDING again, and show where they would differ now.
 
     A recording is written by `kubesched run`, `shadow` or `simulate` with --record FILE; `-` is
@@ -117,11 +120,13 @@ def replay(options: SchedulerOptions, recording: Path, output: OutputFormat) -> 
       kubesched replay monday.jsonl.gz --config packing.yaml -o json
       kubesched simulate scenario.yaml --record run.jsonl && kubesched replay run.jsonl
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
-    from kubesched.cli.files import check_inputs
+    from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.cli.shadow_run import run_replay, write_replay
 
     check_inputs([recording, options.config])
+    check_outputs({"--html": html}, [recording, options.config])
     report = run_replay(options, recording)
+    write_page(html, report)
     write_answer(report, output, write_replay)
     if report.partial:
         return EXIT_INTERRUPTED

@@ -22,7 +22,7 @@ import { ExplanationPage, explanationSentence } from "./explanation.js";
 import { AskAboutPod, follow } from "./live.js";
 import { OtherPage } from "./other.js";
 import { PlaybackPage, playbackSentence } from "./playback.js";
-import { ShadowPage, shadowSentence } from "./shadow.js";
+import { ReplayPage, ShadowPage, replaySentence, shadowSentence } from "./shadow.js";
 import { SimulationPage, simulationSentence } from "./simulation.js";
 import { ThemeButton } from "./theme.js";
 import { TimelinePage, timelineSentence } from "./timeline.js";
@@ -37,6 +37,7 @@ const VIEWS = {
   FitReport: [FitPage, fitSentence],
   Playback: [PlaybackPage, playbackSentence],
   PodExplanation: [ExplanationPage, explanationSentence],
+  ReplayReport: [ReplayPage, replaySentence],
   ShadowReport: [ShadowPage, shadowSentence],
   SimulationReport: [SimulationPage, simulationSentence],
   TimelineComparison: [ComparisonPage, comparisonSentence],

@@ -1,4 +1,4 @@
-// How another scheduler's decisions compare: how many agree, then each difference with its reason.
+// How decisions compare with another scheduler's or with recorded ones: how many are the same, then each difference with its reason.
 
 import { html } from "./dom.js";
 import { Stack } from "./bars.js";
@@ -23,20 +23,52 @@ export function ShadowPage({ report }) {
       ]} />
       <p class="dim">${plural(report.pending, "pod waits", "pods wait")} at the end; ${number(report.skipped)} of pod groups were not judged.</p>
     </section>
-    ${report.disagreements.length > 0 &&
-    html`<section>
-      <h2>Decisions that differ</h2>
-      <${DataTable}
-        caption="Each with its reason"
-        rows=${report.disagreements}
-        columns=${[
-          { heading: "Pod", text: (one) => one.pod },
-          { heading: "Verdict", text: (one) => one.verdict },
-          { heading: "Theirs", text: (one) => one.theirNode || "pending" },
-          { heading: "Ours", text: (one) => one.ourNode || "pending" },
-          { heading: "Why", text: (one) => one.sentence },
-          { heading: "Scores that differ", text: (one) => one.scores.map(({ plugin, theirs, ours }) => `${plugin} ${number(theirs)} against ${number(ours)}`).join(", ") },
-        ]}
-      />
-    </section>`}`;
+    <${Disagreements} rows=${report.disagreements} theirs="Theirs" ours="Ours" />`;
+}
+
+export function replaySentence({ schedulerNames, judged, different, seconds }) {
+  const who = schedulerNames.join(", ");
+  if (!judged) return `${who} decided nothing in ${duration(seconds)}.`;
+  return `${different ? number(different) : "None"} of ${plural(judged, "decision")} of ${who} would differ now.`;
+}
+
+export function ReplayPage({ report }) {
+  return html`${report.partial && html`<p class="note">Interrupted: the rest of the recording was not replayed.</p>`}
+    <${Notes} report=${report} />
+    <section>
+      <h2>Decisions in ${duration(report.seconds)}, on ${plural(report.nodes, "node")}</h2>
+      <${Stack} parts=${[
+        ["the same", report.same, "good"],
+        ["another node with the same score", report.ties, "s6"],
+        ["the same shortly before or after", report.changed, "s0"],
+        ["a choice among the nodes that were looked at", report.sampled, "s4"],
+        ["another node, or other reasons", report.different - report.noLongerPlaced - report.nowPlaced, "s1"],
+        ["a node now, none then", report.nowPlaced, "calm"],
+        ["no node any more", report.noLongerPlaced, "wrong"],
+      ]} />
+      ${report.skipped > 0 && html`<p class="dim">${number(report.skipped)} of pod groups were not judged.</p>`}
+    </section>
+    <${Disagreements} rows=${report.disagreements} theirs="Then" ours="Now" />`;
+}
+
+/** Decisions that differ; `theirs` and `ours` head the columns of the nodes. */
+function Disagreements({ rows, theirs, ours }) {
+  if (!rows.length) return null;
+  // Which of equal nodes is drawn is chance.
+  const tiesLast = [...rows].sort((one, other) => (one.verdict === "Tie") - (other.verdict === "Tie"));
+  return html`<section>
+    <h2>Decisions that differ</h2>
+    <${DataTable}
+      caption="Each with its reason"
+      rows=${tiesLast}
+      columns=${[
+        { heading: "Pod", text: (one) => one.pod },
+        { heading: "Verdict", text: (one) => one.verdict },
+        { heading: theirs, text: (one) => one.theirNode || "pending" },
+        { heading: ours, text: (one) => one.ourNode || "pending" },
+        { heading: "Why", text: (one) => one.sentence },
+        { heading: "Scores that differ", text: (one) => one.scores.map((score) => `${score.plugin} ${number(score.theirs)} against ${number(score.ours)}`).join(", ") },
+      ]}
+    />
+  </section>`;
 }

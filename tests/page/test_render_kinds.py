@@ -28,7 +28,7 @@ LEADS: Final = {
     "TimelineReport": "15 pods in 1 min: ",
     "TimelineComparison": " differ most in ",
     "ClusterComparison": "compared with cluster: ",
-    "ReplayReport": " of s would differ now.",
+    "ReplayReport": " decisions of default-scheduler would differ now.",
     "ShadowReport": "1 of 1 decision of s are kubesched's too (100 %)",
     "SimulationReport": "pending pods get a node, on ",
 }

@@ -15,7 +15,6 @@ from kubesched.client.requests import Request
 from kubesched.client.resource_locks import (
     ANNOTATION,
     UNKNOWN_LEADER,
-    LeaseLock,
     LockError,
     ResourceLock,
     new_lock,
@@ -109,20 +108,6 @@ def test_what_others_wrote_stays() -> None:
         stored = server.objects[f"{path}/n"]
         assert {"k": "v"} == stored["data"]
         assert {"x", ANNOTATION} == set(stored["metadata"]["annotations"])
-
-    _play(story)
-
-
-def test_labels_are_merged() -> None:
-    """Labels of the lock are set on every write, others stay."""
-
-    async def story(server: LockServer) -> None:
-        await _lock(server, "leases").create(_record("b"))
-        server.objects[_LEASE]["metadata"]["labels"] = {"x": "y", "a": "old"}
-        lock = LeaseLock(Way(server, random.Random(0)), "ns", "n", "a", labels={"a": "new"})
-        await lock.get()
-        await lock.update(_record("a"))
-        assert {"x": "y", "a": "new"} == server.objects[_LEASE]["metadata"]["labels"]
 
     _play(story)
 

@@ -17,7 +17,7 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.scheme import kind_of
-from kubesched.client.event_recorder import Occurrence
+from kubesched.api.writes import EventRecord
 from kubesched.client.informers import Informer
 from kubesched.client.pod_client import SchedulerClient
 from kubesched.client.requests import Request
@@ -71,7 +71,7 @@ class _ApiServer:
 class _NoEvents:
     """Drops events."""
 
-    def record_event(self, event: Occurrence) -> None:
+    def record_event(self, event: EventRecord) -> None:
         """Drop it."""
 
 

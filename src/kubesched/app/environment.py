@@ -24,13 +24,14 @@ from typing import Final, Protocol
 
 import msgspec
 
+from kubesched.api.writes import EventRecord
 from kubesched.app.http_extenders import HttpExtenderTransports
 from kubesched.app.live_writers import LiveClaimWriter, LiveVolumeWriter
 from kubesched.app.signals import handled_signals
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.core_event_recorder import CoreEventRecorder
-from kubesched.client.event_recorder import EventRecorder, Occurrence, serves_events
+from kubesched.client.event_recorder import EventRecorder, serves_events
 from kubesched.client.pod_client import SchedulerClient
 from kubesched.client.requests import RequestObserver, Rest
 from kubesched.client.rest import Permit
@@ -175,7 +176,7 @@ class Connections:
         self._claims: LiveClaimWriter | None = None
         self._recording: list[asyncio.Task[None]] = []
 
-    def record_event(self, event: Occurrence) -> None:
+    def record_event(self, event: EventRecord) -> None:
         """Queue an event of a pod for writing."""
         self.recorder.record_event(event)
 

@@ -22,6 +22,7 @@ from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import moment_at, second_time
+from kubesched.api.writes import EventRecord
 from kubesched.client.event_queue import (
     EVENT_TYPES,
     EventQueue,
@@ -31,7 +32,6 @@ from kubesched.client.event_queue import (
     plain_reference,
     reference_to,
 )
-from kubesched.client.event_recorder import Occurrence
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
 
 V = TypeVar("V")
@@ -232,7 +232,7 @@ class CoreEventRecorder:
         """Wait until all recorded events are written, or the server stops answering."""
         await self._queue.drain()
 
-    def record_event(self, event: Occurrence) -> None:
+    def record_event(self, event: EventRecord) -> None:
         """Queue an event for writing, without action and related object."""
         component = event.reporting_controller or self._component
         self._record(reference_to(event.regarding), event.type, event.reason, event.note, component)

@@ -15,16 +15,16 @@ import asyncio
 import logging
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from kubesched.api.core import ObjectReference
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.events import Event
-from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import micro_time, moment_at
+from kubesched.api.writes import EventRecord
 from kubesched.client.event_queue import (
     EVENT_TYPES,
     EventQueue,
@@ -49,45 +49,6 @@ _DISCOVERY_SECONDS: Final = 32.0
 log = logging.getLogger(__name__)
 
 _Key = tuple[str, str, str, str, ObjectReference, ObjectReference | None]
-
-
-class Occurrence(Protocol):
-    """An event to record."""
-
-    @property
-    def regarding(self) -> KubeObject:
-        """The object that the event is about."""
-        ...
-
-    @property
-    def type(self) -> str:
-        """`Normal` or `Warning`."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """Such as `Scheduled`."""
-        ...
-
-    @property
-    def action(self) -> str:
-        """Such as `Binding`."""
-        ...
-
-    @property
-    def note(self) -> str:
-        """Text for people."""
-        ...
-
-    @property
-    def related(self) -> KubeObject | None:
-        """Another object involved; None for none."""
-        ...
-
-    @property
-    def reporting_controller(self) -> str:
-        """The profile's name."""
-        ...
 
 
 class _Remembered:
@@ -144,7 +105,7 @@ class EventRecorder:
         """Return the counts of sent, refused and waiting events."""
         return self._queue.statistics()
 
-    def record_event(self, event: Occurrence) -> None:
+    def record_event(self, event: EventRecord) -> None:
         """Queue an event for writing; never waits, never raises."""
         if event.type not in EVENT_TYPES:
             log.error("Unsupported type of event: %s", event.type)

@@ -24,7 +24,7 @@ from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import moment_at, second_time
-from kubesched.client.event_recorder import Occurrence
+from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
 
 Plain = dict[str, Any]
@@ -34,41 +34,8 @@ _ORDER: Final = "$setElementOrder/conditions"
 _NOMINATED: Final = "nominatedNodeName"
 
 
-class WantedCondition(Protocol):
-    """A condition to set; time and generation follow from the object."""
-
-    @property
-    def type(self) -> str:
-        """Such as `PodScheduled`."""
-        ...
-
-    @property
-    def status(self) -> str:
-        """`True`, `False` or `Unknown`."""
-        ...
-
-    @property
-    def reason(self) -> str:
-        """A CamelCase word."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """Text for people."""
-        ...
-
-
-class WantedGroupCondition(WantedCondition, Protocol):
-    """A condition of a pod group to set; the time follows from the group."""
-
-    @property
-    def observed_generation(self) -> int:
-        """The generation of the group that the condition is about."""
-        ...
-
-
 def pod_status_patch(
-    pod: Pod, wanted: WantedCondition | None, nominated_node_name: str | None, now: str
+    pod: Pod, wanted: PodConditionPatch | None, nominated_node_name: str | None, now: str
 ) -> Plain:
     """Return the patch of a pod's status, empty if nothing changes.
 
@@ -96,7 +63,7 @@ def pod_status_patch(
 
 
 def _with_pod_condition(
-    conditions: tuple[PodCondition, ...], wanted: WantedCondition, generation: int, now: str
+    conditions: tuple[PodCondition, ...], wanted: PodConditionPatch, generation: int, now: str
 ) -> tuple[tuple[PodCondition, ...], bool]:
     """Return the conditions with one set, and whether that must be written."""
     at, old = next(
@@ -136,7 +103,7 @@ def _plain_pod_condition(condition: PodCondition) -> Plain:
     return plain | {name: value for name, value in optional.items() if value}
 
 
-def pod_group_status_patch(group: PodGroup, wanted: WantedGroupCondition, now: str) -> Plain:
+def pod_group_status_patch(group: PodGroup, wanted: PodGroupConditionPatch, now: str) -> Plain:
     """Return the patch of a pod group's status, empty if nothing changes."""
     before = group.status.conditions
     at, old = next(
@@ -239,7 +206,7 @@ class PodClient:
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: WantedCondition | None = None,
+        condition: PodConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Set a condition and the nominated node; sends nothing if nothing changes.
@@ -270,7 +237,7 @@ class PodClient:
         )
 
     async def patch_pod_group_status(
-        self, group: PodGroup, condition: WantedGroupCondition
+        self, group: PodGroup, condition: PodGroupConditionPatch
     ) -> None:
         """Set a condition of a pod group; sends nothing if nothing changes."""
         metadata = group.metadata
@@ -307,7 +274,7 @@ def _claim_status(status: PodExtendedResourceClaimStatus) -> dict[str, Any]:
 class Recorder(Protocol):
     """An `EventRecorder`, or a `CoreEventRecorder` for old servers."""
 
-    def record_event(self, event: Occurrence) -> None:
+    def record_event(self, event: EventRecord) -> None:
         """Queue an event for writing."""
         ...
 
@@ -326,6 +293,6 @@ class SchedulerClient(PodClient):
         super().__init__(rest, now_ns)
         self._recorder = recorder
 
-    def record_event(self, event: Occurrence) -> None:
+    def record_event(self, event: EventRecord) -> None:
         """Queue an event for writing; returns at once."""
         self._recorder.record_event(event)

@@ -13,7 +13,7 @@ Differs:  the locks that upstream has removed work, if a flag allows them; of tw
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -39,6 +39,13 @@ _REMOVED: Final = {
     "configmaps": "configmaps lock is removed, migrate to leases",
     "endpointsleases": "endpointsleases lock is removed, migrate to leases",
     "configmapsleases": "configmapsleases lock is removed, migrated to leases",
+}
+
+# By kind: the version, the name in paths, and the word in messages.
+_OBJECTS: Final = {
+    "Lease": ("coordination.k8s.io/v1", "leases", "lease"),
+    "Endpoints": ("v1", "endpoints", "endpoint"),
+    "ConfigMap": ("v1", "configmaps", "configmap"),
 }
 
 Plain = dict[str, Any]
@@ -79,82 +86,8 @@ class ResourceLock(Protocol):
         ...
 
 
-class _LockObject:
+class _ObjectLock:
     """The object of one lock as the server last sent it; unknown fields are kept."""
-
-    def __init__(
-        self,
-        rest: Rest,
-        kind: tuple[str, str, str],
-        namespace: str,
-        name: str,
-    ) -> None:
-        self.api_version, self.kind, plural = kind
-        self._rest = rest
-        self._namespace = namespace
-        self._name = name
-        group = f"/apis/{self.api_version}" if "/" in self.api_version else "/api/v1"
-        self._collection = f"{group}/namespaces/{namespace}/{plural}"
-        self.content: Plain | None = None
-
-    @property
-    def description(self) -> str:
-        return f"{self._namespace}/{self._name}"
-
-    async def get(self) -> Plain:
-        path = f"{self._collection}/{self._name}"
-        self.content = _decoded(await self._rest.send(Request(path=path)))
-        return self.content
-
-    async def create(self, metadata: Plain, rest_of: Plain) -> None:
-        content = self._headed(
-            {"metadata": {"name": self._name, "namespace": self._namespace, **metadata}, **rest_of}
-        )
-        # As upstream, after a failed create the lock must be read before it is written.
-        self.content = None
-        body = msgspec.json.encode(content)
-        request = Request(method="POST", path=self._collection, body=body)
-        self.content = _decoded(await self._rest.send(request))
-
-    async def update(self, content: Plain) -> None:
-        path = f"{self._collection}/{self._name}"
-        body = msgspec.json.encode(self._headed(content))
-        self.content = _decoded(await self._rest.send(Request(method="PUT", path=path, body=body)))
-
-    def current(self) -> Plain:
-        if self.content is None:
-            kind = {"Lease": "lease", "Endpoints": "endpoint"}.get(self.kind, "configmap")
-            raise LockError(f"{kind} not initialized, call get or create first")
-        return self.content
-
-    def _headed(self, content: Plain) -> Plain:
-        return {"kind": self.kind, "apiVersion": self.api_version, **content}
-
-    @property
-    def reference(self) -> ObjectReference:
-        """A reference to the object as last seen, for events."""
-        metadata = (self.content or {}).get("metadata") or {}
-        return ObjectReference(
-            api_version=self.api_version,
-            kind=self.kind,
-            namespace=self._namespace,
-            name=self._name,
-            uid=metadata.get("uid") or "",
-            resource_version=metadata.get("resourceVersion") or "",
-        )
-
-
-class LeaseLock:
-    """A lock in a Lease.
-
-    Args:
-        rest: Sends the requests.
-        namespace: Of the lock.
-        name: Of the lock.
-        identity: Of this candidate.
-        record_event: Called with the events.
-        labels: Set on the Lease whenever it is written.
-    """
 
     def __init__(
         self,
@@ -163,27 +96,77 @@ class LeaseLock:
         name: str,
         identity: str,
         record_event: RecordEvent | None = None,
-        labels: Mapping[str, str] | None = None,
+        *,
+        kind: str = "Lease",
     ) -> None:
-        kind = ("coordination.k8s.io/v1", "Lease", "leases")
-        self._object = _LockObject(rest, kind, namespace, name)
-        self._identity = identity
+        """Set up; nothing is sent yet.
+
+        Args:
+            rest: Sends the requests.
+            namespace: Of the lock.
+            name: Of the lock.
+            identity: Of this candidate.
+            record_event: Called with the events.
+            kind: Of the object: `Lease`, `Endpoints` or `ConfigMap`.
+        """
+        self.identity = identity
+        self.description = f"{namespace}/{name}"
+        self._kind = kind
+        self._api_version, plural, self._word = _OBJECTS[kind]
+        self._rest = rest
+        self._namespace = namespace
+        self._name = name
         self._record_event = record_event
-        self._labels = dict(labels or {})
+        group = f"/apis/{self._api_version}" if "/" in self._api_version else "/api/v1"
+        self._collection = f"{group}/namespaces/{namespace}/{plural}"
+        self._content: Plain | None = None
 
-    @property
-    def identity(self) -> str:
-        """The identity of this candidate."""
-        return self._identity
+    async def _get(self) -> Plain:
+        path = f"{self._collection}/{self._name}"
+        self._content = _decoded(await self._rest.send(Request(path=path)))
+        return self._content
 
-    @property
-    def description(self) -> str:
-        """`namespace/name`."""
-        return self._object.description
+    async def _create(self, metadata: Plain, rest_of: Plain) -> None:
+        metadata = {"name": self._name, "namespace": self._namespace, **metadata}
+        # As upstream, after a failed create the lock must be read before it is written.
+        self._content = None
+        await self._send("POST", self._collection, {"metadata": metadata, **rest_of})
+
+    async def _update(self, content: Plain) -> None:
+        await self._send("PUT", f"{self._collection}/{self._name}", content)
+
+    async def _send(self, method: str, path: str, content: Plain) -> None:
+        content = {"kind": self._kind, "apiVersion": self._api_version, **content}
+        request = Request(method=method, path=path, body=msgspec.json.encode(content))
+        self._content = _decoded(await self._rest.send(request))
+
+    def _current(self) -> Plain:
+        if self._content is None:
+            raise LockError(f"{self._word} not initialized, call get or create first")
+        return self._content
+
+    def record_event(self, words: str) -> None:
+        """Record an event about the object as last seen."""
+        if self._record_event is None:
+            return
+        metadata = (self._content or {}).get("metadata") or {}
+        reference = ObjectReference(
+            api_version=self._api_version,
+            kind=self._kind,
+            namespace=self._namespace,
+            name=self._name,
+            uid=metadata.get("uid") or "",
+            resource_version=metadata.get("resourceVersion") or "",
+        )
+        self._record_event(reference, f"{self.identity} {words}")
+
+
+class LeaseLock(_ObjectLock):
+    """A lock in a Lease."""
 
     async def get(self) -> tuple[ElectionRecord, bytes]:
         """Return the record, and bytes that change with every write."""
-        lease = await self._object.get()
+        lease = await self._get()
         try:
             record = record_of_spec(lease.get("spec") or {})
         except ValueError as error:
@@ -192,62 +175,19 @@ class LeaseLock:
 
     async def create(self, record: ElectionRecord) -> None:
         """Create the Lease with this record."""
-        metadata = {"labels": self._labels} if self._labels else {}
-        await self._object.create(metadata, {"spec": spec_of(record)})
+        await self._create({}, {"spec": spec_of(record)})
 
     async def update(self, record: ElectionRecord) -> None:
         """Write the record, if the Lease has not changed since it was last read or written."""
-        lease = self._object.current()
-        metadata = lease.get("metadata") or {}
-        if self._labels:
-            metadata = {**metadata, "labels": {**(metadata.get("labels") or {}), **self._labels}}
-        await self._object.update({**lease, "metadata": metadata, "spec": spec_of(record)})
-
-    def record_event(self, words: str) -> None:
-        """Record an event about the Lease."""
-        if self._record_event is not None:
-            self._record_event(self._object.reference, f"{self._identity} {words}")
+        await self._update({**self._current(), "spec": spec_of(record)})
 
 
-class AnnotationLock:
-    """A lock in an annotation of Endpoints or a ConfigMap, as before Leases.
-
-    Args:
-        rest: Sends the requests.
-        kind: `Endpoints` or `ConfigMap`.
-        namespace: Of the lock.
-        name: Of the lock.
-        identity: Of this candidate.
-        record_event: Called with the events.
-    """
-
-    def __init__(
-        self,
-        rest: Rest,
-        kind: str,
-        namespace: str,
-        name: str,
-        identity: str,
-        record_event: RecordEvent | None = None,
-    ) -> None:
-        plural = "endpoints" if kind == "Endpoints" else "configmaps"
-        self._object = _LockObject(rest, ("v1", kind, plural), namespace, name)
-        self._identity = identity
-        self._record_event = record_event
-
-    @property
-    def identity(self) -> str:
-        """The identity of this candidate."""
-        return self._identity
-
-    @property
-    def description(self) -> str:
-        """`namespace/name`."""
-        return self._object.description
+class AnnotationLock(_ObjectLock):
+    """A lock in an annotation of Endpoints or a ConfigMap, as before Leases."""
 
     async def get(self) -> tuple[ElectionRecord, bytes]:
         """Return the record and the annotation's bytes; an empty record without an annotation."""
-        content = await self._object.get()
+        content = await self._get()
         annotations = (content.get("metadata") or {}).get("annotations") or {}
         text = annotations.get(ANNOTATION, "")
         try:
@@ -258,19 +198,14 @@ class AnnotationLock:
 
     async def create(self, record: ElectionRecord) -> None:
         """Create the object with this record."""
-        await self._object.create({"annotations": {ANNOTATION: annotation_of(record)}}, {})
+        await self._create({"annotations": {ANNOTATION: annotation_of(record)}}, {})
 
     async def update(self, record: ElectionRecord) -> None:
         """Write the record, if the object has not changed since it was last read or written."""
-        content = self._object.current()
+        content = self._current()
         metadata = content.get("metadata") or {}
         annotations = {**(metadata.get("annotations") or {}), ANNOTATION: annotation_of(record)}
-        await self._object.update({**content, "metadata": {**metadata, "annotations": annotations}})
-
-    def record_event(self, words: str) -> None:
-        """Record an event about the object."""
-        if self._record_event is not None:
-            self._record_event(self._object.reference, f"{self._identity} {words}")
+        await self._update({**content, "metadata": {**metadata, "annotations": annotations}})
 
 
 class MultiLock:
@@ -371,7 +306,7 @@ def new_lock(
     if not allows_removed:
         raise ValueError(_REMOVED[kind])
     object_kind = "Endpoints" if kind.startswith("endpoints") else "ConfigMap"
-    old = AnnotationLock(rest, object_kind, namespace, name, identity, record_event)
+    old = AnnotationLock(rest, namespace, name, identity, record_event, kind=object_kind)
     return MultiLock(old, lease) if kind.endswith(LEASES) else old
 
 

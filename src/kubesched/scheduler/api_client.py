@@ -9,51 +9,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import msgspec
-
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
+from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
 
-
-class PodConditionPatch(msgspec.Struct, frozen=True):
-    """A pod condition to set; the client fills in the transition time."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-
-
-class PodGroupConditionPatch(msgspec.Struct, frozen=True):
-    """A pod group's condition to set; the client fills in the transition time."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-    observed_generation: int
-
-
-class EventRecord(msgspec.Struct, frozen=True):
-    """An event to write; events may be lost.
-
-    Attributes:
-        regarding: The pod that the event is about.
-        type: `Normal` or `Warning`.
-        reason: Such as `Scheduled`.
-        action: Such as `Binding`.
-        note: A human-readable message of at most 1,024 bytes.
-        related: A second pod that is involved.
-        reporting_controller: The profile's name.
-    """
-
-    regarding: Pod
-    type: str
-    reason: str
-    action: str
-    note: str
-    related: Pod | None = None
-    reporting_controller: str = ""
+__all__ = ["ApiClient", "EventRecord", "PodConditionPatch", "PodGroupConditionPatch"]
 
 
 class ApiClient(Protocol):

@@ -4,7 +4,7 @@ Upstream: staging/src/k8s.io/api/apps/v1/types.go (v1.36)
 Differs:  rollout strategies and revision history are not read.
 """
 
-from kubesched.api.meta import Int32, Int64, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct, LabelSelector
 from kubesched.api.pod import PodTemplateSpec
 from kubesched.api.volume import PersistentVolumeClaim
 
@@ -27,12 +27,9 @@ class ReplicaSetStatus(KubeStruct):
     observed_generation: Int64 = 0
 
 
-class ReplicaSet(KubeStruct):
+class ReplicaSet(KubeObject):
     """Maintains a number of equal pods."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
 
@@ -60,12 +57,9 @@ class StatefulSetStatus(KubeStruct):
     observed_generation: Int64 = 0
 
 
-class StatefulSet(KubeStruct):
+class StatefulSet(KubeObject):
     """Maintains a number of pods that have an identity."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()
 
@@ -91,12 +85,9 @@ class DeploymentStatus(KubeStruct):
     observed_generation: Int64 = 0
 
 
-class Deployment(KubeStruct):
+class Deployment(KubeObject):
     """Maintains a ReplicaSet with the newest template."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
 
@@ -120,11 +111,8 @@ class DaemonSetStatus(KubeStruct):
     observed_generation: Int64 = 0
 
 
-class DaemonSet(KubeStruct):
+class DaemonSet(KubeObject):
     """Maintains one pod on every node that the template admits."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: DaemonSetSpec = DaemonSetSpec()
     status: DaemonSetStatus = DaemonSetStatus()

@@ -4,7 +4,7 @@ Upstream: staging/src/k8s.io/api/batch/v1/types.go (v1.36)
 Differs:  of the specification only the template and the number of pods are read, and no status.
 """
 
-from kubesched.api.meta import Int32, KubeStruct, ObjectMeta
+from kubesched.api.meta import Int32, KubeObject, KubeStruct, ObjectMeta
 from kubesched.api.pod import PodTemplateSpec
 
 
@@ -16,12 +16,9 @@ class JobSpec(KubeStruct):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class Job(KubeStruct):
+class Job(KubeObject):
     """Runs pods until enough of them have succeeded."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: JobSpec = JobSpec()
 
 
@@ -38,10 +35,7 @@ class CronJobSpec(KubeStruct):
     job_template: JobTemplateSpec = JobTemplateSpec()
 
 
-class CronJob(KubeStruct):
+class CronJob(KubeObject):
     """Creates jobs on a schedule."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: CronJobSpec = CronJobSpec()

@@ -4,7 +4,7 @@ Upstream: staging/src/k8s.io/api/coordination/v1/types.go (v1.36)
 Differs:  nothing.
 """
 
-from kubesched.api.meta import Int32, KubeStruct, ObjectMeta
+from kubesched.api.meta import Int32, KubeObject, KubeStruct
 
 
 class LeaseSpec(KubeStruct):
@@ -19,10 +19,7 @@ class LeaseSpec(KubeStruct):
     preferred_holder: str | None = None
 
 
-class Lease(KubeStruct):
+class Lease(KubeObject):
     """A lock with a holder and an expiry, for leader election."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()

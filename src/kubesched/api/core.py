@@ -7,7 +7,7 @@ Differs:  only fields that scheduling, explaining and simulating read are kept.
 from msgspec import field
 
 from kubesched.api.events import EventSeries
-from kubesched.api.meta import Int32, Int64, KubeStruct, ObjectMeta
+from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct
 from kubesched.api.node import (
     AttachedVolume,
     ContainerImage,
@@ -179,12 +179,9 @@ class NamespaceStatus(KubeStruct):
     phase: str = ""
 
 
-class Namespace(KubeStruct):
+class Namespace(KubeObject):
     """A scope for names."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     status: NamespaceStatus = NamespaceStatus()
 
 
@@ -196,12 +193,9 @@ class ServiceSpec(KubeStruct):
     type: str = ""
 
 
-class Service(KubeStruct):
+class Service(KubeObject):
     """A stable address for a set of pods."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: ServiceSpec = ServiceSpec()
 
 
@@ -223,22 +217,16 @@ class ReplicationControllerStatus(KubeStruct):
     observed_generation: Int64 = 0
 
 
-class ReplicationController(KubeStruct):
+class ReplicationController(KubeObject):
     """Maintains a number of equal pods; the predecessor of ReplicaSet."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
     status: ReplicationControllerStatus = ReplicationControllerStatus()
 
 
-class Binding(KubeStruct):
+class Binding(KubeObject):
     """Binds a pod (named in the metadata) to a node (the target)."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     target: ObjectReference = ObjectReference()
 
 
@@ -249,12 +237,9 @@ class EventSource(KubeStruct):
     host: str = ""
 
 
-class CoreEvent(KubeStruct):
+class CoreEvent(KubeObject):
     """Something that happened to an object; the Event of the core group."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     involved_object: ObjectReference = ObjectReference()
     reason: str = ""
     message: str = ""

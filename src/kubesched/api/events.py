@@ -4,7 +4,7 @@ Upstream: staging/src/k8s.io/api/events/v1/types.go (v1.36)
 Differs:  the deprecated core fields are not read.
 """
 
-from kubesched.api.meta import Int32, KubeStruct, ObjectMeta
+from kubesched.api.meta import Int32, KubeObject, KubeStruct
 from kubesched.api.volume import ObjectReference
 
 
@@ -15,12 +15,9 @@ class EventSeries(KubeStruct):
     last_observed_time: str | None = None
 
 
-class Event(KubeStruct):
+class Event(KubeObject):
     """Something that a controller did to an object or observed about it."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     event_time: str | None = None
     series: EventSeries | None = None
     reporting_controller: str = ""

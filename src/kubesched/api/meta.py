@@ -4,7 +4,7 @@ Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go (v1.36)
 Differs:  managedFields and selfLink are not read.
 """
 
-from typing import Annotated, Protocol, dataclass_transform
+from typing import Annotated, dataclass_transform
 
 import msgspec
 
@@ -62,23 +62,12 @@ class ObjectMeta(KubeStruct):
         return f"{self.namespace}/{self.name}"
 
 
-class KubeObject(Protocol):
-    """The fields of every kind; the classes have no common base class with them."""
+class KubeObject(KubeStruct):
+    """An object of any kind; the kind and its version are "" where an object is built without."""
 
-    @property
-    def api_version(self) -> str:
-        """Group and version, "" if the object has none."""
-        ...
-
-    @property
-    def kind(self) -> str:
-        """The kind's name, "" if the object has none."""
-        ...
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """Name, namespace, labels and so on."""
-        ...
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class LabelSelectorRequirement(KubeStruct):

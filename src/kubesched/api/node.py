@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from kubesched.api.meta import Int32, Int64, KubeStruct, ObjectMeta
+from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct
 from kubesched.api.quantity import Quantity
 
 # ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
@@ -78,12 +78,9 @@ class NodeStatus(KubeStruct):
     declared_features: tuple[str, ...] = ()
 
 
-class Node(KubeStruct):
+class Node(KubeObject):
     """A machine."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 

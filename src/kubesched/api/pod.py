@@ -7,7 +7,7 @@ Differs:  fields that only the kubelet reads (commands, environment, probes) are
 
 from msgspec import field
 
-from kubesched.api.meta import Int32, Int64, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct, LabelSelector, ObjectMeta
 from kubesched.api.node import NodeSelector, PreferredSchedulingTerm
 from kubesched.api.quantity import Quantity
 from kubesched.api.volume import Volume
@@ -262,12 +262,9 @@ class PodStatus(KubeStruct):
     node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
 
 
-class Pod(KubeStruct):
+class Pod(KubeObject):
     """Containers that run together on a node."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 

@@ -5,7 +5,7 @@ Upstream: staging/src/k8s.io/api/policy/v1/types.go (v1.36)
 Differs:  nothing.
 """
 
-from kubesched.api.meta import Condition, Int32, Int64, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.api.meta import Condition, Int32, Int64, KubeObject, KubeStruct, LabelSelector
 
 
 class PodDisruptionBudgetSpec(KubeStruct):
@@ -29,11 +29,8 @@ class PodDisruptionBudgetStatus(KubeStruct):
     conditions: tuple[Condition, ...] = ()
 
 
-class PodDisruptionBudget(KubeStruct):
+class PodDisruptionBudget(KubeObject):
     """A limit on voluntary disruptions."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import field
 
 from kubesched.api.core import NodeSelector
-from kubesched.api.meta import Condition, KubeStruct, ObjectMeta
+from kubesched.api.meta import Condition, KubeObject, KubeStruct, ObjectMeta
 from kubesched.api.quantity import Quantity
 
 ALLOCATION_RESULTS_MAX = 32
@@ -141,12 +141,9 @@ class ResourceSliceSpec(KubeStruct):
     shared_counters: tuple[CounterSet, ...] = ()
 
 
-class ResourceSlice(KubeStruct):
+class ResourceSlice(KubeObject):
     """A part of a driver's pool of devices."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
@@ -165,12 +162,9 @@ class DeviceTaintRuleSpec(KubeStruct):
     taint: DeviceTaint = DeviceTaint()
 
 
-class DeviceTaintRule(KubeStruct):
+class DeviceTaintRule(KubeObject):
     """A taint that an administrator or a controller puts on devices."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
 
 
@@ -336,12 +330,9 @@ class ResourceClaimStatus(KubeStruct):
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
-class ResourceClaim(KubeStruct):
+class ResourceClaim(KubeObject):
     """A request for devices, which pods of its namespace reference by name."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
@@ -353,12 +344,9 @@ class ResourceClaimTemplateSpec(KubeStruct):
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ResourceClaimTemplate(KubeStruct):
+class ResourceClaimTemplate(KubeObject):
     """A template from which one claim per pod is created."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
@@ -376,10 +364,7 @@ class DeviceClassSpec(KubeStruct):
     extended_resource_name: str | None = None
 
 
-class DeviceClass(KubeStruct):
+class DeviceClass(KubeObject):
     """A class of devices, which requests reference by name."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()

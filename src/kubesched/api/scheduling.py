@@ -4,16 +4,13 @@ Upstream: staging/src/k8s.io/api/scheduling/v1 and v1alpha2, types.go (v1.36)
 Differs:  nothing.
 """
 
-from kubesched.api.meta import Condition, Int32, KubeStruct, ObjectMeta
+from kubesched.api.meta import Condition, Int32, KubeObject, KubeStruct
 from kubesched.api.volume import TypedObjectReference
 
 
-class PriorityClass(KubeStruct):
+class PriorityClass(KubeObject):
     """A name for a priority."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     value: Int32 = 0
     global_default: bool = False
     description: str = ""
@@ -108,12 +105,9 @@ class PodGroupStatus(KubeStruct):
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
 
 
-class PodGroup(KubeStruct):
+class PodGroup(KubeObject):
     """Pods that are scheduled together."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 
@@ -125,10 +119,7 @@ class WorkloadSpec(KubeStruct):
     pod_group_templates: tuple[PodGroupTemplate, ...] = ()
 
 
-class Workload(KubeStruct):
+class Workload(KubeObject):
     """An application that consists of pod groups."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec = WorkloadSpec()

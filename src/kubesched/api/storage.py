@@ -7,18 +7,15 @@ Differs:  mount options, token requests and attachment errors are not read.
 
 from msgspec import field
 
-from kubesched.api.meta import Int32, Int64, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct, LabelSelector
 from kubesched.api.node import TopologySelectorTerm
 from kubesched.api.quantity import Quantity
 from kubesched.api.volume import PersistentVolumeSpec
 
 
-class StorageClass(KubeStruct):
+class StorageClass(KubeObject):
     """A class of storage, with its provisioner and binding mode."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
     parameters: dict[str, str] = {}
     reclaim_policy: str | None = None
@@ -48,12 +45,9 @@ class CSINodeSpec(KubeStruct):
     drivers: tuple[CSINodeDriver, ...] = ()
 
 
-class CSINode(KubeStruct):
+class CSINode(KubeObject):
     """The CSI drivers of the node with the same name."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
 
 
@@ -70,21 +64,15 @@ class CSIDriverSpec(KubeStruct):
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
-class CSIDriver(KubeStruct):
+class CSIDriver(KubeObject):
     """A CSI driver of the cluster."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: CSIDriverSpec = CSIDriverSpec()
 
 
-class CSIStorageCapacity(KubeStruct):
+class CSIStorageCapacity(KubeObject):
     """The available storage of a class in a part of the cluster."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     node_topology: LabelSelector | None = None
     storage_class_name: str = ""
     capacity: Quantity | None = None
@@ -113,21 +101,15 @@ class VolumeAttachmentStatus(KubeStruct):
     attachment_metadata: dict[str, str] = {}
 
 
-class VolumeAttachment(KubeStruct):
+class VolumeAttachment(KubeObject):
     """A request to attach a volume to a node."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()
 
 
-class VolumeAttributesClass(KubeStruct):
+class VolumeAttributesClass(KubeObject):
     """A class of mutable volume attributes."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     driver_name: str = ""
     parameters: dict[str, str] = {}

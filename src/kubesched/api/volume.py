@@ -7,7 +7,7 @@ Differs:  of sources the scheduler does not look into, only their presence is re
 
 from msgspec import field
 
-from kubesched.api.meta import Condition, Int32, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.api.meta import Condition, Int32, KubeObject, KubeStruct, LabelSelector, ObjectMeta
 from kubesched.api.node import NodeSelector
 from kubesched.api.quantity import Quantity
 
@@ -206,12 +206,9 @@ class PersistentVolumeClaimStatus(KubeStruct):
     current_volume_attributes_class_name: str | None = None
 
 
-class PersistentVolumeClaim(KubeStruct):
+class PersistentVolumeClaim(KubeObject):
     """A request for storage."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
@@ -338,11 +335,8 @@ class PersistentVolumeStatus(KubeStruct):
     last_phase_transition_time: str | None = None
 
 
-class PersistentVolume(KubeStruct):
+class PersistentVolume(KubeObject):
     """A volume of the cluster."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: PersistentVolumeStatus = PersistentVolumeStatus()

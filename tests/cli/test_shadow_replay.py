@@ -13,6 +13,7 @@ import pytest
 from tests.app.test_process import PODS, Cluster
 from tests.cli.cluster import run
 from tests.cli.test_shadow import Process, beside
+from tests.cli.test_simulate_timeline import interrupting
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
 SCENARIO = SCENARIOS / "batch-and-web.yaml"
@@ -107,6 +108,18 @@ def test_ctrl_c(recording: Path, tmp_path: Path) -> None:
     assert 130 == result.exit_code, result.stderr
     report = json.loads(result.stdout)
     assert (True, 1) == (report["partial"], report["judged"])
+
+
+@pytest.mark.parametrize("name", ["run.jsonl", "run.jsonl.gz"])
+def test_what_was_recorded_until_ctrl_c_is_replayed(name: str, tmp_path: Path) -> None:
+    """It is kept beside the file, which is not written."""
+    file = tmp_path / name
+    result = run("simulate", SCENARIO, "--plugin", interrupting(tmp_path), "--record", file)
+    assert (130, False) == (result.exit_code, file.exists())
+    assert f"{file} is not written; {file}.partial has the part until then" in result.stderr
+    again = run("replay", f"{file}.partial", "-o", "json")
+    assert 0 == again.exit_code, again.stderr
+    assert 1 <= json.loads(again.stdout)["judged"]
 
 
 def test_a_simulation_that_fails_leaves_no_recording(tmp_path: Path) -> None:

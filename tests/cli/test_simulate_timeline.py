@@ -126,7 +126,7 @@ def test_interruption(scenario: Path) -> None:
     """Ctrl-C ends with a report of what happened until then; the log is kept beside its place."""
     log, html = scenario.parent / "d.jsonl", scenario.parent / "r.html"
     log.write_text("old\n")
-    options = ("--plugin", _interrupting(scenario.parent), "--decision-log", log, "--html", html)
+    options = ("--plugin", interrupting(scenario.parent), "--decision-log", log, "--html", html)
     before = signal.getsignal(signal.SIGINT)
     result = run("simulate", scenario, *options)
     assert 130 == result.exit_code
@@ -147,14 +147,14 @@ def test_an_interrupted_comparison(scenario: Path) -> None:
     other = scenario.with_name("other.yaml")
     other.write_text(SCENARIO)
     html = scenario.parent / "c.html"
-    plugin = _interrupting(scenario.parent)
+    plugin = interrupting(scenario.parent)
     result = run("compare", scenario, other, "--plugin", plugin, "--html", html)
     assert (130, "") == (result.exit_code, result.stdout)
     assert "no comparison: small was interrupted; see --duration" in result.stderr
     assert not html.exists()
 
 
-def _interrupting(directory: Path) -> str:
+def interrupting(directory: Path) -> str:
     """Return a plugin that presses Ctrl-C when the second pod is tried."""
     file = directory / "interrupts.py"
     file.write_text(

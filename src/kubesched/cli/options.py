@@ -202,14 +202,15 @@ decision_log_option = click.option(
     "--decision-log",
     type=FILE_PATH,
     metavar="FILE",
-    help="Write every decision over time, one JSON object per line; to FILE.partial until the end.",
+    help="Write every decision over time, one JSON object per line. It is FILE.partial until the "
+    "command ends, and stays so if it is interrupted.",
 )
 record_option = click.option(
     "--record",
     type=FILE_PATH,
     metavar="FILE",
-    help="Record events and decisions for `kubesched replay`; to FILE.partial until the end, "
-    "compressed if its name ends in .gz.",
+    help="Record events and decisions for `kubesched replay`; compressed if its name ends in .gz. "
+    "It is FILE.partial until the command ends, and stays so if it is interrupted.",
 )
 _times = click.option(
     "--times",

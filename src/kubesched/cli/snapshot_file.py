@@ -95,7 +95,9 @@ def _summary(source: str, objects: Iterable[KubernetesObject]) -> str:
 
 @contextmanager
 def recording_to(file: Path | None, recorded_by: RecordedBy) -> Iterator[DecisionRecorder | None]:
-    """Yield a recorder, None without a file; the recording is complete at the end.
+    """Yield a recorder, None without a file.
+
+    What was recorded until an error or Ctrl-C stays in FILE.partial, and can be replayed.
 
     Args:
         file: Compressed with gzip if its name ends in .gz; FILE.partial until the end.
@@ -113,13 +115,14 @@ def recording_to(file: Path | None, recorded_by: RecordedBy) -> Iterator[Decisio
         return rules.apply(item)
 
     with replacing(file, keeps_part=True) as write:
-        if file.suffix != ".gz":
-            recorder = DecisionRecorder(recorded_by, write, keep)
+        packing = (
+            zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP) if file.suffix == ".gz" else None
+        )
+        put = write if packing is None else lambda line: write(packing.compress(line))
+        recorder = DecisionRecorder(recorded_by, put, keep)
+        try:
             yield recorder
-            recorder.end()
-            return
-        packing = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP)
-        recorder = DecisionRecorder(recorded_by, lambda line: write(packing.compress(line)), keep)
-        yield recorder
-        recorder.end()
-        write(packing.flush())
+        finally:
+            if recorder.has_begun:
+                recorder.end()
+                write(b"" if packing is None else packing.flush())

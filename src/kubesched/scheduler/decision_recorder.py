@@ -154,10 +154,14 @@ class DecisionRecorder(Observer):
         """Write that the cluster is known."""
         self._put(RecordedLine(LineType.SYNCED, self._at()))
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was written."""
+        return self._began is not None
+
     def end(self) -> None:
         """Write the last line, without which a recording is incomplete."""
-        if self._began is not None:
-            self._put(RecordedLine(LineType.END, self._at()))
+        self._put(RecordedLine(LineType.END, self._at()))
 
     # Events.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import partial
 from random import Random
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kubesched.framework.plugin import UNSIGNED, PreFilterResult, PreScoreResult, Scope
 from kubesched.framework.status import SKIP, SUCCESS, Status, failure, unschedulable
 from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
@@ -117,6 +119,24 @@ def test_long_history(seed: int) -> None:
         random_step(twins, random)
         twins.check()
     assert min(twins.placed, twins.rejected) > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_resources_without_columns_decide_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a pod goes, and whom it evicts, does not depend on which resources have columns."""
+    ends: list[object] = []
+    for resources_max in (3, 64):
+        new = partial(NodeColumns, resources_max)
+        monkeypatch.setattr("kubesched.cache.cache.NodeColumns", new)
+        twins, random = Twins(seed), Random(seed)
+        twins.fill()
+        for _ in range(300):
+            random_step(twins, random)
+        bound = {uid: pod.spec.node_name for uid, pod in twins.bound.items()}
+        ends.append((bound, list(twins.waiting), twins.placed, twins.rejected))
+        assert (resources_max == 3) == bool(twins.clusters[0].cache.nodes.rare)
+    assert ends[0] == ends[1]
 
 
 # What is asked again, and when.

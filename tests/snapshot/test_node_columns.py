@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kubesched.api.core import Node
 from kubesched.snapshot.node_columns import NodeColumns
@@ -30,6 +30,7 @@ QUESTIONS: dict[str, PodSum] = {
     "terminating": PodSum(lambda group: 3 * group.is_terminating),
 }
 
+resource_limits = st.sampled_from([3, 4, 64])
 node_fields = st.fixed_dictionaries(
     {
         "labels": st.dictionaries(st.sampled_from(LABELS), st.sampled_from(["x", "y", ""])),
@@ -70,7 +71,7 @@ def picture(
 ) -> dict[str, object]:
     """The contents of a table, row by row, as plain values."""
     rows = range(len(table))
-    resources = sorted(table.resources)
+    resources = sorted((*table.resources, *table.rare))
     return {
         "names": list(table.names),
         "nodes": list(table.nodes),
@@ -141,6 +142,11 @@ class TableMachine(RuleBasedStateMachine):
     def draw_row(self, data: st.DataObject) -> int:
         """Choose a row."""
         return data.draw(st.integers(0, len(self.table) - 1))
+
+    @initialize(resources_max=resource_limits)
+    def start(self, resources_max: int) -> None:
+        """Amounts of resources without columns are derived."""
+        self.table = NodeColumns(resources_max)
 
     @rule(fields=node_fields)
     def add_node(self, fields: NodeFields) -> None:
@@ -228,13 +234,25 @@ TestTable = pytest.mark.slow(TableMachine.TestCase)
 TestTable.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 
-@given(st.lists(node_fields, min_size=1, max_size=4), st.lists(pod_fields, max_size=6), st.data())
-@settings(max_examples=60, deadline=None)
+def add_nodes(table: NodeColumns, nodes: list[NodeFields]) -> None:
+    """Add nodes with these fields."""
+    for at, fields in enumerate(nodes):
+        table.add_node(make_node(f"node-{at}", **fields))
+
+
+@given(
+    st.lists(node_fields, min_size=1, max_size=4),
+    st.lists(pod_fields, max_size=6),
+    resource_limits,
+    st.data(),
+)
+@settings(max_examples=80, deadline=None)
 def test_selected_rows_are_a_table_of_their_own(
-    nodes: list[NodeFields], pods: list[PodFields], data: st.DataObject
+    nodes: list[NodeFields], pods: list[PodFields], resources_max: int, data: st.DataObject
 ) -> None:
     """What-if pods change a selection as they would change the table, which stays unchanged."""
-    table = make_table(make_node(f"node-{at}", **fields) for at, fields in enumerate(nodes))
+    table = NodeColumns(resources_max)
+    add_nodes(table, nodes)
     infos = [make_pod_info(f"pod-{at}", **fields) for at, fields in enumerate(pods)]
     places = data.draw(
         st.lists(st.integers(0, len(table) - 1), min_size=len(infos), max_size=len(infos))
@@ -244,7 +262,7 @@ def test_selected_rows_are_a_table_of_their_own(
         table.add_pod(info, row)
     for name in sorted({name for info in infos for name in info.template.held}):
         if name not in table.resources:
-            table._add_resource(name)
+            table._add_resource(name, 0, 0)
     before = picture(table)
     rows = data.draw(st.permutations(range(len(table))))
     chosen = table.take(np.array(rows, np.intp))
@@ -265,12 +283,31 @@ def test_selected_rows_are_a_table_of_their_own(
     assert [sorted(table.pods[row]) for row in rows] == [sorted(pods) for pods in chosen.pods]
     assert table.pod_counts[rows].tolist() == chosen.pod_counts.tolist()
     assert table.requested[:, rows].tolist() == chosen.requested.tolist()
+    for name in (*table.resources, *table.rare, "absent"):
+        assert table.requested_of(name)[rows].tolist() == chosen.requested_of(name).tolist()
+        assert table.allocatable_of(name)[rows].tolist() == chosen.allocatable_of(name).tolist()
+        assert table.amounts_on(rows[0], name) == chosen.amounts_on(0, name)
+        assert table.amounts_on(rows[0], name) == table.row_view(rows[0]).amounts_on(0, name)
     assert table.non_zero_requested[:, rows].tolist() == chosen.non_zero_requested.tolist()
     assert table.allocatable[:, rows].tolist() == chosen.allocatable.tolist()
     for key in LABELS:
         assert [table.label(key)[row] for row in rows] == [
             chosen.label(key)[at] for at in range(len(rows))
         ]
+
+
+@pytest.mark.parametrize("resources_max", [3, 64])
+def test_rows_of_equal_usage(resources_max: int) -> None:
+    """Rows differ in their usage if they differ in a resource without a column."""
+    table = NodeColumns(resources_max)
+    for at, amount in enumerate((1, 1, 2, 1)):
+        table.add_node(make_node(f"node-{at}", allocatable={"cpu": 1, "a.com/a": amount}))
+    table.add_pod(make_pod_info("held", requests={"a.com/a": 1}), 3)
+    for row in range(3):
+        table.add_pod(make_pod_info("plain"), row)
+    first, same, offers_more, holds = map(table.usage, range(4))
+    assert first == same
+    assert len({first, offers_more, holds}) == 3
 
 
 def test_sums_wrap_as_int64() -> None:

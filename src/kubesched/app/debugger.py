@@ -17,6 +17,7 @@ from kubesched.cache.cache import Cache
 from kubesched.framework.structured_log import V0, V3, write
 from kubesched.queue.moves import QueuePlace
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
 log: Final = logging.getLogger(__name__)
@@ -140,15 +141,20 @@ class CacheDebugger:
                     amounts[name] = amounts.get(name, 0) + amount
         else:
             nodes = self._cache.nodes
-            amounts = {name: int(nodes.requested[at, row]) for name, at in nodes.resources.items()}
+            amounts = {name: int(nodes.requested_of(name)[row]) for name in _names_on(nodes, row)}
         return _resources_text(amounts, 0)
 
     def _allocatable(self, row: int | None) -> str:
         if row is None:
             return _resources_text({}, 0)
         nodes = self._cache.nodes
-        amounts = {name: int(nodes.allocatable[at, row]) for name, at in nodes.resources.items()}
+        amounts = {name: int(nodes.allocatable_of(name)[row]) for name in _names_on(nodes, row)}
         return _resources_text(amounts, int(nodes.allowed_pods[row]))
+
+
+def _names_on(nodes: NodeTable, row: int) -> Iterable[str]:
+    """Return the resources that a row may have."""
+    return (*nodes.resources, *(name for name, rows in nodes.rare.items() if row in rows))
 
 
 def difference(observed: Iterable[str], cached: Iterable[str]) -> CacheMismatch:

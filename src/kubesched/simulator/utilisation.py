@@ -28,17 +28,20 @@ class Usage(msgspec.Struct, frozen=True):
     """The requests of all pods at one moment.
 
     Attributes:
-        requested: int64, resources x rows, in the order of the table's resources.
+        requested: Resource -> int64 per row.
         pod_counts: int64 per row.
     """
 
-    requested: NDArray[np.int64]
+    requested: Mapping[str, NDArray[np.int64]]
     pod_counts: NDArray[np.int64]
 
     @classmethod
     def of(cls, nodes: NodeTable) -> Usage:
         """Copy the usage of a node table."""
-        return cls(nodes.requested.copy(), nodes.pod_counts.copy())
+        names = (*nodes.resources, *nodes.rare)
+        return cls(
+            {name: nodes.requested_of(name).copy() for name in names}, nodes.pod_counts.copy()
+        )
 
 
 class Utilisation:
@@ -66,13 +69,11 @@ class Utilisation:
         nodes = self._nodes
         if name == "pods":
             return np.stack((nodes.allowed_pods, before.pod_counts, nodes.pod_counts))
-        at = nodes.resources.get(name)
-        if at is None:
-            return np.zeros((3, len(nodes)), np.int64)
-        # A resource that only pods request gets its row with the first placed pod.
-        known = at < len(before.requested)
-        earlier = before.requested[at] if known else np.zeros(len(nodes), np.int64)
-        return np.stack((nodes.allocatable[at], earlier, nodes.requested[at]))
+        # A resource that only pods request is known from the first placed pod on.
+        earlier = before.requested.get(name)
+        if earlier is None:
+            earlier = np.zeros(len(nodes), np.int64)
+        return np.stack((nodes.allocatable_of(name), earlier, nodes.requested_of(name)))
 
     def total(self) -> tuple[ResourceUse, ...]:
         """Return the use of all nodes together."""
@@ -114,10 +115,9 @@ class Utilisation:
 def resource_names(nodes: NodeTable) -> Iterator[str]:
     """Yield cpu, memory, pods, then by name the others that a node has or a pod requests."""
     yield from FIRST_RESOURCES
-    for name in sorted(nodes.resources):
-        at = nodes.resources[name]
+    for name in sorted((*nodes.resources, *nodes.rare)):
         if name not in FIRST_RESOURCES and (
-            nodes.allocatable[at].any() or nodes.requested[at].any()
+            nodes.allocatable_of(name).any() or nodes.requested_of(name).any()
         ):
             yield name
 
@@ -159,12 +159,13 @@ def fragmentation(nodes: NodeTable, pod: Mapping[str, float]) -> dict[str, float
         nodes: The table.
         pod: The requests of a pod. `pods` is a limit only, and unknown resources are left out.
     """
-    known = [name for name in pod if name in nodes.resources and name != "pods"]
+    every = nodes.resources.keys() | nodes.rare.keys()
+    known = [name for name in pod if name in every and name != "pods"]
     if not known or not len(nodes):
         return {}
-    at = [nodes.resources[name] for name in known]
+    offered, used = nodes.amounts_of(known)
     wanted = np.array([pod[name] for name in known])
-    free = np.maximum(nodes.allocatable[at] - nodes.requested[at], 0).astype(np.float64)
+    free = np.maximum(offered - used, 0).astype(np.float64)
     slots = np.maximum(nodes.allowed_pods - nodes.pod_counts, 0).astype(np.float64)
     fitting = np.minimum(np.floor((free / wanted[:, None]).min(axis=0) + _ROUNDING), slots)
     used = fitting * wanted[:, None]

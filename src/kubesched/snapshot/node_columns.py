@@ -11,8 +11,8 @@ Differs:  rows are not in the order of upstream's node list, which is round-robi
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, MutableSequence
-from typing import TypeVar
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableSequence
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +40,16 @@ V = TypeVar("V")
 D = TypeVar("D", bound=np.generic)
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
+_RESOURCES_MAX: Final = 64
+_RARE_PLAIN_MAX: Final = PLAIN_MAX >> 16
+"""Up to this amount, the sum of a resource over 65,536 pods is plain."""
 
 
 class NodeColumns(NodeTable):
     """The whole table, which the cache updates row by row.
+
+    Args:
+        resources_max: The number of resources with columns; the others are rare.
 
     Attributes:
         groups: The pods on nodes, grouped by the properties that selectors read.
@@ -53,7 +59,8 @@ class NodeColumns(NodeTable):
         row_versions: How often each row or one of its pods has changed; comparable within an epoch.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, resources_max: int = _RESOURCES_MAX) -> None:
+        self._resources_max = resources_max
         self.names: list[str] = []
         self.nodes: list[Node] = []
         self.pods: list[dict[str, PodInfo]] = []
@@ -61,6 +68,7 @@ class NodeColumns(NodeTable):
         self.row_of: dict[str, int] = {}
         self.is_plain = True
         self.resources = {name: at for at, name in enumerate(_NATIVE)}
+        self.rare: dict[str, set[int]] = {}
         self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn()
         self.declared_features: CodedColumn[tuple[str, ...]] = CodedColumn()
         self.zones: CodedColumn[str] = CodedColumn()
@@ -97,7 +105,11 @@ class NodeColumns(NodeTable):
 
     def usage(self, row: int) -> Hashable:
         """Return a hashable value that is equal for rows with equal amounts and pod counts."""
-        return self.numbers[:, row].tobytes()
+        numbers = self.numbers[:, row].tobytes()
+        if not self.rare:
+            return numbers
+        rare = [amounts for amounts in self._amounts_on(row) if self.rare.keys() & amounts.keys()]
+        return numbers, tuple(tuple(amounts.items()) for amounts in rare)
 
     @property
     def snapshot_order(self) -> NDArray[np.intp]:
@@ -105,6 +117,19 @@ class NodeColumns(NodeTable):
         if self._order is None:
             self._order = round_robin(self.zones)
         return self._order
+
+    def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:
+        amounts = np.zeros(len(self), np.int64)
+        for row in self.rare.get(resource, ()):
+            amounts[row] = value(self.nodes[row].status.allocatable.get(resource, 0))
+        return amounts
+
+    def _rare_requested(self, resource: str) -> NDArray[np.int64]:
+        amounts = np.zeros(len(self), np.int64)
+        for row in self.rare.get(resource, ()):
+            held = [info.template.held.get(resource, 0) for info in self.pods[row].values()]
+            amounts[row] = wrapped(sum(held))
+        return amounts
 
     # Changes.
 
@@ -158,6 +183,12 @@ class NodeColumns(NodeTable):
         _swap_remove(self.pods, row)
         if row != last:
             self.row_of[self.names[row]] = row
+            for resource in self.rare.keys() & {
+                name for each in self._amounts_on(row) for name in each
+            }:
+                self.rare[resource].add(row)
+        for rows in self.rare.values():
+            rows.discard(last)
         for coded in self._coded_columns():
             coded.swap_remove(row)
         for column in (self._unschedulable, self._numbers):
@@ -172,9 +203,9 @@ class NodeColumns(NodeTable):
         """Add a pod to a row."""
         assert info.uid not in self.pods[row], f"{info} is on {self.names[row]} already"
         self.pods[row][info.uid] = info
-        for name in info.template.held:
+        for name, amount in info.template.held.items():
             if name not in self.resources:
-                self._add_resource(name)
+                self._add_resource(name, row, amount)
         self._account(info, row, 1)
         self.groups.add(info, row)
 
@@ -187,9 +218,9 @@ class NodeColumns(NodeTable):
             self.pods[row][info.uid] = info
             held, (held_cpu, held_memory) = info.template.held, info.template.held_non_zero
             for name, amount in held.items():
+                if name not in self.resources and not self._add_resource(name, row, amount):
+                    continue
                 if name not in requested:
-                    if name not in self.resources:
-                        self._add_resource(name)
                     requested[name] = self._requested[self.resources[name]].tolist()
                 requested[name][row] += amount
             cpu[row] += held_cpu
@@ -233,7 +264,9 @@ class NodeColumns(NodeTable):
     def _account(self, info: PodInfo, row: int, sign: int) -> None:
         template = info.template
         for name, amount in template.held.items():
-            self.is_plain &= increase(self._requested, self.resources[name], row, sign * amount)
+            at = self.resources.get(name)
+            if at is not None:
+                self.is_plain &= increase(self._requested, at, row, sign * amount)
         cpu, memory = template.held_non_zero
         self.is_plain &= increase(self._non_zero_requested, CPU, row, sign * cpu)
         self.is_plain &= increase(self._non_zero_requested, MEMORY, row, sign * memory)
@@ -281,22 +314,34 @@ class NodeColumns(NodeTable):
         self._unschedulable[row] = node.spec.unschedulable
         amounts = node.status.allocatable
         self._allowed_pods[row] = value(amounts.get("pods", 0))
-        for name in amounts:
+        for name, amount in amounts.items():
             if name != "pods" and name not in self.resources:
-                self._add_resource(name)
+                self._add_resource(name, row, value(amount))
         column = [0] * len(self._allocatable)
         for name, amount in amounts.items():
-            if name != "pods":
+            if name != "pods" and name in self.resources:
                 exact = milli_value(amount) if name == "cpu" else value(amount)
                 column[self.resources[name]] = exact
         self._allocatable[:, row] = column
         self.is_plain &= 0 <= min(column) and max(column) <= PLAIN_MAX
 
-    def _add_resource(self, name: str) -> None:
+    def _add_resource(self, name: str, row: int, amount: int) -> bool:
+        """Add a column for a resource of a row; return whether it has one."""
+        if len(self.resources) >= self._resources_max:
+            self.rare.setdefault(name, set()).add(row)
+            self.is_plain &= 0 <= amount <= _RARE_PLAIN_MAX
+            return False
         at = self.resources[name] = len(self.resources)
         if at == len(self._requested):
             self._allocate(len(self._allowed_pods), 2 * at)
         self._renew_views()
+        return True
+
+    def _amounts_on(self, row: int) -> Iterator[Mapping[str, object]]:
+        """Yield what the node of a row offers, and what its pods hold, by resource."""
+        yield self.nodes[row].status.allocatable
+        for info in self.pods[row].values():
+            yield info.template.held
 
     def _allocate(self, rows: int, resources: int) -> None:
         unschedulable = np.zeros(rows, np.bool_)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.host_ports import UsedPorts
 from kubesched.snapshot.images import ImageStates
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+
+D = TypeVar("D", bound=np.generic)
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 _NUMBERS = ("allowed_pods", "pod_counts", "non_zero_requested", "requested", "allocatable")
@@ -51,6 +54,8 @@ class NodeTable(ABC):
         numbers: int64 with one column per row, and possibly more columns: the previous five
             together, so that selecting rows takes one operation; see `parts_of`.
         resources: Resource name -> first index of `allocatable` and `requested`.
+        rare: Resource name -> rows that perhaps have it or have pods that request it, for resources
+            beyond the number that columns are kept for. Their amounts are derived when asked for.
         is_plain: Whether every amount is known to be between 0 and PLAIN_MAX.
         row_of: Node name -> row.
         images: The images of all nodes of the table.
@@ -71,6 +76,7 @@ class NodeTable(ABC):
     non_zero_requested: NDArray[np.int64]
     numbers: NDArray[np.int64]
     resources: dict[str, int]
+    rare: dict[str, set[int]]
     is_plain: bool
     row_of: dict[str, int]
     images: ImageStates
@@ -90,19 +96,31 @@ class NodeTable(ABC):
         """Return a read-only table of one row."""
         return RowView(self, row)
 
-    def rows_in(self, table: NodeTable) -> NDArray[np.intp]:
-        """Return these rows as rows of the whole table, which has nodes of the same names."""
-        return np.array([table.row_of[name] for name in self.names], np.intp)
-
     def allocatable_of(self, resource: str) -> NDArray[np.int64]:
         """Return the allocatable amount per row; 0 for nodes without the resource."""
         at = self.resources.get(resource)
-        return np.zeros(len(self), np.int64) if at is None else self.allocatable[at]
+        return self._rare_allocatable(resource) if at is None else self.allocatable[at]
 
     def requested_of(self, resource: str) -> NDArray[np.int64]:
         """Return the requested amount per row."""
         at = self.resources.get(resource)
-        return np.zeros(len(self), np.int64) if at is None else self.requested[at]
+        return self._rare_requested(resource) if at is None else self.requested[at]
+
+    @abstractmethod
+    def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:
+        """Return the allocatable amount per row of a resource without a column."""
+
+    @abstractmethod
+    def _rare_requested(self, resource: str) -> NDArray[np.int64]:
+        """Return the requested amount per row of a resource without a column."""
+
+    def amounts_on(self, row: int, resource: str) -> tuple[int, int]:
+        """Return the allocatable and the requested amount of a row."""
+        at = self.resources.get(resource)
+        if at is None:
+            offered, used = self._rare_allocatable(resource), self._rare_requested(resource)
+            return offered.item(row), used.item(row)
+        return self.allocatable.item(at, row), self.requested.item(at, row)
 
     def amounts_of(self, resources: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the allocatable and the requested amounts, int64, resources x rows."""
@@ -196,7 +214,7 @@ class SelectedRows(NodeTable):
         for name, part in zip(_NUMBERS, parts_of(taken, len(self.resources)), strict=True):
             self.__dict__[name] = part
 
-    def _take(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
+    def _take(self, column: NDArray[D]) -> NDArray[D]:
         if not isinstance(self._rows, slice):
             return column.take(self._rows, axis=-1)
         return column[self._rows] if column.ndim == 1 else column[:, self._rows]
@@ -215,11 +233,17 @@ class SelectedRows(NodeTable):
         """Return the column of a label; None if a node lacks it."""
         return self._table.label(key).take(self._rows)
 
-    def rows_in(self, table: NodeTable) -> NDArray[np.intp]:
-        """Return these rows as rows of the whole table."""
-        if self._table is table and not isinstance(self._rows, slice):
-            return self._rows
-        return super().rows_in(table)
+    def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:
+        return self._take(self._table.allocatable_of(resource))
+
+    def _rare_requested(self, resource: str) -> NDArray[np.int64]:
+        if self.origin is not None:
+            return self._take(self._table.requested_of(resource))
+        amounts = [
+            wrapped(sum(info.template.held.get(resource, 0) for info in pods.values()))
+            for pods in self.pods
+        ]
+        return np.array(amounts, np.int64)
 
     def add_pod(self, info: PodInfo, row: int = 0) -> None:
         """Account for `info` on `row`."""
@@ -246,7 +270,8 @@ class SelectedRows(NodeTable):
     def add_amounts(self, amounts: NDArray[np.int64]) -> None:
         """Add to the amounts of each row, as returned by `amounts_of_pods`, and to nothing else.
 
-        Afterwards the table is right only for filters of scope USAGE.
+        Afterwards the table is right only for filters of scope USAGE, and for requests of resources
+        that have columns.
         """
         self.is_plain, self.origin = False, None
         self.numbers[: len(amounts)] += amounts

@@ -30,9 +30,11 @@ Rivals = Mapping[int, Sequence[PodInfo]]
 
 
 def are_sums_enough(question: Question) -> bool:
-    """Whether filters read nothing of the pods on nodes but the sums of their requests."""
-    reads = question.reads
-    return reads is not None and Scope.ROW not in reads.scopes.values()
+    """Whether filters read nothing of the pods on nodes but sums of requests that have columns."""
+    reads, columns = question.reads, question.snapshot.nodes.resources
+    if reads is None or Scope.ROW in reads.scopes.values():
+        return False
+    return question.pod.template.requests.keys() <= columns.keys()
 
 
 def select_victims_by_sums(

@@ -321,14 +321,13 @@ def _item(
     scored: Scored, devices: Mapping[int, Devices], place: int, nodes: NodeTable, row: int
 ) -> tuple[int, int]:
     """Return the allocatable and the used amount of a resource on a row."""
-    at = nodes.resources.get(scored.resources[place])
-    offered = 0 if at is None else nodes.allocatable.item(at, row)
-    if at is None or offered == 0:
+    offered, used = nodes.amounts_on(row, scored.resources[place])
+    if offered == 0:
         count = devices[place].get(nodes.names[row]) if place in devices else None
         return (count.allocatable, count.allocated) if count else (0, 0)
     non_zero_row = scored.non_zero_rows[place]
     if non_zero_row is None:
-        return offered, nodes.requested.item(at, row)
+        return offered, used
     return offered, nodes.non_zero_requested.item(non_zero_row, row)
 
 

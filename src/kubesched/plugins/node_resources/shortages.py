@@ -104,10 +104,7 @@ def _key_of_row(requests: Requests, nodes: NodeTable, row: int) -> int:
     key = _PODS if nodes.pod_counts.item(row) >= nodes.allowed_pods.item(row) else 0
     bit = 1 << _FIRST
     for request in requests.items:
-        at = nodes.resources.get(request.resource)
-        offered = used = 0
-        if at is not None:
-            offered, used = nodes.allocatable.item(at, row), nodes.requested.item(at, row)
+        offered, used = nodes.amounts_on(row, request.resource)
         if request.amount > wrap(offered - used) and not (request.delegated and offered <= 0):
             key |= bit | (request.amount > offered)
         bit <<= 1

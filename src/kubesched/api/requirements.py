@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.field_errors import aggregate
 from kubesched.api.label_format import invalid, label_key_errors, label_value_errors
 
 IN: Final = "in"
@@ -104,6 +105,17 @@ def requirement_errors(
         if wrong := label_value_errors(value):
             errors.append(invalid(f"{prefix}values[{index}][{key}]", value, "; ".join(wrong)))
     return tuple(errors)
+
+
+def checked_requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
+    """Return a requirement.
+
+    Raises:
+        SelectorError: It is invalid.
+    """
+    if errors := requirement_errors(key, operator, values):
+        raise SelectorError(aggregate(errors))
+    return Requirement(key, operator, values)
 
 
 def _count_errors(operator: str, values: tuple[str, ...], path: str) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubesched.api.field_errors import aggregate
 from kubesched.api.label_format import invalid, label_key_errors
 from kubesched.api.requirements import (
     DOES_NOT_EXIST,
@@ -25,7 +24,7 @@ from kubesched.api.requirements import (
     CompiledSelector,
     Requirement,
     SelectorError,
-    requirement_errors,
+    checked_requirement,
     selector_of,
 )
 
@@ -117,15 +116,15 @@ class _Parser:
         if wrong := label_key_errors(key):
             raise SelectorError(invalid("<nil>", key, "; ".join(wrong)))
         if self._peek().kind in (_END, ","):
-            return _checked(key, DOES_NOT_EXIST if negated else EXISTS, ())
+            return checked_requirement(key, DOES_NOT_EXIST if negated else EXISTS, ())
         if negated:
-            return _checked(key, DOES_NOT_EXIST, ())
+            return checked_requirement(key, DOES_NOT_EXIST, ())
         operator = _OPERATORS.get(self._peek().kind)
         if operator is None:
             self._fail(f"expected: {_OPERATORS_SHOWN}")
         self._next()
         values = self._values() if operator in (IN, NOT_IN) else self._exact_value()
-        return _checked(key, str(operator), tuple(sorted(set(values))))
+        return checked_requirement(key, str(operator), tuple(sorted(set(values))))
 
     def _values(self) -> list[str]:
         if self._peek().kind != "(":
@@ -168,12 +167,6 @@ class _Parser:
 
     def _fail(self, expected: str) -> None:
         raise SelectorError(f"found '{self._peek().text}', {expected}")
-
-
-def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    if errors := requirement_errors(key, operator, values):
-        raise SelectorError(aggregate(errors))
-    return Requirement(key, operator, values)
 
 
 def parse_selector(text: str) -> CompiledSelector:

@@ -35,6 +35,7 @@ from kubesched.api.requirements import (
     CompiledSelector,
     Requirement,
     SelectorError,
+    checked_requirement,
     parse_int64,
     requirement_errors,
     selector_of,
@@ -94,20 +95,14 @@ def compile_label_selector(selector: LabelSelector | None) -> CompiledSelector:
 def _compile(
     labels: tuple[tuple[str, str], ...], expressions: tuple[LabelSelectorRequirement, ...]
 ) -> CompiledSelector:
-    requirements = [_requirement(key, EQUALS, (value,)) for key, value in labels]
+    requirements = [checked_requirement(key, EQUALS, (value,)) for key, value in labels]
     for expression in expressions:
         operator = _LABEL_OPERATORS.get(expression.operator)
         if operator is None:
             shown = msgspec.json.encode(expression.operator).decode()
             raise SelectorError(f"{shown} is not a valid pod selector operator")
-        requirements.append(_requirement(expression.key, operator, expression.values))
+        requirements.append(checked_requirement(expression.key, operator, expression.values))
     return selector_of(requirements)
-
-
-def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    if errors := requirement_errors(key, operator, values):
-        raise SelectorError(aggregate(errors))
-    return Requirement(key, operator, values)
 
 
 def label_selector_error(selector: LabelSelector | None) -> str | None:

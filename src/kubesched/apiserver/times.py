@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import Final
 
-from kubesched.api.times import micro_time, second_time
+from kubesched.api.times import micro_time, moment_at, parse_time, second_time
 
 # Without letters that make words, and digits that look like letters.
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
 _BILLION: Final = 1_000_000_000
 _GENERATED_MAX: Final = 63
-_FORM: Final = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?P<fraction>\.\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII
-)
-_MICROSECONDS_LENGTH: Final = len(".000000")
+_MICROSECONDS: Final = re.compile(r":\d\d\.\d{6}(?:Z|[+-])")
 
 
 class Clock:
@@ -81,7 +78,10 @@ def canonical_time(text: str) -> str:
     Raises:
         TimeError: It is malformed.
     """
-    return second_time(_parsed(text))
+    try:
+        return second_time(moment_at(parse_time(text)))
+    except (ValueError, OverflowError):
+        raise _malformed(text, "2006-01-02T15:04:05Z") from None
 
 
 def canonical_micro_time(text: str) -> str:
@@ -90,16 +90,14 @@ def canonical_micro_time(text: str) -> str:
     Raises:
         TimeError: It is malformed, or has no microseconds.
     """
-    return micro_time(_parsed(text, _MICROSECONDS_LENGTH))
+    try:
+        moment = moment_at(parse_time(text))
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or _MICROSECONDS.search(text) is None:
+        raise _malformed(text, "2006-01-02T15:04:05.000000Z")
+    return micro_time(moment)
 
 
-def _parsed(text: str, fraction_length: int = 0) -> datetime:
-    match = _FORM.fullmatch(text)
-    fraction = match["fraction"] or "" if match else ""
-    if match and fraction_length in (0, len(fraction)):
-        try:
-            return datetime.fromisoformat(text).astimezone(UTC)
-        except (ValueError, OverflowError):
-            pass
-    example = "2006-01-02T15:04:05.000000Z" if fraction_length else "2006-01-02T15:04:05Z"
-    raise TimeError(f'parsing time "{text}": it is none such as {example}')
+def _malformed(text: str, example: str) -> TimeError:
+    return TimeError(f'parsing time "{text}": it is none such as {example}')

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -54,36 +54,6 @@ RecordEvent = Callable[[ObjectReference, str], None]
 
 class LockError(Exception):
     """A lock cannot be used: it was not read before, or its record is invalid."""
-
-
-class ResourceLock(Protocol):
-    """An object with an election record. Methods raise `ApiError` and `LockError`."""
-
-    @property
-    def identity(self) -> str:
-        """The identity of this candidate."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """Namespace and name of the lock, for messages."""
-        ...
-
-    async def get(self) -> tuple[ElectionRecord, bytes]:
-        """Return the record, and bytes that change with every write."""
-        ...
-
-    async def create(self, record: ElectionRecord) -> None:
-        """Create the object with this record."""
-        ...
-
-    async def update(self, record: ElectionRecord) -> None:
-        """Write the record, if the object has not changed since it was last read or written."""
-        ...
-
-    def record_event(self, words: str) -> None:
-        """Record an event about the object: `<identity> <words>`."""
-        ...
 
 
 class _ObjectLock:
@@ -216,7 +186,7 @@ class MultiLock:
         secondary: The lock to move to.
     """
 
-    def __init__(self, primary: ResourceLock, secondary: ResourceLock) -> None:
+    def __init__(self, primary: AnnotationLock, secondary: LeaseLock) -> None:
         self._primary = primary
         self._secondary = secondary
         self._lacks_secondary = False
@@ -271,6 +241,10 @@ class MultiLock:
         """Record events about both objects."""
         self._primary.record_event(words)
         self._secondary.record_event(words)
+
+
+ResourceLock: TypeAlias = LeaseLock | AnnotationLock | MultiLock
+"""A lock. Its methods raise `ApiError` and `LockError`."""
 
 
 def new_lock(

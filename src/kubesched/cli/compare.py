@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
+from kubesched.cli.flags import FILE_PATH, table_options
 from kubesched.cli.options import (
-    FILE_PATH,
-    IntRange,
     OutputFormat,
     duration_option,
     feature_gates_option,
     html_option,
     output_option,
     plugin_option,
-    top_option,
 )
 from kubesched.cli.output import Writer, simple_table, write_answer, write_page
 from kubesched.inputs.errors import UserError
@@ -31,41 +29,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("files", metavar="[FILES]...", nargs=-1, type=FILE_PATH)
-@click.option(
-    "--context",
-    "contexts",
-    multiple=True,
-    metavar="NAME",
-    help="Compare the live cluster of this context, after those in FILES. Repeatable.",
-)
-@click.option(
-    "--kubeconfig",
-    type=FILE_PATH,
-    metavar="FILE",
-    help="The kubeconfig that has the contexts; without --context, its current context is "
-    "compared [default: as kubectl].",
-)
-@click.option(
-    "--complete",
-    is_flag=True,
-    help="Each of FILES holds every object of its cluster.",
-)
-@click.option(
-    "--config",
-    "configs",
-    type=FILE_PATH,
-    multiple=True,
-    metavar="FILE",
-    help="KubeSchedulerConfiguration instead of the default one, or the scenario's. Two or more "
-    "are compared on one cluster or scenario. Repeatable.",
-)
-@click.option(
-    "--seed",
-    type=IntRange(min=0),
-    metavar="N",
-    help="Seed of all random sources, the same for all [default: the first scenario's, or 0].",
-)
-@top_option(10, "pods to show in each list of differences of clusters")
+@table_options("compare")
 @duration_option
 @html_option
 @output_option

@@ -17,20 +17,14 @@ from typing import Final
 
 import click
 
-from kubesched.cli.options import FILE_PATH
+from kubesched.cli.flags import table_options
 
 CLUSTER: Final = "cluster.yaml"
 COLUMNS_MAX: Final = 100
 
 
 @click.command()
-@click.option(
-    "--write",
-    "file",
-    type=FILE_PATH,
-    metavar="FILE",
-    help="Only write the cluster of the demo to FILE, to try other commands on it.",
-)
+@table_options("demo")
 def demo(file: Path | None) -> None:
     """Show what kubesched does, on a cluster of six nodes.
 

@@ -6,25 +6,14 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.options import IntRange, feature_gates_option, files_argument
+from kubesched.cli.flags import table_options
+from kubesched.cli.options import feature_gates_option, files_argument
 
 
 @click.command()
 @files_argument
 @feature_gates_option
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Compare with the recorded decisions instead of printing answers; exit 1 if any differs.",
-)
-@click.option(
-    "--show",
-    type=IntRange(min=0),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="With --check: the number of differing cases to show per family.",
-)
+@table_options("evaluate")
 def evaluate(files: tuple[Path, ...], feature_gates: str, check: bool, show: int) -> int:
     """Answer recorded scenarios, or check them.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kubesched.cli.completion import complete_pod
+from kubesched.cli.flags import table_options
 from kubesched.cli.options import (
     OutputFormat,
     cluster_options,
@@ -14,7 +15,6 @@ from kubesched.cli.options import (
     namespace_option,
     output_option,
     scheduler_options,
-    top_option,
 )
 from kubesched.cli.output import write_document, write_page, writer
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
@@ -24,19 +24,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 @click.argument("pod", metavar="POD", shell_complete=complete_pod)
 @namespace_option
 @cluster_options
-@click.option(
-    "--all-filters",
-    is_flag=True,
-    help="Run every filter for every node, instead of stopping at the first that rejects it.",
-)
-@click.option(
-    "--node",
-    "nodes",
-    metavar="NODE",
-    multiple=True,
-    help="Show the answers and scores of this node only. Repeatable.",
-)
-@top_option(10, "nodes in the tables of scores and preemption")
+@table_options("explain")
 @html_option
 @output_option
 @scheduler_options

@@ -1,13 +1,14 @@
-"""Flags in the style of kube-scheduler: Go durations, `--flag=false`, sections in the help.
+"""Options in tables, and flags in the style of kube-scheduler: Go durations, `--flag=false`.
 
 Differs:  a boolean flag may also be followed by its value (`--leader-elect false`).
 """
 
 from __future__ import annotations
 
-import ipaddress
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -15,13 +16,39 @@ from typing import Any, Final, TypeVar
 import click
 
 from kubesched.cli.errors import user_messages
-from kubesched.cli.options import IntRange
 from kubesched.inputs.errors import UserError
 
 C = TypeVar("C", bound=Callable[..., Any])
 
 EXIT_FAILED: Final = 1
 """kube-scheduler's exit code for every error."""
+
+
+class IntRange(click.IntRange):
+    """A range of integers, which is called an integer in errors."""
+
+    name = "integer"
+
+
+class FilePath(click.Path):
+    """A file or directory; an empty text is an error, while Path takes it for `.`."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Refuse an empty text, as from an unset variable."""
+        if not os.fspath(value):
+            self.fail("it is empty; is a variable not set?", param, ctx)
+        return Path(value)
+
+
+FILE_PATH: Final = FilePath()
 
 
 class DurationType(click.ParamType[float]):
@@ -97,6 +124,8 @@ def go_name(name: str) -> str:
 
 
 def _is_address(text: str) -> bool:
+    import ipaddress
+
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -186,7 +215,10 @@ _ENTRY: Final = re.compile(
 _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "address": {"type": ADDRESS},
     "choice": {"default": ""},
+    "choices": {"multiple": True},
     "duration": {"type": DURATION},
+    "file": {"type": FILE_PATH},
+    "files": {"type": FILE_PATH, "multiple": True},
     "flag": {"is_flag": True},
     "float": {"type": float},
     "integer": {"type": int},
@@ -209,15 +241,34 @@ def table_flags(command: str, **special: Mapping[str, Any]) -> Callable[[C], C]:
         command: Its name.
         **special: What a table cannot express, by parameter name: `callback`, or `shown`.
     """
-    table = files(__package__).joinpath(f"{command}_flags.txt").read_text(encoding="utf-8")
-    declared = [
-        _declared(section.partition("]")[0], entry, special)
-        for section in re.split(r"^\[", table, flags=re.MULTILINE)
-        for entry in _ENTRY.finditer(section)
-    ]
+    sections = _sections(f"{command}_flags.txt").items()
+    return _adding(
+        [_declared(name, entry, special) for name, entries in sections for entry in entries]
+    )
 
+
+def table_options(section: str, **special: Mapping[str, Any]) -> Callable[[C], C]:
+    """Declare the options of a section of the table `options.txt`.
+
+    Args:
+        section: The name of a command, or of options that several share.
+        **special: As of `table_flags`.
+    """
+    entries = _sections("options.txt")[section]
+    return _adding([_declared(section, entry, special) for entry in entries])
+
+
+@cache
+def _sections(table: str) -> dict[str, list[re.Match[str]]]:
+    """Return the entries of a table by section."""
+    text = files(__package__).joinpath(table).read_text(encoding="utf-8")
+    parts = (part.partition("]") for part in re.split(r"^\[", text, flags=re.MULTILINE)[1:])
+    return {name: list(_ENTRY.finditer(entries)) for name, _, entries in parts}
+
+
+def _adding(options: Sequence[Callable[[C], C]]) -> Callable[[C], C]:
     def add(function: C) -> C:
-        for option in reversed(declared):
+        for option in reversed(options):
             function = option(function)
         return function
 
@@ -236,7 +287,7 @@ def _declared(
     if kind == "number":
         low, high = (int(limit) if limit else None for limit in limits)
         attributes["type"] = IntRange(low, high)
-    elif kind == "choice":
+    elif kind in ("choice", "choices"):
         attributes["type"] = click.Choice(limits)
     elif kind == "list":
         attributes["callback"] = comma_separated

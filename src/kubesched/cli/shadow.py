@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_INTERRUPTED
-from kubesched.cli.flags import TIME_TAKEN
+from kubesched.cli.flags import FILE_PATH, table_options
 from kubesched.cli.options import (
-    FILE_PATH,
     OutputFormat,
     html_option,
     output_option,
@@ -21,31 +20,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
 @click.command()
-@click.option(
-    "--kubeconfig",
-    type=FILE_PATH,
-    metavar="FILE",
-    help="The kubeconfig of the cluster [default: as kubectl, KUBECONFIG or ~/.kube/config].",
-)
-@click.option(
-    "--context",
-    default="",
-    metavar="NAME",
-    help="The context of the kubeconfig [default: the current one].",
-)
-@click.option(
-    "--scheduler-name",
-    default="default-scheduler",
-    show_default=True,
-    metavar="NAME",
-    help="The scheduler to compare with: its pods name it in spec.schedulerName.",
-)
-@click.option(
-    "--duration",
-    type=TIME_TAKEN,
-    metavar="D",
-    help="End after this time, such as 30m or 8h [default: at Ctrl-C].",
-)
+@table_options("shadow")
 @html_option
 @record_option
 @output_option

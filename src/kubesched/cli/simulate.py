@@ -9,15 +9,14 @@ import click
 from click.core import ParameterSource
 
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
+from kubesched.cli.flags import table_options
 from kubesched.cli.options import (
-    FILE_PATH,
     OutputFormat,
     TimelineOptions,
     cluster_options,
     output_option,
     scheduler_options,
     timeline_options,
-    top_option,
 )
 from kubesched.cli.output import write_answer, write_page
 from kubesched.inputs.errors import UserError
@@ -43,24 +42,7 @@ _OF_TIMELINES = {
 
 @click.command()
 @cluster_options
-@click.option(
-    "--pods",
-    "pod_files",
-    type=FILE_PATH,
-    multiple=True,
-    metavar="FILE",
-    help="Place these pods too, regardless of their nodeName and phase. Other objects in FILE, "
-    "such as claims, are added to the cluster. Repeatable.",
-)
-@click.option(
-    "--show",
-    "sections",
-    type=click.Choice(SECTIONS),
-    multiple=True,
-    help="Section of the table output to show in full [default: a summary]. Repeatable.",
-)
-@click.option("--all", "everything", is_flag=True, help="Show everything in the table output.")
-@top_option(5, "reasons and nodes in the summary")
+@table_options("simulate")
 @output_option
 @scheduler_options
 @timeline_options

@@ -6,26 +6,14 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.options import FILE_PATH, cluster_options
+from kubesched.cli.flags import table_options
+from kubesched.cli.options import cluster_options
 from kubesched.inputs.sources import ClusterSource
 
 
 @click.command()
 @cluster_options
-@click.option(
-    "-o",
-    "--output",
-    type=FILE_PATH,
-    default="cluster.json.gz",
-    show_default=True,
-    metavar="FILE",
-    help="The file to write, compressed if its name ends in .gz; `-` is stdout.",
-)
-@click.option(
-    "--anonymize",
-    is_flag=True,
-    help="Rename everything that has a name, so that the decisions stay the same.",
-)
+@table_options("snapshot")
 def snapshot(source: ClusterSource, output: Path, anonymize: bool) -> None:
     """Record a cluster into one file, which the other commands read.
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kubesched.cli.options import FILE_PATH, IntRange, duration_option
+from kubesched.cli.flags import FILE_PATH, table_options
+from kubesched.cli.options import duration_option
 
 if TYPE_CHECKING:
     from kubesched.sweep.spec import SweepSpec
@@ -18,63 +19,9 @@ _NONE: Final = "none"
 
 @click.command()
 @click.argument("file", metavar="[SWEEP]", required=False, type=FILE_PATH)
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="FILE,...",
-    help="A scenario or cluster, instead of those of SWEEP; several files of a cluster with commas "
-    "between. Repeatable.",
-)
-@click.option(
-    "--config",
-    "configs",
-    type=FILE_PATH,
-    multiple=True,
-    metavar="FILE",
-    help="A KubeSchedulerConfiguration, instead of those of SWEEP. Repeatable.",
-)
-@click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    metavar="MODULE:CLASS",
-    help="A plugin, or several with commas between, instead of those of SWEEP; `none` for none. "
-    "Repeatable: each is an alternative.",
-)
-@click.option(
-    "--seeds",
-    metavar="SEEDS",
-    help="A number of seeds, or which, such as 42-51 or 1,2,7-9; 7-7 is seed 7 alone "
-    "[default: one].",
-)
+@table_options("sweep")
 @duration_option
-@click.option(
-    "-o",
-    "--output",
-    type=FILE_PATH,
-    metavar="FILE",
-    help="The results, a row per run: .csv or .parquet. Finished runs are kept in FILE.runs.",
-)
-@click.option(
-    "--summary",
-    type=FILE_PATH,
-    metavar="FILE",
-    help="Also write the means with their 95 % confidence intervals: .csv or .parquet.",
-)
-@click.option(
-    "--jobs",
-    type=IntRange(min=1),
-    metavar="N",
-    help="Processes on this machine [default: one per core].",
-)
-@click.option(
-    "--scheduler-address",
-    "address",
-    metavar="URL",
-    help="Run on the Dask cluster with this scheduler, such as tcp://dask:8786.",
-)
-@click.option("--dry-run", is_flag=True, help="Check everything and list the runs.")
+@table_options("sweep at the end")
 def sweep(
     file: Path | None,
     inputs: tuple[str, ...],

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import click
 
+from kubesched.cli.flags import FILE_PATH, table_options
 from kubesched.cli.options import (
-    FILE_PATH,
     OutputFormat,
     cluster_options,
     html_option,
     output_option,
     scheduler_options,
-    top_option,
 )
 from kubesched.cli.output import write_answer, write_page
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
@@ -24,35 +23,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 @click.command()
 @click.argument("group", required=False, metavar="[nodes|pools|zones|namespaces|priorities|owners]")
 @cluster_options
-@click.option(
-    "--pool-label",
-    default="",
-    metavar="KEY",
-    help="The label whose value is a node's pool [default: the first label found of those that "
-    "cloud providers and Karpenter use, or node.kubernetes.io/instance-type].",
-)
-@click.option(
-    "--sort-by",
-    default="cpu",
-    show_default=True,
-    metavar="WHAT",
-    help="Sort by the requested share of a resource (cpu, memory, pods, nvidia.com/gpu), the "
-    "largest first; or by name, or by room.",
-)
-@top_option(20, "rows to show in the table", "limit")
-@click.option(
-    "--room",
-    "shape",
-    metavar="cpu=2,memory=4Gi",
-    help="Count how many more pods with these requests fit. Only amounts and the number of pods "
-    "are looked at: taints, cordons and selectors are not.",
-)
-@click.option(
-    "--room-like",
-    metavar="pod/NAME",
-    help="Count how many more pods like this one fit, with its tolerations, selectors and so on. "
-    "The scheduler's plugins place copies until one fits nowhere.",
-)
+@table_options("top")
 @html_option
 @output_option
 @scheduler_options

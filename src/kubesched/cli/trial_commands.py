@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from kubesched.cli.errors import EXIT_DIFFERENT
+from kubesched.cli.flags import FILE_PATH, table_options
 from kubesched.cli.options import (
-    FILE_PATH,
-    IntRange,
     OutputFormat,
     cluster_flags,
     cluster_options,
@@ -27,27 +26,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 @click.argument("manifests", metavar="MANIFESTS...", nargs=-1, required=True, type=FILE_PATH)
 @namespace_option
 @cluster_flags
-@click.option(
-    "--replicas",
-    multiple=True,
-    metavar="[NAME=]N",
-    help="The number of pods of every workload, or of the one of this NAME, instead of its own. "
-    "Repeatable.",
-)
-@click.option(
-    "--max",
-    "more",
-    is_flag=True,
-    help="Also find out how many more pods of the workload fit, and what stops the next one.",
-)
-@click.option(
-    "--node-template",
-    "templates",
-    multiple=True,
-    metavar="FILE|cpu=8,memory=32Gi,...",
-    help="If something does not fit: how many empty nodes of this shape are missing. Repeatable: "
-    "the cheapest mix, by price=P of each.",
-)
+@table_options("fit")
 @html_option
 @output_option
 @scheduler_options
@@ -201,22 +180,7 @@ _force = click.option(
 
 @click.command()
 @cluster_options
-@click.option(
-    "-l",
-    "--selector",
-    required=True,
-    metavar="LABELS",
-    help="The nodes to upgrade, such as pool=a.",
-)
-@click.option(
-    "--at-once",
-    type=IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="K",
-    help="How many nodes may be gone at a time.",
-)
-@_force
+@table_options("upgrade", selector={"required": True})
 @html_option
 @output_option
 @scheduler_options
@@ -257,14 +221,7 @@ def upgrade(
 
 @click.command()
 @cluster_options
-@click.option(
-    "-l",
-    "--selector",
-    default="",
-    metavar="LABELS",
-    help="The nodes that may go, such as pool=a [default: all].",
-)
-@_force
+@table_options("compact")
 @html_option
 @output_option
 @scheduler_options

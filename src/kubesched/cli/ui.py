@@ -5,33 +5,14 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
-from kubesched.cli.options import IntRange, cluster_options, scheduler_options
+from kubesched.cli.flags import table_options
+from kubesched.cli.options import cluster_options, scheduler_options
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
 @click.command()
 @cluster_options
-@click.option(
-    "--sandbox",
-    "sandbox_nodes",
-    type=IntRange(0, 100_000),
-    metavar="N",
-    help="Show a sandbox with N nodes, which runs until the page ends; the kubeconfig for it is "
-    "printed.",
-)
-@click.option(
-    "--port",
-    type=IntRange(0, 65535),
-    default=0,
-    metavar="P",
-    help="Port of the page on 127.0.0.1 [default: a free one].",
-)
-@click.option(
-    "--open/--no-open",
-    "opens",
-    default=True,
-    help="Whether to open the page in the browser, if there is one and stdout is a terminal.",
-)
+@table_options("ui")
 @scheduler_options
 def ui(
     options: SchedulerOptions,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.completion import complete_pod
+from kubesched.cli.flags import table_options
 from kubesched.cli.options import (
     OutputFormat,
     cluster_options,
@@ -16,7 +17,6 @@ from kubesched.cli.options import (
     namespace_option,
     output_option,
     scheduler_options,
-    top_option,
 )
 from kubesched.cli.output import write_answer, write_page
 
@@ -30,19 +30,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 @click.argument("pod", metavar="POD", shell_complete=complete_pod)
 @namespace_option
 @cluster_options
-@top_option(5, "changes to show")
-@click.option(
-    "--scheduler",
-    default="",
-    metavar="URL",
-    help="Also ask this running kubesched, such as https://127.0.0.1:10259, as the context's user: "
-    "where the pod is in its queue, what it decided, and who evicted the pod.",
-)
-@click.option(
-    "--insecure-skip-tls-verify",
-    is_flag=True,
-    help="Accept any certificate of --scheduler.",
-)
+@table_options("why")
 @html_option
 @output_option
 @scheduler_options

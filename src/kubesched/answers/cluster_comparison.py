@@ -195,7 +195,7 @@ class _Outcomes:
         self._owners = Owners(cluster.objects)
 
     def _counts(self, pod: Pod) -> bool:
-        """Whether a pod needs a node, and that node, if it has one, is known."""
+        """Whether a pod needs a node, and its node, if it has one, is in the cluster."""
         node_name = pod.spec.node_name
         return pod.status.phase not in FINISHED and (not node_name or node_name in self.nodes)
 

@@ -154,7 +154,7 @@ def _is_ready(node: Node) -> bool:
 
 
 class _Workloads:
-    """Numbers the workloads of pods in the order in which they are met."""
+    """Numbers the workloads of pods in the order in which they first appear."""
 
     def __init__(self, owners: Owners) -> None:
         self._owners = owners

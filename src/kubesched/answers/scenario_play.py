@@ -67,7 +67,7 @@ class ScenarioPlay:
         """Play the scenario to its end, and return what happened to nodes and pods.
 
         Raises:
-            UserError: As `simulate`.
+            UserError: The configuration is invalid; like `simulate` otherwise.
         """
         recorder = PlaybackRecorder()
         report = self._simulated(recorder)

@@ -133,10 +133,10 @@ class ShadowJudge:
         version: The last resource version that was applied to the cache.
         counts: Judged decisions by verdict.
         bound: Number of bindings among them.
-        agreed_late: Agreements that the first decision was not part of.
-        lost: Number of different decisions for a node where kubesched has none.
-        gained: Number of different decisions for none where kubesched has a node.
-        disagreements: The first of each verdict.
+        agreed_late: Number of agreements where kubesched's first decision had differed.
+        lost: Number of pods that the other scheduler placed and kubesched did not.
+        gained: Number of pods that kubesched placed and the other scheduler did not.
+        disagreements: The first ones of each verdict.
     """
 
     def __init__(self, scheduler: Scheduler, *, samples: bool) -> None:

@@ -156,7 +156,7 @@ def _padded(cell: str, missing: int, column: Column) -> str:
 
 
 class StatusLine:
-    """A line on stderr that is renewed while work goes on; on a terminal only, after a second."""
+    """A status line on stderr, redrawn during long work; on a terminal only, after a second."""
 
     def __init__(self) -> None:
         self._is_watched = sys.stderr.isatty()

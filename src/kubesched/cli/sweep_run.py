@@ -182,7 +182,7 @@ def _end(outcome: SweepOutcome) -> str:
     return f"failed: {outcome.error}" if outcome.error else f"{outcome.cpu_seconds:.1f} s"
 
 
-# What came of it.
+# Results.
 
 
 def _write_times(found: Outcomes) -> None:
@@ -230,7 +230,7 @@ def _write_means(cells: Sequence[CellSummary], seeds: int) -> None:
 
 
 def _write_in_parts(to: Writer, table: TextTable, heads: int) -> None:
-    """Write a table, one part of its columns below the other if the page is too narrow."""
+    """Write a table; if the page is too narrow, write its columns in several parts."""
     first, count_of = heads, len(table.columns)
     while first < count_of:
         ends = range(count_of, first, -1)

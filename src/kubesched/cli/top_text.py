@@ -1,7 +1,7 @@
 """Requests and room as text: sentences, and a table that fits the terminal.
 
 Invariants: a table is at most as wide as the terminal, or 80 columns: resources are left out, then
-            amounts, and at last names are wrapped.
+            amounts, and finally names are wrapped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The run of `kubesched ui`: what is shown, the server, the browser, and the end by a signal."""
+"""Runs `kubesched ui`: reads what is shown, serves it, opens the browser, ends at a signal."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ _POD_KINDS: Final = frozenset({ASSIGNED_POD, UNSCHEDULABLE_POD})
 
 
 class ClusterEvent(msgspec.Struct, frozen=True):
-    """A resource and actions on it: a set of actions if registered, one action if it occurs."""
+    """A resource and actions on it: several in a registration, exactly one in an occurrence."""
 
     resource: str
     action: Action

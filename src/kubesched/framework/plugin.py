@@ -392,7 +392,7 @@ class BindPlugin(Plugin):
 
     @abstractmethod
     async def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Bind; Skip leaves it to the next bind plugin."""
+        """Bind the pod; Skip leaves that to the next Bind plugin."""
 
 
 class PostBindPlugin(Plugin):

@@ -249,7 +249,7 @@ def in_file(file: Path | None) -> Iterator[None]:
 
 
 def texts_in_file(error: ConfigError, file: Path | None) -> list[str]:
-    """Return the field errors with the file's name in front, once."""
+    """Return the field errors as texts; each begins with the file's name, once."""
     place = "" if file is None else f"{file}: "
     texts = [str(field_error).removeprefix(place) for field_error in error.errors]
     return [f"{place}{text}" for text in texts]

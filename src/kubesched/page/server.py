@@ -1,4 +1,4 @@
-"""PageServer serves a live page on loopback, to whoever has its token.
+"""PageServer serves a live page on loopback, to readers that have its token.
 
     server = PageServer(source)
     async with server.listening(port):
@@ -11,8 +11,8 @@
 | `/why`, `/explain` | about the pod `?pod=namespace/name` |
 | `/top` | requests by `?group=` |
 
-Rejects:  requests for another host than loopback, so that a name that is made to point here reads
-          nothing; requests for data without the token.
+Rejects:  requests whose Host is not loopback, against DNS rebinding; requests for data without the
+          token.
 Invariants: nothing can be written; answers are not stored, and not readable for other sites.
 """
 
@@ -72,7 +72,7 @@ class PageServer:
 
     @asynccontextmanager
     async def listening(self, port: int = 0) -> AsyncIterator[None]:
-        """Listen on loopback within a `with`.
+        """Listen on loopback within an `async with`.
 
         Args:
             port: 0 for a free one.

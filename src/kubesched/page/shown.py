@@ -59,7 +59,7 @@ class ShownSource(Protocol):
         ...
 
     async def ask(self, question: Callable[[Cluster], Document]) -> Document:
-        """Return the answer to a question. Raises UserError, also as the question does."""
+        """Return the answer to a question; raises UserError, and what the question raises."""
         ...
 
 
@@ -70,7 +70,7 @@ def _sent(title: str, documents: Sequence[Document]) -> SentDocuments:
 
 
 class _Worker:
-    """One thread, in which work is done one after another."""
+    """A thread that does one piece of work at a time."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, "page")
@@ -89,7 +89,7 @@ class ShownCluster:
         scheduler: SchedulerSetup,
         options: SchedulerOptions,
     ) -> None:
-        """Show a cluster; a live one is followed by somebody else.
+        """Show a cluster; the caller keeps a live one up to date.
 
         Args:
             cluster: The cluster.
@@ -154,7 +154,7 @@ class ShownCluster:
 
 
 class ShownPlay:
-    """A scenario, which is shown while it is simulated and afterwards."""
+    """A scenario that is shown during its simulation and afterwards."""
 
     def __init__(self, play: Play) -> None:
         """Set up; `run` begins."""

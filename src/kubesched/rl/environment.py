@@ -149,7 +149,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
 
     @property
     def cluster(self) -> ClusterState:
-        """The cluster as it is now; to be read only."""
+        """The cluster as it is now; read-only."""
         return self._cluster
 
     def reset(

@@ -53,7 +53,7 @@ class DecisionLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 
 class DecisionLog(Observer):
-    """Writes the log.
+    """Writes each decision and action as a line of JSON.
 
     Attributes:
         lines: Number of lines written.

@@ -50,7 +50,7 @@ _Workload = tuple[str, str, str, int, str, tuple[tuple[str, int], ...]]
 
 
 class _Distinct(Generic[T]):
-    """Numbers values by their first appearance."""
+    """Numbers values in the order in which they first appear."""
 
     def __init__(self) -> None:
         self.values: dict[T, int] = {}

@@ -72,7 +72,7 @@ class LedgerReader:
         """A pod was marked as a preemption victim."""
 
     def node_changed(self, name: str, node: Node | None, now: float) -> None:
-        """A node joined, changed, or left if it is None."""
+        """A node joined or changed; None if it left."""
 
     def capacity_changed(self, allocatable: Mapping[str, int], now: float) -> None:
         """Nodes changed; `allocatable` is the sum over all nodes, in units of bookings."""
@@ -120,7 +120,7 @@ class PodLedger:
         self._nodes = store.watch(NODES, store.version, self._read_nodes)
 
     def add_reader(self, reader: LedgerReader) -> None:
-        """Pass the current state to a reader, and every step from now on."""
+        """Pass the current state to a reader, then every later step."""
         self._readers.append(reader)
         reader.capacity_changed(self._capacity, self._now())
 

@@ -1,6 +1,6 @@
 """Carries out runs on all cores of this machine, or on a Dask cluster.
 
-Invariants: every run has one outcome, whatever dies on the way; no process outlives this one.
+Invariants: every run has one outcome, whatever process dies; no process outlives this one.
 """
 
 from __future__ import annotations

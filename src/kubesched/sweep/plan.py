@@ -219,7 +219,7 @@ class _Planner:
 
     @contextmanager
     def _collecting(self, words: str = "") -> Iterator[None]:
-        """Collect the errors of a part, each with further words behind it."""
+        """Collect the errors of a part, and append `words` to each."""
         try:
             yield
         except UserError as error:

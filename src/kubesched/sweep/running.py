@@ -33,7 +33,7 @@ _INPUTS_KEPT: Final = 8
 
 
 class SweepOutcome(msgspec.Struct, frozen=True):
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes:
         figures: Its figures; none if it failed.

@@ -65,7 +65,7 @@ class SweepInput(_Part, frozen=True):
 
 
 class SweepConfiguration(_Part, frozen=True):
-    """A scheduler to simulate; without file and configuration the scenario's, or the default one.
+    """A scheduler to simulate; by default the scenario's own, or kube-scheduler's.
 
     Attributes:
         name: The name in the results; by default that of the file, or `default`.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 AGREES: Final = "agrees"
-WIRE: Final = "agrees; the headers in `test_wire.py`, where JSON stands for the recorded protobuf"
-PORT: Final = "agrees; the secure port in `tests/app`"
+WIRE: Final = "agrees; `test_wire.py` compares the headers, with JSON in place of the recorded protobuf"
+PORT: Final = "agrees; `tests/app` compares the secure port"
 CONFIG: Final = "no scenario, but configurations and flags: compared in `tests/app/test_options.py`"
 
 TABLE: Final = {

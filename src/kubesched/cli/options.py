@@ -106,3 +106,32 @@ feature_gates_option = table_options(
     "feature gates", feature_gates={"callback": lambda _ctx, _parameter, texts: ",".join(texts)}
 )
 plugin_option = table_options("plugins")
+
+scheduler_options = gathered(
+    SchedulerOptions,
+    table_options("scheduler"),
+    feature_gates_option,
+    plugin_option,
+    table_options("seed"),
+)
+"""Adds the options of the scheduler to a command, as its first argument."""
+
+timeline_options = gathered(
+    TimelineOptions,
+    html_option,
+    table_options("decision log"),
+    record_option,
+    duration_option,
+    table_options("times"),
+)
+"""Adds the options of simulations over time to a command, as its first argument."""
+
+cluster_options = gathered(
+    ClusterSource,
+    click.argument("files", metavar="[FILES]...", nargs=-1, type=FILE_PATH),
+    table_options("cluster"),
+)
+"""Adds FILES and the options of a live cluster to a command, as its first argument."""
+
+cluster_flags = gathered(ClusterSource, table_options("files"), table_options("cluster"))
+"""Adds the same to a command whose arguments are something else: files are --cluster FILE."""

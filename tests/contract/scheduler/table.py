@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 AGREES: Final = "agrees"
-WIRE: Final = "agrees; `test_wire.py` compares the headers, with JSON in place of the recorded protobuf"
+WIRE: Final = "agrees; `test_wire.py` compares the headers, with JSON for the recorded protobuf"
 PORT: Final = "agrees; `tests/app` compares the secure port"
 CONFIG: Final = "no scenario, but configurations and flags: compared in `tests/app/test_options.py`"
 

@@ -9,20 +9,6 @@ from kubesched.apiserver.resources import RESOURCES
 _OPENAPI = OpenApi(RESOURCES)
 
 
-def _fields(message: bytes) -> list[tuple[int, bytes]]:
-    """Take a message of protocol buffers apart that holds nothing but messages and text."""
-    fields = []
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        assert 2 == tag & 7
-        length, at = _varint(message, at)
-        fields.append((tag >> 3, message[at : at + length]))
-        at += length
-    assert at == len(message)
-    return fields
-
-
 def _varint(message: bytes, at: int) -> tuple[int, int]:
     number = shift = 0
     while True:
@@ -55,42 +41,6 @@ def test_documents_say_that_patches_validate_fields() -> None:
     assert {"dryRun", "fieldManager", "fieldValidation", "force"} == {
         parameter["name"] for parameter in patch["parameters"]
     }
-
-
-def test_the_older_document_has_all_kinds() -> None:
-    """One path for each kind that can be patched."""
-    patchable = [
-        resource
-        for served in RESOURCES.group_versions
-        for resource in served.resources
-        if "patch" in resource.verbs
-    ]
-    assert len(patchable) == len(_OPENAPI.v2_document()["paths"])
-
-
-def test_the_older_document_in_protocol_buffers() -> None:
-    """It says the same: version, paths, parameters and kinds, at the fields of the schema."""
-    document = _fields(_OPENAPI.v2_protobuf())
-    assert [1, 2, 8] == [field for field, _ in document]
-    assert b"2.0" == document[0][1]
-    paths = {}
-    for field, named in _fields(document[2][1]):
-        assert 2 == field
-        (_, name), (_, item) = _fields(named)
-        ((patch, operation),) = _fields(item)
-        assert 8 == patch
-        paths[name.decode()] = _fields(operation)
-    assert list(_OPENAPI.v2_document()["paths"]) == list(paths)
-    node = paths["/api/v1/nodes/{name}"]
-    first = node[0][1]
-    for expected in (1, 2, 3):
-        ((number, first),) = _fields(first)
-        assert expected == number
-    assert [(2, b"query"), (4, b"dryRun"), (6, b"string")] == _fields(first)
-    extension = next(content for number, content in node if number == 13)
-    (_, name), (_, value) = _fields(extension)
-    assert b"x-kubernetes-group-version-kind" == name
-    assert [(2, b'group: ""\nkind: "Node"\nversion: "v1"\n')] == _fields(value)
 
 
 def test_kinds_have_schemas() -> None:

@@ -133,7 +133,7 @@ def test_preconditions_name_the_group() -> None:
     assert {"name": "w", "group": "apps", "kind": "ReplicaSet"} == body["details"]
 
 
-@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1"])
+@pytest.mark.parametrize("path", ["/openapi/v3", "/openapi/v3/apis/apps/v1"])
 @pytest.mark.parametrize("written", ["{}", "W/{}", '"other", {}'])
 def test_openapi_documents_are_sent_once(path: str, written: str) -> None:
     """A client that has a document gets no second one."""

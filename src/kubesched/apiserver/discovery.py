@@ -167,9 +167,6 @@ def _aggregated_subresource(one: Subresource) -> Plain:
 # Paths that name no resource.
 
 _HEALTH: Final = ("healthz", "livez", "readyz")
-# Clients accept a name that is no valid media type, and reject an answer that has it.
-_OPENAPI_V2_ASKED: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-_OPENAPI_V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _VERSION: Final[Plain] = {
     "major": "1",
     "minor": "36",
@@ -224,12 +221,6 @@ class NonResource:
         return page_not_found()
 
     def _document(self, request: ApiRequest, parts: tuple[str, ...]) -> Response:
-        if parts == ("v2",):
-            if _OPENAPI_V2_ASKED in request.accept or _OPENAPI_V2_PROTOBUF in request.accept:
-                answer = Response(200, self._openapi.v2_protobuf(), _OPENAPI_V2_PROTOBUF)
-            else:
-                answer = json_response(200, self._openapi.v2_document())
-            return _tagged(request, answer)
         if parts == ("v3",):
             return _tagged(request, Response(200, encode(self._openapi.v3_index()), TEXT))
         if parts[:1] == ("v3",):

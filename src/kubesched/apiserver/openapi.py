@@ -1,8 +1,8 @@
 """OpenAPI documents: which patches there are, and the fields of kinds for `kubectl explain`.
 
-Upstream: staging/src/k8s.io/kube-openapi, vendor/github.com/google/gnostic-models/openapiv2 (v1.36)
-Differs:  of paths there are patches only. Fields have no descriptions. The older document has no
-          schemas. Schemas of custom resources are those of their definitions, as they are.
+Upstream: staging/src/k8s.io/kube-openapi (v1.36)
+Differs:  of paths there are patches only. Fields have no descriptions. There is no document of
+          version 2. Schemas of custom resources are those of their definitions, as they are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final
 
-from kubesched.api.protobuf_wire import field
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.resources import GroupVersion, Resource, Resources
 from kubesched.apiserver.schema import ListType, MapType, ObjectType
@@ -68,17 +67,6 @@ class OpenApi:
             "components": {"schemas": {} if served is None else _schemas(served)},
         }
 
-    def v2_document(self) -> Plain:
-        """Return the one document of the older form."""
-        paths = {_path(resource): {"patch": _patch(resource, 2)} for resource in self._all()}
-        return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": {}}
-
-    def v2_protobuf(self) -> bytes:
-        """Return the document of the older form in protocol buffers."""
-        info = _text(1, _INFO["title"]) + _text(2, _INFO["version"])
-        paths = b"".join(map(_path_message, self._all()))
-        return _text(1, "2.0") + field(2, info) + field(8, paths)
-
     def _roots(self) -> dict[str, GroupVersion | None]:
         """Return the versions of groups by their paths, and the groups themselves."""
         roots: dict[str, GroupVersion | None] = {}
@@ -88,10 +76,6 @@ class OpenApi:
             root = f"apis/{served.group}" if served.group else "api"
             roots[f"{root}/{served.version}"] = served
         return roots
-
-    def _all(self) -> Iterator[Resource]:
-        for served in self._resources.group_versions:
-            yield from _patchable(served)
 
     def _hash(self, path: str) -> str:
         # What is built in changes with the version only.
@@ -118,10 +102,10 @@ def _kind(resource: Resource) -> Plain:
     return {"group": resource.group, "kind": resource.kind, "version": resource.version}
 
 
-def _patch(resource: Resource, version: int = 3) -> Plain:
-    typed: Plain = {"schema": {"type": "string"}} if version == 3 else {"type": "string"}
+def _patch(resource: Resource) -> Plain:
+    typed: Plain = {"in": "query", "schema": {"type": "string"}}
     return {
-        "parameters": [{"name": name, "in": "query", **typed} for name in _PATCH_OPTIONS],
+        "parameters": [{"name": name, **typed} for name in _PATCH_OPTIONS],
         "responses": {},
         "x-kubernetes-action": "patch",
         _KIND_EXTENSION: _kind(resource),
@@ -215,29 +199,3 @@ def _value(value_type: ValueType) -> Plain:
     if isinstance(value_type, Scalar):
         return dict(_SIMPLE.get(value_type.form, {"type": "object"}))
     return {"type": "object"}
-
-
-# The older form in protocol buffers.
-
-
-def _text(number: int, text: str) -> bytes:
-    return field(number, text.encode())
-
-
-def _extension(number: int, name: str, yaml: str) -> bytes:
-    return field(number, _text(1, name) + field(2, _text(2, yaml)))
-
-
-def _query_parameter(name: str) -> bytes:
-    # Parameters may be references or parameters, in bodies or not, in queries or elsewhere: one
-    # message in the other.
-    parameter = _text(2, "query") + _text(4, name) + _text(6, "string")
-    return field(8, field(1, field(2, field(3, parameter))))
-
-
-def _path_message(resource: Resource) -> bytes:
-    kind = "".join(f'{name}: "{value}"\n' for name, value in _kind(resource).items())
-    operation = b"".join(map(_query_parameter, _PATCH_OPTIONS)) + field(9, b"")
-    operation += _extension(13, _KIND_EXTENSION, kind)
-    operation += _extension(13, "x-kubernetes-action", "patch\n")
-    return field(2, _text(1, _path(resource)) + field(2, field(8, operation)))

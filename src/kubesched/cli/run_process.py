@@ -10,7 +10,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
 import msgspec
 
@@ -43,23 +43,6 @@ from kubesched.inputs.plugin_loading import load_entry_points
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 
-_ELECTION: Final = {
-    "leader_elect": "leader_elect",
-    "leader_elect_lease_duration": "lease_duration_seconds",
-    "leader_elect_renew_deadline": "renew_deadline_seconds",
-    "leader_elect_retry_period": "retry_period_seconds",
-    "leader_elect_resource_lock": "resource_lock",
-    "leader_elect_resource_name": "resource_name",
-    "leader_elect_resource_namespace": "resource_namespace",
-}
-_DEPRECATED: Final = (
-    "kubeconfig",
-    "kube_api_qps",
-    "kube_api_burst",
-    "profiling",
-    "contention_profiling",
-)
-
 
 def options_of(flags: dict[str, Any]) -> Options:
     """Return the options of the flags.
@@ -74,38 +57,27 @@ def options_of(flags: dict[str, Any]) -> Options:
         errors.append(FieldError("", f"--requestheader-uid-headers {words}"))
     if errors:
         raise ConfigError(errors)
+    proxies = ProxyOptions(**_taken(ProxyOptions, flags, "requestheader_"))
     return Options(
-        config_file=flags["config_file"],
-        master=flags["master"],
-        max_in_unschedulable_seconds=flags["max_in_unschedulable_seconds"],
-        feature_gates=gates,
-        election=ElectionOptions(**{ours: flags[theirs] for theirs, ours in _ELECTION.items()}),
-        allow_removed_locks=flags["leader_elect_allow_removed_locks"],
-        deprecated=DeprecatedOptions(**{name: flags[name] for name in _DEPRECATED}),
-        serving=ServingOptions(**{name: flags[name] for name in ServingOptions.__struct_fields__}),
-        access=AccessOptions(
-            authentication_kubeconfig=flags["authentication_kubeconfig"],
-            authentication_skip_lookup=flags["authentication_skip_lookup"],
-            tolerate_lookup_failure=flags["authentication_tolerate_lookup_failure"],
-            token_cache_seconds=flags["authentication_token_webhook_cache_ttl"],
-            authorization_kubeconfig=flags["authorization_kubeconfig"],
-            always_allow_paths=flags["authorization_always_allow_paths"],
-            client_ca_file=flags["client_ca_file"],
-            proxies=ProxyOptions(
-                **{name: flags[f"requestheader_{name}"] for name in ProxyOptions.__struct_fields__}
-            ),
-            allowed_cache_seconds=flags["authorization_webhook_cache_authorized_ttl"],
-            denied_cache_seconds=flags["authorization_webhook_cache_unauthorized_ttl"],
-        ),
+        **_taken(Options, {**flags, "feature_gates": gates}),
+        election=ElectionOptions(**_taken(ElectionOptions, flags)),
+        deprecated=DeprecatedOptions(**_taken(DeprecatedOptions, flags)),
+        serving=ServingOptions(**_taken(ServingOptions, flags)),
+        access=AccessOptions(**_taken(AccessOptions, flags), proxies=proxies),
         exposure=exposure_of(
             flags["disabled_metrics"],
             flags["allow_metric_labels"],
             flags["allow_metric_labels_manifest"],
         ),
-        dry_run=flags["dry_run"],
-        seed=flags["seed"],
-        decision_records=flags["decision_records"],
     )
+
+
+def _taken(
+    options: type[msgspec.Struct], flags: Mapping[str, Any], prefix: str = ""
+) -> dict[str, Any]:
+    """Return the flags that are fields of options; the table of flags gives them their names."""
+    names = options.__struct_fields__
+    return {name: flags[prefix + name] for name in names if prefix + name in flags}
 
 
 def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:

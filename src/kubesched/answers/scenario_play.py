@@ -9,7 +9,7 @@ print(compare({"spread": spread, "pack": pack}).table("measures"))
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self, Unpack, overload
 
@@ -18,10 +18,11 @@ from kubesched.answers.cluster_comparison import ClusterComparison, ClusterEnd, 
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play, read_scenario, with_scheduler
+from kubesched.scheduler.decision_recorder import DecisionRecorder
 from kubesched.simulator.comparison import TimelineComparison, compared
 from kubesched.simulator.playback import Playback
 from kubesched.simulator.playback_recorder import PlaybackRecorder
-from kubesched.simulator.run import simulate
+from kubesched.simulator.run import Watch, simulate
 from kubesched.simulator.timeline_report import TimelineReport
 
 
@@ -61,7 +62,7 @@ class ScenarioPlay:
             DecodeError: A file of the scenario cannot be read.
             PluginError: A plugin raised.
         """
-        return self._simulated(None)
+        return self.simulated()
 
     def playback(self) -> Playback:
         """Play the scenario to its end, and return what happened to nodes and pods.
@@ -70,12 +71,27 @@ class ScenarioPlay:
             UserError: The configuration is invalid; like `simulate` otherwise.
         """
         recorder = PlaybackRecorder()
-        report = self._simulated(recorder)
+        report = self.simulated(recorder=recorder)
         return recorder.playback(report.scenario, report.duration_seconds)
 
-    def _simulated(self, recorder: PlaybackRecorder | None) -> TimelineReport:
+    def simulated(
+        self,
+        *,
+        watch: Watch | None = None,
+        write_decision: Callable[[bytes], object] | None = None,
+        recorder: PlaybackRecorder | None = None,
+        recording: DecisionRecorder | None = None,
+    ) -> TimelineReport:
+        """Play the scenario as `simulate` does, watched and recorded; see `simulator.run`."""
         with in_file(self._play.file):
-            return simulate(self._play.scenario, self._play.registry, recorder=recorder)
+            return simulate(
+                self._play.scenario,
+                self._play.registry,
+                watch=watch,
+                write_decision=write_decision,
+                recorder=recorder,
+                recording=recording,
+            )
 
 
 @overload

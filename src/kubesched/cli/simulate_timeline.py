@@ -7,19 +7,18 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
+from kubesched.answers.scenario_play import ScenarioPlay
 from kubesched.cli.errors import printable
 from kubesched.cli.files import replacing, write_text
 from kubesched.cli.options import OutputFormat
 from kubesched.cli.output import StatusLine, write_document, write_line
 from kubesched.cli.simulate_run import Interruption, catching_interrupt
 from kubesched.cli.snapshot_file import recording_to
-from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play
 from kubesched.page.render import render
 from kubesched.scheduler.decision_recorder import RecordedBy
 from kubesched.simulator.figures import duration, percent
 from kubesched.simulator.playback_recorder import PlaybackRecorder
-from kubesched.simulator.run import simulate
 from kubesched.simulator.timeline_report import TimelineReport
 from kubesched.simulator.timeline_tables import render_text, title_of
 
@@ -79,23 +78,16 @@ def play(
         OSError: The decision log cannot be written.
         DecodeError: A file of the scenario cannot be read.
     """
-    scenario = play.scenario
     with suppress(_InterruptedError), ExitStack() as stack:
         write = None
         if decision_log is not None:
             write = stack.enter_context(replacing(decision_log, keeps_part=True))
         recording = stack.enter_context(recording_to(record, RecordedBy.SIMULATE))
         interruption = stack.enter_context(catching_interrupt())
-        watch = _Watch(scenario.duration, interruption, stack.enter_context(StatusLine()))
-        with in_file(play.file):
-            report = simulate(
-                scenario,
-                play.registry,
-                write_decision=write,
-                watch=watch,
-                recorder=recorder,
-                recording=recording,
-            )
+        watch = _Watch(play.scenario.duration, interruption, stack.enter_context(StatusLine()))
+        report = ScenarioPlay(play).simulated(
+            watch=watch, write_decision=write, recorder=recorder, recording=recording
+        )
         if report.partial:
             raise _InterruptedError
     return report

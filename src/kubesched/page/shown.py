@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from kubesched.answers.cluster import Cluster
+from kubesched.answers.scenario_play import ScenarioPlay
 from kubesched.explain.document import Document
 from kubesched.inputs.cluster_input import live_input
 from kubesched.inputs.errors import UserError
@@ -24,7 +25,6 @@ from kubesched.inputs.loading import SchedulerSetup
 from kubesched.inputs.scenario_input import Play
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.simulator.playback_recorder import PlaybackRecorder
-from kubesched.simulator.run import simulate
 from kubesched.simulator.timeline_report import TimelineReport
 
 T = TypeVar("T")
@@ -169,11 +169,9 @@ class ShownPlay:
 
     async def run(self) -> TimelineReport:
         """Simulate to the end, or until `stop`; raises as `simulate`."""
-        play = self._play
+        play = ScenarioPlay(self._play)
         self._report = await _Worker().do(
-            lambda: simulate(
-                play.scenario, play.registry, watch=self._watch, recorder=self._recorder
-            )
+            lambda: play.simulated(watch=self._watch, recorder=self._recorder)
         )
         self._answer(self._report.duration_seconds)
         return self._report

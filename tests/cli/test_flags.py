@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import click
 import pytest
 
+from kubesched.cli import flags
 from kubesched.cli.flags import shown_flags
 from kubesched.cli.run import run
 
@@ -227,3 +231,21 @@ def test_the_version_can_be_asked_of_run() -> None:
     expected = run_command("--version").output
     assert expected == run_command("run", "--version").output
     assert expected == run_command("run", "--version=raw").output
+
+
+@pytest.mark.parametrize("table", ["options.txt", "run_flags.txt", "sandbox_flags.txt"])
+def test_every_entry_of_a_table_is_an_option(table: str) -> None:
+    """A line that begins with a dash is read, with its help; no section is empty."""
+    text = Path(flags.__file__).with_name(table).read_text(encoding="utf-8")
+    written = [line.partition(" | ")[0] for line in text.splitlines() if line.startswith("-")]
+    sections = flags._sections(table)
+    assert all(sections.values())
+    assert written == [entry["names"] for entries in sections.values() for entry in entries]
+
+
+def test_every_section_of_options_is_used() -> None:
+    """Each is named by a command, or by the options that several share."""
+    modules = Path(flags.__file__).parent.glob("*.py")
+    code = "".join(module.read_text(encoding="utf-8") for module in modules)
+    named = re.findall(r'table_options\(\s*"([^"]+)"', code)
+    assert set(named) == set(flags._sections("options.txt"))

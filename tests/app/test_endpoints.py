@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kubesched.app.authentication import NOBODY, Authenticator
 from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessReviews
-from kubesched.app.endpoints import Build, Endpoints
+from kubesched.app.endpoints import Build, Endpoints, configz, flagz
 from kubesched.app.health import scheduler_health
 from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.app.logs import LogOptions, Logs
@@ -81,12 +81,13 @@ def scheduler_endpoints(page: Page, *, is_leader: bool = True) -> Endpoints:
     endpoints.add_health(
         scheduler_health(leader_election=None, is_stopping=lambda: False, has_synced=lambda: True)
     )
-    endpoints.add_configz(configuration)
+    shown = configz(configuration)
+    endpoints.add("/configz", lambda _request: shown)
     endpoints.add_metrics("/metrics", page, STARTED.timestamp() + 0.9)
-    endpoints.add_resource_metrics(page, lambda: is_leader)
+    endpoints.add_metrics("/metrics/resources", page, is_shown=lambda: is_leader)
     endpoints.add_metrics("/metrics/slis", page, STARTED.timestamp())
     endpoints.add_debugging(Logs(LogOptions(), io.StringIO(), io.StringIO()).set_verbosity)
-    endpoints.add_flagz(FLAGS)
+    endpoints.add("/flagz", lambda request: flagz(request, FLAGS))
     moment = STARTED.replace(minute=33)
     endpoints.add_statusz(Build(STARTED, "python3.11", "1.36", "1.36"), lambda: moment)
     return endpoints

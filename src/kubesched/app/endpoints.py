@@ -27,7 +27,6 @@ from typing import Final
 import msgspec
 
 from kubesched.api.times import second_time
-from kubesched.app.decision_ring import DECISIONS, DecisionQuery, decision_page
 from kubesched.app.health import Health
 from kubesched.app.http_exchange import (
     HTML,
@@ -48,7 +47,6 @@ from kubesched.app.http_exchange import (
 from kubesched.app.metrics.pages import MetricsPage
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
-from kubesched.explain.decision_records import DecisionRecords
 
 COMPONENT: Final = "kube-scheduler"
 
@@ -190,6 +188,7 @@ def configz(configuration: Configuration) -> HttpResponse:
 
 PROFILES: Final = "/debug/pprof"
 FLAGS: Final = "/debug/flags"
+_STARTED: Final = "Process-Start-Time-Unix"
 
 _INDEX: Final = """\
 <html>
@@ -294,55 +293,46 @@ class Endpoints:
         self._below: dict[str, Answerer] = {}
         self._listed: list[str] = []
 
-    def add(self, path: str, answer: Answerer) -> None:
-        """Add a handler for a path."""
+    def add(self, path: str, answer: Answerer, *, is_listed: bool = True) -> None:
+        """Add a handler for a path; /statusz lists it unless it is for debugging."""
         assert path not in self._exact, f"{path} is answered twice"
         self._exact[path] = answer
-        self._listed.append(path)
+        if is_listed:
+            self._listed.append(path)
 
     def add_health(self, health: Health) -> None:
         """Add the health checks."""
         for path in health.paths():
             self.add(path, health.answer)
 
-    def add_configz(self, configuration: Configuration) -> None:
-        """Add /configz."""
-        answer = configz(configuration)
-        self.add("/configz", lambda _request: answer)
-
-    def add_metrics(self, path: str, metrics: MetricsPage, started_at: float) -> None:
+    def add_metrics(
+        self,
+        path: str,
+        metrics: MetricsPage,
+        started_at: float | None = None,
+        is_shown: Callable[[], bool] = lambda: True,
+    ) -> None:
         """Add a page of metrics; DELETE resets it.
 
         Args:
             path: Such as `/metrics`.
             metrics: The page.
-            started_at: When the process started, in seconds since 1970.
+            started_at: When the process started, in seconds since 1970; None not to send it.
+            is_shown: Whether the page has its metrics; otherwise it is empty.
         """
         # With this header, scrapers tell a reset of counters from a restart.
-        headers = (("Process-Start-Time-Unix", str(int(started_at))),)
+        started = () if started_at is None else ((_STARTED, str(int(started_at))),)
 
         def answer(request: HttpRequest) -> HttpResponse:
-            if request.method == "DELETE":
-                metrics.reset()
-                return plain_response("metrics reset\n")
-            content_type, body = metrics.page(request.header("Accept"))
-            return HttpResponse(content_type=content_type, body=body, headers=headers)
-
-        self.add(path, answer)
-
-    def add_resource_metrics(self, metrics: MetricsPage, is_leader: Callable[[], bool]) -> None:
-        """Add /metrics/resources, which is empty while another replica leads."""
-
-        def answer(request: HttpRequest) -> HttpResponse:
-            if not is_leader():
+            if not is_shown():
                 return HttpResponse(content_type="")
             if request.method == "DELETE":
                 metrics.reset()
                 return plain_response("metrics reset\n")
             content_type, body = metrics.page(request.header("Accept"))
-            return HttpResponse(content_type=content_type, body=body)
+            return HttpResponse(content_type=content_type, body=body, headers=started)
 
-        self.add("/metrics/resources", answer)
+        self.add(path, answer)
 
     def add_debugging(self, set_verbosity: Callable[[str], str]) -> None:
         """Add /debug/pprof and /debug/flags.
@@ -354,18 +344,6 @@ class Endpoints:
         self._exact[PROFILES] = self._below[f"{PROFILES}/"] = profiling
         self._exact[FLAGS] = self._below[f"{FLAGS}/"] = flags_page
         self._exact[f"{FLAGS}/v"] = lambda request: set_flag(request, set_verbosity)
-
-    def add_decisions(self, read: Callable[[DecisionQuery], DecisionRecords]) -> None:
-        """Add /debug/decisions, which /statusz does not list, as it does not list /debug/flags.
-
-        Args:
-            read: Returns the records that a query asks for.
-        """
-        self._exact[DECISIONS] = lambda request: decision_page(request, read)
-
-    def add_flagz(self, flags: Mapping[str, str]) -> None:
-        """Add /flagz with flags by name."""
-        self.add("/flagz", lambda request: flagz(request, flags))
 
     def add_statusz(self, build: Build, moment: Callable[[], datetime]) -> None:
         """Add /statusz, which lists the paths that were added before."""

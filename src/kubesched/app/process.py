@@ -28,9 +28,15 @@ from msgspec.structs import replace
 from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError
 from kubesched.app.debugger import CacheDebugger, Observed
-from kubesched.app.decision_ring import DecisionQuery, DecisionRing, queue_state
+from kubesched.app.decision_ring import (
+    DECISIONS,
+    DecisionQuery,
+    DecisionRing,
+    decision_page,
+    queue_state,
+)
 from kubesched.app.election import Election
-from kubesched.app.endpoints import Endpoints, build_of
+from kubesched.app.endpoints import Endpoints, build_of, configz, flagz
 from kubesched.app.environment import REAL_ENVIRONMENT, Connections, Environment, ExtenderTransports
 from kubesched.app.health import scheduler_health
 from kubesched.app.live_writers import DryRunClient
@@ -209,17 +215,19 @@ class SchedulerProcess:
                 observe=self.metrics.health.observe,
             )
         )
-        endpoints.add_configz(self._configuration)
+        configuration = configz(self._configuration)
+        endpoints.add("/configz", lambda _request: configuration)
         endpoints.add_metrics("/metrics", self.metrics.metrics, time.time())
         endpoints.add_metrics("/metrics/slis", self.metrics.slis, time.time())
         resources = self.metrics.resources(PodResources(self._pods))
-        endpoints.add_resource_metrics(resources, self._leads)
+        endpoints.add_metrics("/metrics/resources", resources, is_shown=self._leads)
         if self._configuration.enable_profiling and self._logs is not None:
             endpoints.add_debugging(self._logs.set_verbosity)
         if self._ring is not None:
-            endpoints.add_decisions(partial(self._decisions, self._ring))
+            read = partial(self._decisions, self._ring)
+            endpoints.add(DECISIONS, lambda request: decision_page(request, read), is_listed=False)
         if self._options.feature_gates.enabled("ComponentFlagz"):
-            endpoints.add_flagz(self._flags)
+            endpoints.add("/flagz", lambda request: flagz(request, self._flags))
         if self._options.feature_gates.enabled("ComponentStatusz"):
             endpoints.add_statusz(build_of(self._moment()), self._moment)
         return endpoints

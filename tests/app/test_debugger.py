@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.app.debugger import CacheDebugger, CacheMismatch, Observed, difference
+from kubesched.app.debugger import CacheDebugger, CacheMismatch, difference
 from kubesched.cache.cache import Cache
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.structured_log import FIELDS, V3
@@ -60,7 +60,7 @@ def debugger(node_names: Iterable[str] = (), pod_uids: Iterable[str] = ()) -> Ca
     queue.add(make_pod_info("x", uid="ux", status=PENDING), 1.0)
     promised = {**PENDING, "nominatedNodeName": "n1"}
     queue.nominator.add(make_pod_info("x", uid="ux", status=promised))
-    return CacheDebugger(Observed(lambda: node_names, lambda: pod_uids), cache, queue)
+    return CacheDebugger(lambda: node_names, lambda: pod_uids, cache, queue)
 
 
 def said(caplog: pytest.LogCaptureFixture, level: int = logging.INFO) -> list[dict[str, object]]:

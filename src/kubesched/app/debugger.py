@@ -30,18 +30,6 @@ _COLUMNS: Final = {
 _WAITING: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE)
 
 
-class Observed(msgspec.Struct, frozen=True):
-    """The objects of the informers.
-
-    Attributes:
-        node_names: Returns the names of all nodes.
-        pod_uids: Returns the uids of all unfinished pods.
-    """
-
-    node_names: Callable[[], Iterable[str]]
-    pod_uids: Callable[[], Iterable[str]]
-
-
 class CacheMismatch(msgspec.Struct, frozen=True):
     """Names that only one side has, sorted.
 
@@ -60,8 +48,16 @@ class CacheMismatch(msgspec.Struct, frozen=True):
 class CacheDebugger:
     """Compares the cache with the informers, and dumps it."""
 
-    def __init__(self, observed: Observed, cache: Cache, queue: SchedulingQueue) -> None:
-        self._observed = observed
+    def __init__(
+        self,
+        node_names: Callable[[], Iterable[str]],
+        pod_uids: Callable[[], Iterable[str]],
+        cache: Cache,
+        queue: SchedulingQueue,
+    ) -> None:
+        """Take what returns the nodes and the unfinished pods of the informers, and the rest."""
+        self._observed_nodes = node_names
+        self._observed_pods = pod_uids
         self._cache = cache
         self._queue = queue
 
@@ -73,7 +69,7 @@ class CacheDebugger:
     def compare(self) -> None:
         """Log nodes and pods that only one side has."""
         write(log, V3, "Cache comparer started")
-        nodes = difference(self._observed.node_names(), self._node_names())
+        nodes = difference(self._observed_nodes(), self._node_names())
         if nodes:
             write(
                 log,
@@ -82,7 +78,7 @@ class CacheDebugger:
                 missedNodes=nodes.missed,
                 redundantNodes=nodes.redundant,
             )
-        pods = difference(self._observed.pod_uids(), self._pod_uids())
+        pods = difference(self._observed_pods(), self._pod_uids())
         if pods:
             write(log, V0, "Cache mismatch", missedPods=pods.missed, redundantPods=pods.redundant)
         write(log, V3, "Cache comparer finished")

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError
-from kubesched.app.debugger import CacheDebugger, Observed
+from kubesched.app.debugger import CacheDebugger
 from kubesched.app.decision_ring import (
     DECISIONS,
     DecisionQuery,
@@ -261,11 +261,12 @@ class SchedulerProcess:
     @staticmethod
     def _new_debugger(scheduler: Scheduler, informers: Informers) -> CacheDebugger:
         nodes, pods = informers.by_name["nodes"], informers.by_name["pods"]
-        observed = Observed(
-            node_names=lambda: [item.metadata.name for item in nodes.items.values()],
-            pod_uids=lambda: [item.metadata.uid for item in pods.items.values()],
+        return CacheDebugger(
+            lambda: [item.metadata.name for item in nodes.items.values()],
+            lambda: [item.metadata.uid for item in pods.items.values()],
+            scheduler.cache,
+            scheduler.queue,
         )
-        return CacheDebugger(observed, scheduler.cache, scheduler.queue)
 
     def _record_election(self, about: ObjectReference, words: str) -> None:
         """Write an event of the lock; called in the election's thread."""

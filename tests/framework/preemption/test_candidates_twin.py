@@ -6,7 +6,6 @@ from collections import Counter
 from functools import cmp_to_key
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +19,11 @@ from kubesched.framework.preemption.candidates import (
 )
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
 from kubesched.framework.preemption.victim_rows import contested_rows, select_victims_on_rows
-from kubesched.framework.preemption.victim_sums import are_sums_enough, select_victims_by_sums
+from kubesched.framework.preemption.victim_sums import (
+    KnownSums,
+    are_sums_enough,
+    select_victims_by_sums,
+)
 from kubesched.framework.preemption.victims import Question, select_victims_on_node
 from kubesched.framework.status import (
     NodeToStatus,
@@ -330,11 +333,11 @@ def test_sums_equal_one_by_one(case: Case) -> None:
     rows = list(range(len(case.cpus)))
     assert are_sums_enough(question)
     expected = [select_victims_on_node(question, row) for row in rows]
-    fits_node = np.zeros(len(rows), np.bool_)
+    known = KnownSums(len(rows))
     for _ in range(2):
-        found = select_victims_by_sums(question, rows, contested_rows(question), fits_node)
+        found = select_victims_by_sums(question, rows, contested_rows(question), known)
         assert expected == found
-    for row, passes in enumerate(fits_node.tolist()):
+    for row, passes in enumerate(known.fits_node.tolist()):
         assert not passes or case.zones[snapshot.nodes.names[row]] == "a"
 
 

@@ -46,7 +46,7 @@ class _Handle(ScopedHandle):
 class _Cluster:
     """Three nodes with two pods each, one of which must go for a preemptor."""
 
-    def __init__(self, plugins: Sequence[type[Plugin]] = (CpuFit,)) -> None:
+    def __init__(self, plugins: Sequence[type[Plugin]] = (CpuFit, Ports)) -> None:
         self.cache, self.handle, self.memory = Cache(), _Handle(plugins), VerdictMemory()
         self.nominator = Nominator()
         for name in ("n0", "n1", "n2"):
@@ -137,7 +137,9 @@ def test_only_what_changed_is_judged_again(
     cluster.judge()
     change(cluster)
     cluster.judge()
-    assert again == set(cluster.handle.filtered)
+    filtered = set(cluster.handle.filtered)
+    # Rows with equal sums share what was found.
+    assert again == filtered or (Ports not in plugins and filtered < again)
 
 
 def test_a_budget_with_another_status_concerns_the_nodes_of_its_pods() -> None:

@@ -117,7 +117,9 @@ def select_candidate(
         least = np.flatnonzero(its == its.min())
         if len(least) < len(left):
             left, decided_by = left[least], CRITERIA[at]
-    ties = tuple([candidates[at] for at in left.tolist()])
+    ties = tuple(candidates)
+    if len(left) < len(ties):
+        ties = tuple([ties[at] for at in left.tolist()])
     if len(ties) > 1:
         decided_by = Criterion.NAME
     names = [candidate.node_name for candidate in ties]

@@ -22,7 +22,11 @@ from kubesched.framework.preemption.budgets import BudgetKey, DisruptionBudgets
 from kubesched.framework.preemption.candidate import CRITERIA, Candidate
 from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.victim_rows import contested_rows, select_victims_on_rows
-from kubesched.framework.preemption.victim_sums import are_sums_enough, select_victims_by_sums
+from kubesched.framework.preemption.victim_sums import (
+    KnownSums,
+    are_sums_enough,
+    select_victims_by_sums,
+)
 from kubesched.framework.preemption.victims import (
     NO_VICTIMS,
     Question,
@@ -55,8 +59,7 @@ class Verdicts:
         # The versions of the rows when they were judged.
         self._versions = np.full(rows, _UNKNOWN, np.int64)
         self._contested: Mapping[int, Sequence[PodInfo]] = {}
-        # Whether filters that read only the Node object are known to pass.
-        self._fits_node = np.zeros(rows, np.bool_)
+        self._sums = KnownSums(rows)
         # Budget -> row -> number of its pods there, for the rows that were judged.
         self._protected: dict[BudgetKey, dict[int, int]] = {}
 
@@ -92,7 +95,7 @@ class Verdicts:
 
     def _select_victims(self, question: Question, rows: list[int]) -> list[Verdict]:
         if are_sums_enough(question):
-            return select_victims_by_sums(question, rows, self._contested, self._fits_node)
+            return select_victims_by_sums(question, rows, self._contested, self._sums)
         together = rows if question.rows_are_independent else []
         together = [row for row in together if row not in self._contested]
         found = dict(zip(together, select_victims_on_rows(question, together), strict=True))

@@ -3,7 +3,7 @@
 A call of the filters tries each row without its pods of lower priority, with the first of them that
 may return, with the first two, and so on. The first pod that makes the row too small is a victim,
 and the pods after it are tried in the next call. So the number of calls depends on the number of
-victims, and not on the number of pods.
+victims, and not on the number of pods. Rows with equal amounts share the outcome.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption, SelectVictimsOnNode (v1.36)
 Invariants: the verdicts equal those of `select_victims_on_node` row by row.
@@ -12,7 +12,8 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +23,18 @@ from kubesched.framework.plugin import Scope
 from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.importance import by_importance
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict, verdict
-from kubesched.framework.status import NodeToStatus
+from kubesched.framework.status import NodeToStatus, Status
 from kubesched.snapshot.pod_info import PodInfo
 
-Rivals = Mapping[int, Sequence[PodInfo]]
+Rivals: TypeAlias = Mapping[int, Sequence[PodInfo]]
 """Row -> the pods nominated to it that the preemptor must not displace."""
+_Amounts: TypeAlias = tuple[Hashable, bytes, bytes]
+"""The amounts of a row, of its pods in the order in which they may return, and of rivals."""
+_Outcome: TypeAlias = "Status | tuple[int, ...]"
+"""Why the preemptor does not fit even without these pods, or which of them cannot return."""
+
+_OUTCOMES_MAX: Final = 512
+_NO_AMOUNTS: Final = np.zeros((0, 1), np.int64)
 
 
 def are_sums_enough(question: Question) -> bool:
@@ -37,8 +45,30 @@ def are_sums_enough(question: Question) -> bool:
     return question.pod.template.requests.keys() <= columns.keys()
 
 
+class KnownSums:
+    """What is known of a table for preemptors of one template, whose filters read only sums.
+
+    Attributes:
+        fits_node: Bool per row: whether the filters that read only the Node object are known to
+            pass.
+        outcomes: What becomes of rows with these amounts.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.fits_node = np.zeros(rows, np.bool_)
+        self.outcomes: dict[_Amounts, _Outcome] = {}
+
+    def keep(self, outcomes: Mapping[_Amounts, _Outcome]) -> None:
+        """Keep outcomes, but no failures."""
+        if len(self.outcomes) > _OUTCOMES_MAX:
+            self.outcomes.clear()
+        for amounts, outcome in outcomes.items():
+            if not isinstance(outcome, Status) or outcome.is_rejected:
+                self.outcomes[amounts] = outcome
+
+
 def select_victims_by_sums(
-    question: Question, rows: Sequence[int], rivals: Rivals, fits_node: NDArray[np.bool_]
+    question: Question, rows: Sequence[int], rivals: Rivals, known: KnownSums
 ) -> list[Verdict]:
     """Return one verdict for each of `rows`.
 
@@ -46,30 +76,31 @@ def select_victims_by_sums(
         question: The preemptor and the cluster; sums must be enough.
         rows: The rows.
         rivals: The pods that are nominated to rows.
-        fits_node: Bool per row of the table: whether the filters that read only the Node object are
-            known to pass; updated.
+        known: What earlier calls found; updated.
     """
     verdicts: list[Verdict] = [NO_VICTIMS] * len(rows)
-    trials = _trials(question, rows)
-    new = [trial for trial in trials if not fits_node[trial.row]]
-    for trial, found in _try(question, question.cycle, new, rivals, states=1):
-        fits_node[trial.row] = found.passed[0]
+    trials = _trials(question, rows, rivals)
+    new = [trial for trial in trials if not known.fits_node[trial.row]]
+    for trial, found in _try(question, question.cycle, new, states=1):
+        known.fits_node[trial.row] = found.passed[0]
         verdicts[trial.place] = found[0]
-    trials = [trial for trial in trials if fits_node[trial.row]]
-    cycle = _skipping_node_filters(question)
-    while trials:
-        for trial, found in _try(question, cycle, trials, rivals):
-            if found.passed[0]:
-                trial.decide(found.passed[1:].tolist())
-                name = question.snapshot.nodes.names[trial.row]
-                verdicts[trial.place] = verdict(name, trial.evicted, trial.violating)
-            else:
-                verdicts[trial.place], trial.pods = found[0], []
-        trials = [trial for trial in trials if trial.pods]
+    trials = [trial for trial in trials if known.fits_node[trial.row]]
+    unknown = {trial.key: trial for trial in trials if trial.key not in known.outcomes}
+    found_now = dict(_outcomes(question, list(unknown.values())))
+    for trial in trials:
+        is_new = trial.key in found_now
+        outcome = found_now[trial.key] if is_new else known.outcomes[trial.key]
+        if isinstance(outcome, Status):
+            verdicts[trial.place] = outcome
+        else:
+            name = question.snapshot.nodes.names[trial.row]
+            evicted = [trial.pods[at] for at in outcome]
+            verdicts[trial.place] = verdict(name, evicted, trial.violating)
+    known.keep(found_now)
     return verdicts
 
 
-def _trials(question: Question, rows: Sequence[int]) -> list[_Trial]:
+def _trials(question: Question, rows: Sequence[int], rivals: Rivals) -> list[_Trial]:
     """Return a trial for each row that has pods of lower priority."""
     nodes = question.snapshot.nodes
     trials: list[_Trial] = []
@@ -81,8 +112,26 @@ def _trials(question: Question, rows: Sequence[int]) -> list[_Trial]:
     amounts = nodes.amounts_of_pods([pod for trial in trials for pod in trial.pods])
     for trial in trials:
         count = len(trial.pods)
-        trial.amounts, amounts = amounts[:, :count], amounts[:, count:]
+        trial.left, amounts = amounts[:, :count], amounts[:, count:]
+        if trial.row in rivals:
+            trial.rivals = nodes.amounts_of_pods(rivals[trial.row]).sum(axis=1, keepdims=True)
+        trial.key = (nodes.usage(trial.row), trial.left.tobytes(), trial.rivals.tobytes())
     return trials
+
+
+def _outcomes(question: Question, trials: list[_Trial]) -> Iterator[tuple[_Amounts, _Outcome]]:
+    """Yield what becomes of the amounts of each trial."""
+    cycle = _skipping_node_filters(question)
+    while trials:
+        undecided: list[_Trial] = []
+        for trial, found in _try(question, cycle, trials):
+            if not found.passed[0]:
+                yield trial.key, found[0]
+            elif trial.decides_all(found.passed[1:].tolist()):
+                yield trial.key, tuple(trial.evicted)
+            else:
+                undecided.append(trial)
+        trials = undecided
 
 
 class _Trial:
@@ -92,15 +141,28 @@ class _Trial:
         place: The place of the row among those in question.
         row: The row.
         violating: The pods that a disruption budget protects.
-        pods: The pods that are not decided yet.
-        amounts: Their amounts, one column per pod.
-        evicted: The pods that cannot return.
+        pods: All pods.
+        left: The amounts of the pods that are not decided yet, one column per pod.
+        evicted: Which pods cannot return.
         evicted_amounts: The sum of their amounts, one column.
+        rivals: The sum of the amounts of nominated pods, one column; empty without such pods.
+        key: All these amounts at the start, as a key.
     """
 
-    __slots__ = ("amounts", "evicted", "evicted_amounts", "place", "pods", "row", "violating")
+    __slots__ = (
+        "evicted",
+        "evicted_amounts",
+        "key",
+        "left",
+        "place",
+        "pods",
+        "rivals",
+        "row",
+        "violating",
+    )
 
-    amounts: NDArray[np.int64]
+    left: NDArray[np.int64]
+    key: _Amounts
 
     def __init__(
         self, place: int, row: int, violating: list[PodInfo], others: list[PodInfo]
@@ -109,31 +171,35 @@ class _Trial:
         self.row = row
         self.violating = violating
         self.pods = violating + others
-        self.evicted: list[PodInfo] = []
-        self.evicted_amounts: NDArray[np.int64] | int = 0
+        self.evicted: list[int] = []
+        self.evicted_amounts = np.zeros(1, np.int64)
+        self.rivals = _NO_AMOUNTS
 
     def missing(self) -> NDArray[np.int64]:
         """Return what the row lacks without the undecided pods, with one of them, with two, ..."""
-        missing = np.zeros((len(self.amounts), len(self.pods) + 1), np.int64)
-        np.cumsum(self.amounts[:, ::-1], axis=1, out=missing[:, -2::-1])
+        missing = np.zeros((len(self.left), self.left.shape[1] + 1), np.int64)
+        np.cumsum(self.left[:, ::-1], axis=1, out=missing[:, -2::-1])
         return missing + self.evicted_amounts
 
-    def decide(self, fits: list[bool]) -> None:
+    def decides_all(self, fits: list[bool]) -> bool:
         """Let pods return up to the first one with which the preemptor does not fit.
 
-        Where this one cannot return, the next ones of equal amounts cannot either.
+        Where this one cannot return, the next ones of equal amounts cannot either. Return whether
+        all pods are decided.
 
         Args:
             fits: Whether the preemptor fits with one more pod, with two more, and so on.
         """
         stay = [*fits, False].index(False)
-        left = self.amounts[:, stay:]
-        is_alike = (left == left[:, :1]).all(axis=0).tolist()
-        leave = stay + [*is_alike, False].index(False)
-        self.evicted += self.pods[stay:leave]
-        self.evicted_amounts += self.amounts[:, stay:leave].sum(axis=1, keepdims=True)
-        self.pods = self.pods[leave:]
-        self.amounts = self.amounts[:, leave:]
+        leaving = self.left[:, stay:]
+        is_alike = (leaving == leaving[:, :1]).all(axis=0).tolist()
+        count = [*is_alike, False].index(False)
+        first = len(self.pods) - leaving.shape[1]
+        self.evicted += range(first, first + count)
+        leaves = leaving[:, :count].sum(axis=1, keepdims=True)
+        self.evicted_amounts = self.evicted_amounts + leaves
+        self.left = leaving[:, count:]
+        return not self.left.shape[1]
 
 
 def _skipping_node_filters(question: Question) -> CycleState:
@@ -145,44 +211,36 @@ def _skipping_node_filters(question: Question) -> CycleState:
 
 
 def _try(
-    question: Question,
-    cycle: CycleState,
-    trials: Sequence[_Trial],
-    rivals: Rivals,
-    states: int | None = None,
+    question: Question, cycle: CycleState, trials: Sequence[_Trial], states: int | None = None
 ) -> Iterator[tuple[_Trial, NodeToStatus]]:
     """Yield each trial with the statuses of its row without the undecided pods, with one, ...
 
     Args:
         question: The preemptor and the cluster.
         cycle: What the filters need.
-        trials: The trials.
-        rivals: The pods that are nominated to rows; they are there or not, whichever is worse.
+        trials: The trials; nominated pods are there or not, whichever is worse.
         states: How many of these statuses are wanted; None for all.
     """
     if not trials:
         return
     missing = [trial.missing()[:, :states] for trial in trials]
     sizes = [each.shape[1] for each in missing]
-    rows = [trial.row for trial, size in zip(trials, sizes, strict=True) for _ in range(size)]
+    rows = np.repeat([trial.row for trial in trials], sizes)
     amounts = -np.concatenate(missing, axis=1)
-    nodes = question.snapshot.nodes
-    contested = [at for at, row in enumerate(rows) if row in rivals]
-    if contested:
-        of_row = {
-            row: nodes.amounts_of_pods(rivals[row]).sum(axis=1)
-            for row in {rows[at] for at in contested}
-        }
-        more = np.stack([of_row[rows[at]] for at in contested], axis=1)
-        amounts = np.hstack((amounts, amounts[:, contested] + more))
-    what_if = nodes.take(np.array(rows + [rows[at] for at in contested], np.intp))
+    is_contested = np.repeat([trial.rivals.size > 0 for trial in trials], sizes)
+    contested = np.flatnonzero(is_contested)
+    if len(contested):
+        more = [
+            np.repeat(trial.rivals, size, axis=1)
+            for trial, size in zip(trials, sizes, strict=True)
+            if trial.rivals.size
+        ]
+        amounts = np.hstack((amounts, amounts[:, contested] + np.hstack(more)))
+    what_if = question.snapshot.nodes.take(np.concatenate((rows, rows[contested])))
     what_if.add_amounts(amounts)
     found = question.handle.filter_rows(cycle, question.pod, what_if)
-    index = found.index[: len(rows)]
-    if contested:
-        with_rivals = found.index[len(rows) :]
-        index = index.copy()
-        index[contested] = np.where(with_rivals, with_rivals, index[contested])
+    index, with_rivals = found.index[: len(rows)].copy(), found.index[len(rows) :]
+    index[contested] = np.where(with_rivals, with_rivals, index[contested])
     first = 0
     for trial, size in zip(trials, sizes, strict=True):
         yield trial, NodeToStatus(index[first : first + size], found.statuses)

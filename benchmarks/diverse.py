@@ -30,7 +30,7 @@ from benchmarks.templates import Json
 from benchmarks.throughput import new_cluster, peak_rss_mib
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
-from kubesched.app.environment import tune_collector
+from kubesched.app.collector import tune_collector
 from kubesched.scheduler.decision import Placed
 from kubesched.snapshot.pod_info import PodInfo
 

@@ -24,7 +24,7 @@ from benchmarks.workloads import Nodes, Workload, workload
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
-from kubesched.app.environment import tune_collector
+from kubesched.app.collector import tune_collector
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry

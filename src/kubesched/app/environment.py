@@ -13,7 +13,6 @@ Differs:  nothing.
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from typing import Final, Protocol
 import msgspec
 
 from kubesched.api.writes import EventRecord
+from kubesched.app.collector import tune_collector
 from kubesched.app.http_extenders import HttpExtenderTransports
 from kubesched.app.live_writers import LiveClaimWriter, LiveVolumeWriter
 from kubesched.app.signals import handled_signals
@@ -39,9 +39,6 @@ from kubesched.config.types import ClientConnection, ExtenderConfiguration
 from kubesched.scheduler.assembly import Writers
 from kubesched.scheduler.extender import ExtenderTransport
 from kubesched.scheduler.pod_lister import PodLister
-
-_COLLECTOR_THRESHOLDS: Final = (10_000, 10, 1000)
-"""The second generation has at most 100,000 objects, so collecting it takes some 20 ms."""
 
 
 class Connection(Rest, Protocol):
@@ -76,15 +73,6 @@ class ExtenderTransports(Protocol):
     def connect(self, configuration: ExtenderConfiguration, /) -> ExtenderTransport:
         """Return the transport of an extender."""
         ...
-
-
-def tune_collector() -> None:
-    """Tune the garbage collector after start-up, when most objects are permanent."""
-    # Objects from the start are permanent; exclude them from collections.
-    gc.collect()
-    gc.freeze()
-    # Most later objects live long too, and few of them are in cycles.
-    gc.set_threshold(*_COLLECTOR_THRESHOLDS)
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from typing import Final
 from kubesched.api.core import Pod
 from kubesched.api.errors import SetupError
 from kubesched.api.meta import KubeObject
-from kubesched.app.environment import tune_collector
+from kubesched.app.collector import tune_collector
 from kubesched.app.scheduler_informers import scheduler_informers
 from kubesched.app.shadow_judge import ShadowDecision
 from kubesched.app.shadow_watch import ShadowSetup, ShadowWatch

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-_COLLECTOR_THRESHOLDS: Final = (50_000, 50, 100)
+_COLLECTOR_THRESHOLDS: Final = (1_000_000, 10, 100)
 
 
 class _Closed(io.RawIOBase):
@@ -209,7 +209,8 @@ def kubesched() -> None:
 def main() -> None:
     """Run `kubesched`; the entry point of the installed command."""
     prepare_streams()
-    # What commands read stays to their end, and hardly any of it is in cycles.
+    # What commands read stays to their end, and hardly any of it is in cycles. Commands that serve
+    # tune the collector once they have started.
     gc.set_threshold(*_COLLECTOR_THRESHOLDS)
     try:
         kubesched.main()

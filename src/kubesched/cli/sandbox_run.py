@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
 import signal
 import tempfile
@@ -20,6 +19,7 @@ from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.apiserver.durable import DurableServer, JournalError
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.server import ApiServer
+from kubesched.app.collector import tune_collector
 from kubesched.cli.errors import write_errors
 from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_wanted
 from kubesched.cluster.nodes import NodeTemplate
@@ -84,9 +84,7 @@ class _Sandbox:
             opened.push_async_callback(server.stop)
             await self._begin(server, access, opened)
             await self._start_scheduler(server, access, opened)
-            # Objects from the start are permanent; exclude them from collections.
-            gc.collect()
-            gc.freeze()
+            tune_collector()
             return await self._serve(server)
 
     def _listen_to_signals(self) -> None:

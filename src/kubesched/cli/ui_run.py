@@ -17,6 +17,7 @@ import click
 
 from kubesched.answers.cluster import Cluster
 from kubesched.apiserver.server import ApiServer
+from kubesched.app.collector import tune_collector
 from kubesched.app.signals import handled_signals
 from kubesched.cli.errors import printable, write_warnings
 from kubesched.client.connect import new_event_loop
@@ -116,6 +117,7 @@ class _Ui:
         """Serve until cancelled."""
         async with AsyncExitStack() as opened:
             shown = await self._shown(sandbox_nodes, opened)
+            tune_collector()
             server = PageServer(shown)
             await opened.enter_async_context(server.listening(port))
             click.echo(f"{printable(shown.title)}: {server.url}\nCtrl-C ends it.")

@@ -16,7 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kubesched.app.environment import tune_collector
+from kubesched.app.collector import tune_collector
 from kubesched.inputs.errors import UserError
 from kubesched.sweep.plan import SweepRun
 from kubesched.sweep.running import InputChangedError, SweepOutcome, carry_out

@@ -22,6 +22,7 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.binding import ApiBinder
+from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.flushing import Flushing
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
 from kubesched.scheduler.pod_scheduling import PodScheduling
@@ -74,7 +75,7 @@ class Scheduler:
         popped = 0
         try:
             while not self._stopped:
-                self.repeated_rejections.carry_out()
+                decision = self.repeated_rejections.carry_out()
                 queued = self.queue.pop(self.now())
                 if queued is None and self.queue.is_closed:
                     break
@@ -82,7 +83,7 @@ class Scheduler:
                     awakened.clear()
                     await awakened.wait()
                     continue
-                await self.schedule_one(queued)
+                await self.schedule_one(queued, decision)
                 popped += 1
                 if popped % self.pods_per_slice == 0:
                     await asyncio.sleep(0)
@@ -147,8 +148,13 @@ class Scheduler:
 
     # One pod, or its group.
 
-    async def schedule_one(self, queued: QueuedPodInfo) -> None:
-        """Schedule a popped pod, or the group it belongs to."""
+    async def schedule_one(self, queued: QueuedPodInfo, decision: Decision | None = None) -> None:
+        """Schedule a popped pod, or the group it belongs to.
+
+        Args:
+            queued: The pod.
+            decision: What was decided about a pod, perhaps this one, before it was popped.
+        """
         pod = queued.pod_info
         if self._pod_groups is not None and pod_group_name_of(pod.pod):
             with self.steps.holding_changes():
@@ -161,4 +167,6 @@ class Scheduler:
         elif self.steps.is_skipped(pod, profile):
             self.queue.done(pod.uid, self.now())
         else:
-            await self.steps.schedule(queued, profile)
+            if decision is not None and decision.pod is not pod:
+                decision = None
+            await self.steps.schedule(queued, profile, decision)

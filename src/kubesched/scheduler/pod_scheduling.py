@@ -81,7 +81,6 @@ class PodScheduling:
         placer: Assumes pods and undoes it.
         observers: Receive decisions, bindings and failures.
         records_events: Whether anybody reads events.
-        decided_ahead: What was decided about the next pod before it is popped; None if nothing was.
     """
 
     def __init__(
@@ -119,7 +118,6 @@ class PodScheduling:
             self.binding.bind_instead = extenders.bind
         self.awakened = asyncio.Event()
         self.records_events = True
-        self.decided_ahead: Decision | None = None
         self._held: list[Callable[[], None]] | None = None
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self._binding_numbers = count()
@@ -149,11 +147,18 @@ class PodScheduling:
         self.queue.activate(pods, self.now())
         self.wake()
 
-    async def schedule(self, queued: QueuedPodInfo, profile: Profile) -> None:
-        """Run the scheduling cycle of a popped pod and carry the decision out."""
+    async def schedule(
+        self, queued: QueuedPodInfo, profile: Profile, decision: Decision | None = None
+    ) -> None:
+        """Run the scheduling cycle of a popped pod and carry the decision out.
+
+        Args:
+            queued: The pod.
+            profile: The profile that decides.
+            decision: What was decided about the pod just now; None if nothing was.
+        """
         started = self.now()
-        decision, self.decided_ahead = self.decided_ahead, None
-        if decision is None or decision.pod is not queued.pod_info:
+        if decision is None:
             decision = await self.decide(queued.pod_info, profile)
         if isinstance(decision, Rejected):
             decision = await self.preempt(decision, profile)

@@ -16,7 +16,7 @@ from functools import partial
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Code, Status
-from kubesched.scheduler.decision import FailedAttempt, Rejected, RejectedAgain
+from kubesched.scheduler.decision import Decision, FailedAttempt, Rejected, RejectedAgain
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.scheduling_log import log_failure, logs_failures
@@ -28,42 +28,46 @@ class RepeatedRejections:
     def __init__(self, steps: PodScheduling) -> None:
         self._steps = steps
 
-    def carry_out(self) -> None:
+    def carry_out(self) -> Decision | None:
         """Reject the next pods in one step, up to the first one for which this is not known.
 
-        What is decided about that pod is kept until it is popped (`PodScheduling.decided_ahead`).
+        Return what was decided about that pod, which has to be popped yet; None if nothing was.
         """
         queue = self._steps.queue
         rejections: dict[str, Rejected] = {}
+        last: Decision | None = None
 
         def is_rejected(queued: QueuedPodInfo) -> bool:
-            rejected = self._rejection_of_all(queued)
-            if rejected is not None:
-                rejections[queued.key] = rejected
-            return rejected is not None
+            nonlocal last
+            last = self._decide_again(queued)
+            if not isinstance(last, Rejected) or not self._is_repeated(queued, last):
+                return False
+            rejections[queued.key] = last
+            last = None
+            return True
 
         taken = queue.take_again(is_rejected)
         now = self._steps.now() if taken else 0.0
         for queued in queue.try_again(taken, now):
             self._reject(queued, rejections[queued.key], now)
+        return last
 
-    def _rejection_of_all(self, queued: QueuedPodInfo) -> Rejected | None:
-        """Return the rejection of all pods like this one if it is that of the last attempt."""
-        pod, message = queued.pod_info, queued.standing_message
+    def _decide_again(self, queued: QueuedPodInfo) -> Decision | None:
+        """Decide about a pod whose last rejection still stands; None for other pods."""
+        pod = queued.pod_info
         cycle = self._steps.cycles.get(pod.scheduler_name)
-        if not message or cycle is None or isinstance(cycle, ExtendedCycle):
+        if not queued.standing_message or cycle is None or isinstance(cycle, ExtendedCycle):
             return None
-        decision = self._steps.decide_at_once(pod, cycle)
-        if (
-            isinstance(decision, Rejected)
-            and decision.message == message
+        return self._steps.decide_at_once(pod, cycle)
+
+    def _is_repeated(self, queued: QueuedPodInfo, decision: Rejected) -> bool:
+        """Whether a rejection is that of all pods like this one, and of the last attempt."""
+        return (
+            decision.message == queued.standing_message
             and decision.diagnosis.unschedulable_plugins == queued.unschedulable_plugins
             and decision.diagnosis.pending_plugins == queued.pending_plugins
-            and cycle.is_of_all(decision)
-        ):
-            return decision
-        self._steps.decided_ahead = decision
-        return None
+            and self._steps.cycles[queued.pod_info.scheduler_name].is_of_all(decision)
+        )
 
     def _reject(self, queued: QueuedPodInfo, rejected: Rejected, now: float) -> None:
         """Do what rejecting a pod and those that follow it does, but for the queue."""

@@ -29,7 +29,7 @@ LEADS: Final = {
     "TimelineComparison": " differ most in ",
     "ClusterComparison": "compared with cluster: ",
     "ReplayReport": " decisions of default-scheduler would differ now.",
-    "ShadowReport": "1 of 1 decision of s are kubesched's too (100 %)",
+    "ShadowReport": "1 decision of s: all but 1 as kubesched's",
     "SimulationReport": "pending pods get a node, on ",
 }
 """What the first sentence of each kind has in it."""

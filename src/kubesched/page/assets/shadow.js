@@ -2,12 +2,14 @@
 
 import { html } from "./dom.js";
 import { Stack } from "./bars.js";
-import { duration, number, percent, plural } from "./format.js";
+import { duration, number, plural } from "./format.js";
 import { DataTable, Notes } from "./tables.js";
 
-export function shadowSentence({ schedulerName, judged, agreed, different, seconds }) {
+export function shadowSentence({ schedulerName, judged, different, seconds }) {
   if (!judged) return `${schedulerName} decided nothing in ${duration(seconds)}.`;
-  return `${number(agreed)} of ${plural(judged, "decision")} of ${schedulerName} are kubesched's too (${percent(agreed / judged)}); ${number(different)} cannot be explained by ties, time or sampling.`;
+  const decisions = `${plural(judged, "decision")} of ${schedulerName}`;
+  if (!different) return `${decisions}: all as kubesched's.`;
+  return `${decisions}: all but ${number(different)} as kubesched's. Ties, time and sampling do not explain ${different === 1 ? "that one" : "those"}.`;
 }
 
 export function ShadowPage({ report }) {

@@ -139,3 +139,26 @@ def test_only_nodes_whose_devices_changed_are_asked() -> None:
         assert isinstance(state, DynamicResourcesState)
         asked.append(list(state.nodes))
     assert [["n1", "n2"], [], ["n1"], []] == asked
+
+
+def test_pods_that_are_reserved_again_get_the_same_devices() -> None:
+    """As in a group whose pods are placed tentatively first."""
+    cluster = Cluster(device_class(), local("s1", "n1", 3))
+    pods = [user_of(f"c{at}", name=f"p{at}") for at in range(3)]
+    for at in range(3):
+        cluster.store.put(claim(request(), name=f"c{at}"))
+    cycles: list[CycleState] = []
+    found: list[list[object]] = []
+    for pod in pods:
+        cycle, _ = cluster.filter(pod)
+        assert cluster.plugin.reserve(cycle, pod, "n1").is_success
+        cycles.append(cycle)
+    for _ in range(2):
+        tracker = cluster.handle.services.claim_tracker
+        found.append([tracker.pending_allocation(f"uid-c{at}") for at in range(3)])
+        for cycle, pod in zip(cycles, pods, strict=True):
+            cluster.plugin.unreserve(cycle, pod, "n1")
+        for cycle, pod in zip(cycles, pods, strict=True):
+            assert cluster.plugin.reserve(cycle, pod, "n1").is_success
+    assert found[0] == found[1]
+    assert len({str(each) for each in found[0]}) == 3

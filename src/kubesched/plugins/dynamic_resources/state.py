@@ -110,8 +110,13 @@ class DynamicResourcesState:
 
     def allocation_on(self, node_name: str) -> NodeAllocation | None:
         """Return the allocations that Filter found for a node, or None."""
-        results = None if self.kept is None else self.kept.solution(node_name)
-        return self.nodes.get(node_name) if results is None else NodeAllocation(results)
+        found = self.nodes.get(node_name)
+        if found is None and self.kept is not None:
+            results = self.kept.solution(node_name)
+            if results is not None:
+                # The kept results change with the next pod, and this pod may be reserved twice.
+                found = self.nodes[node_name] = NodeAllocation(results)
+        return found
 
     def has_alternatives(self) -> bool:
         """Whether a request has alternatives; otherwise all nodes score 0."""

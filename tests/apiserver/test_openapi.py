@@ -9,17 +9,6 @@ from kubesched.apiserver.resources import RESOURCES
 _OPENAPI = OpenApi(RESOURCES)
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = message[at]
-        number |= (byte & 127) << shift
-        at += 1
-        shift += 7
-        if byte < 128:
-            return number, at
-
-
 def test_the_index_leads_to_documents() -> None:
     """Every address is that of a document, and every version of a group has one."""
     paths = _OPENAPI.v3_index()["paths"]

@@ -67,7 +67,6 @@ def _refused(what: str) -> ApiError:
         "delete-none": lambda: store.delete(other),
         "delete-old": lambda: store.delete(POD, 1),
         "get-none": lambda: store.get(other),
-        "version-none": lambda: store.version_of(other),
     }
     with pytest.raises(ApiError) as caught:
         actions[what]()
@@ -82,7 +81,6 @@ def _refused(what: str) -> ApiError:
         pytest.param("update-none", NotFoundError, 'pods "b" not found', id="update-none"),
         pytest.param("delete-none", NotFoundError, 'pods "b" not found', id="delete-none"),
         pytest.param("get-none", NotFoundError, 'pods "b" not found', id="get-none"),
-        pytest.param("version-none", NotFoundError, 'pods "b" not found', id="version-none"),
         pytest.param(
             "update-old",
             ConflictError,
@@ -298,8 +296,8 @@ class StoreMachine(RuleBasedStateMachine):
         for kind in ("pods", "nodes"):
             expected = [value for key, value in self.objects.items() if key.kind == kind]
             assert expected == list(self.store.list(kind).items)
-        for key, value in self.objects.items():
-            assert value[1] == self.store.version_of(key)
+        versions = {key: version for key, _, version in self.store.everything()}
+        assert {key: value[1] for key, value in self.objects.items()} == versions
 
 
 TestStoreMachine = StoreMachine.TestCase

@@ -27,16 +27,6 @@ def get(value: Plain, *path: str) -> Any:
     return found
 
 
-def put(value: Plain, *path: str, to: Any) -> None:
-    """Set the value at a path of field names, creating the objects on the way."""
-    for name in path[:-1]:
-        child = value.get(name)
-        if not isinstance(child, dict):
-            child = value[name] = {}
-        value = child
-    value[path[-1]] = to
-
-
 def without(value: Plain, *names: str) -> Plain:
     """Return an object without some of its fields."""
     return {name: one for name, one in value.items() if name not in names}

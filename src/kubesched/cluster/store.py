@@ -251,14 +251,6 @@ class Store(Generic[V]):
         found = self._kinds.get(key.kind, {}).get(key[1:])
         return None if found is None else found.value
 
-    def version_of(self, key: Key) -> int:
-        """Return the version of an object.
-
-        Raises:
-            NotFoundError: There is none.
-        """
-        return self._stored(key).version
-
     def list(self, kind: str, namespace: str | None = None) -> Listing[V]:
         """Return the objects of a kind, of one namespace or of all."""
         objects = self._kinds.get(kind, {})

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import NOT_SHARED
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.node_affinity import NodeAffinity
 from kubesched.snapshot.pod_info import PodInfo
@@ -403,3 +404,12 @@ def test_signature() -> None:
     assert len(asked) == len(signatures)
     again = {sign(make_pod_info("other", **fields)) for fields in asked}
     assert signatures == again
+
+
+def test_pods_that_name_nodes_share_the_answers_of_other_plugins() -> None:
+    """A DaemonSet's pods differ in the name of their node alone."""
+    for name in "ab":
+        pod = make_pod_info(node_affinity=required({"matchFields": [named(name)]}))
+        assert NOT_SHARED is make_plugin().sign(pod)
+    either = required({"matchFields": [named("a")]}, {"matchExpressions": []})
+    assert NOT_SHARED is not make_plugin().sign(make_pod_info(node_affinity=either))

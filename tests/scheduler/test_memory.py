@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kubesched.framework.plugin import UNSIGNED, PreFilterResult, PreScoreResult, Scope
+from kubesched.framework.plugin import NOT_SHARED, UNSIGNED, PreFilterResult, PreScoreResult, Scope
 from kubesched.framework.status import SKIP, SUCCESS, Status, failure, unschedulable
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.snapshot.node_columns import NodeColumns
@@ -192,7 +192,7 @@ def test_a_pod_like_no_other_leaves_answers_of_nodes_alone() -> None:
 def test_pods_that_name_nodes_share_answers_of_nodes_alone() -> None:
     """However many such pods come, a plugin that looks at rows is asked about the named ones."""
     names = PreFilterResult[None](node_names=frozenset({"b"}))
-    naming = toy("P", pre_filter=names, filter={}, scope=Scope.NODE, sign=lambda *_: UNSIGNED)
+    naming = toy("P", pre_filter=names, filter={}, scope=Scope.NODE, sign=lambda *_: NOT_SHARED)
     by_node = toy("N", filter={}, scope=Scope.NODE, sign=_sign)
     by_row = toy("R", filter={}, scope=Scope.ROW, sign=_sign)
     snapshot, cycle = _cluster(), _remembering(naming, by_node, by_row)
@@ -200,6 +200,15 @@ def test_pods_that_name_nodes_share_answers_of_nodes_alone() -> None:
         assert "b" == placed(cycle.schedule_one(POD, snapshot)).node_name
     assert [("filter", NODES)] == by_node.asked
     assert [("filter", ("b",))] * 3 == by_row.asked
+
+
+def test_rejections_of_pods_that_name_nodes_are_kept() -> None:
+    """What is not shared with other templates holds for pods of the same one."""
+    plugin = toy("P", filter=dict.fromkeys(NODES, NO), sign=lambda *_: NOT_SHARED)
+    snapshot, cycle = _cluster(), _remembering(plugin)
+    first, again = (told(cycle.schedule_one(POD, snapshot)) for _ in range(2))
+    assert first == again
+    assert [("filter", NODES)] == plugin.asked
 
 
 @pytest.mark.parametrize(

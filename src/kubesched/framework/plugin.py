@@ -47,6 +47,12 @@ class Scope(Enum):
 
 UNSIGNED: Final = object()
 """Returned by `sign` for a pod whose answers must not be cached."""
+NOT_SHARED: Final = object()
+"""Returned by `sign` for a pod whose answers hold for its template alone.
+
+The plugin is asked about each pod. The answers of other plugins are shared by pods that differ only
+in what this plugin reads.
+"""
 
 
 class Plugin(ABC):
@@ -120,7 +126,7 @@ class Plugin(ABC):
         return None
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Return a value with everything that the plugin reads of the pod, or UNSIGNED.
+        """Return a value with everything that the plugin reads of the pod, UNSIGNED or NOT_SHARED.
 
         Two pods with equal signatures must get equal answers for equal rows.
         """

@@ -38,7 +38,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import normalize_scores
 from kubesched.framework.plugin import (
-    UNSIGNED,
+    NOT_SHARED,
     FilterPlugin,
     NoState,
     PreFilterPlugin,
@@ -191,14 +191,14 @@ class NodeAffinity(
         return (ClusterEventWithHint(event, self._after_node_change, per_template=True),)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Return the node selector and the node affinity; UNSIGNED for pods that name nodes.
+        """Return the node selector and the node affinity; NOT_SHARED for pods that name nodes.
 
         The pods of a DaemonSet name a node each and are equal otherwise, so the answers of other
         plugins can be shared if this plugin is asked about the named nodes each time.
         """
         required = required_node_selector(pod)
         if required is not None and _node_names(required) is not None:
-            return UNSIGNED
+            return NOT_SHARED
         selector = pod.spec.node_selector
         labels = None if selector is None else tuple(sorted(selector.items()))
         return labels, required, _preferred_terms(pod)

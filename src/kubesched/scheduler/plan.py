@@ -15,6 +15,7 @@ import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
+    NOT_SHARED,
     UNSIGNED,
     FilterPlugin,
     NoState,
@@ -32,6 +33,7 @@ from kubesched.snapshot.snapshot import Snapshot
 
 Has = Callable[[Plugin, Scope], bool]
 
+_NOT_KEPT: Final = (UNSIGNED, NOT_SHARED)
 NODE_SCOPES: Final = frozenset((Scope.NODE, Scope.NODES))
 ROW_SCOPES: Final = frozenset((Scope.ROW, Scope.USAGE))
 
@@ -94,7 +96,7 @@ class Plan:
             plan.skip_filter |= known.skip_filter
             plan.skip_score |= known.skip_score
         signed = {
-            plugin.name: profile.ask(failures.SIGN, plugin, plugin.sign, pod) is not UNSIGNED
+            plugin.name: profile.ask(failures.SIGN, plugin, plugin.sign, pod) not in _NOT_KEPT
             for plugin in profile.plugins.values()
         }
 

@@ -19,7 +19,7 @@ from kubesched.framework.cluster_event import (
     Filing,
 )
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.handle import Handle
+from kubesched.framework.handle import FilterReads, Handle
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.normalize import (
     NODE_SCORE_MAX,
@@ -96,6 +96,7 @@ __all__ = [
     "FieldError",
     "Filing",
     "FilterPlugin",
+    "FilterReads",
     "Handle",
     "NeededKind",
     "NoState",

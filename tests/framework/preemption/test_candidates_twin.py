@@ -18,11 +18,9 @@ from kubesched.framework.preemption.candidates import (
     find_candidates,
 )
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
-from kubesched.framework.preemption.victim_rows import contested_rows, select_victims_on_rows
+from kubesched.framework.preemption.victim_rows import select_victims_on_rows
 from kubesched.framework.preemption.victim_sums import (
-    KnownSums,
     are_sums_enough,
-    select_victims_by_sums,
 )
 from kubesched.framework.preemption.victims import Question, select_victims_on_node
 from kubesched.framework.status import (
@@ -41,7 +39,6 @@ from .cluster import (
     ZONE_PODS_MAX,
     CpuFit,
     Ports,
-    ZoneA,
     ZoneCounts,
     ZoneCrowd,
     make_budget,
@@ -322,23 +319,6 @@ def test_columns_equal_one_by_one(case: Case) -> None:
     expected = [select_victims_on_node(question, row) for row in rows]
     assert expected == select_victims_on_rows(question, rows)
     assert expected[::-1] == select_victims_on_rows(question, rows[::-1])
-
-
-@pytest.mark.slow
-@given(cases())
-def test_sums_equal_one_by_one(case: Case) -> None:
-    """Where filters read sums, all rows at once give the same verdicts as one by one."""
-    snapshot = snapshot_of(case)
-    question = question_of(case.preemptor.build(), snapshot, (CpuFit, ZoneA))
-    rows = list(range(len(case.cpus)))
-    assert are_sums_enough(question)
-    expected = [select_victims_on_node(question, row) for row in rows]
-    known = KnownSums(len(rows))
-    for _ in range(2):
-        found = select_victims_by_sums(question, rows, contested_rows(question), known)
-        assert expected == found
-    for row, passes in enumerate(known.fits_node.tolist()):
-        assert not passes or case.zones[snapshot.nodes.names[row]] == "a"
 
 
 @pytest.mark.slow

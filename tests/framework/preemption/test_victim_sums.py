@@ -1,0 +1,139 @@
+"""Victims that are found by sums of requests."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+
+from kubesched.framework.plugin import FilterPlugin, Scope
+from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.victim_rows import contested_rows
+from kubesched.framework.preemption.victim_sums import (
+    KnownSums,
+    are_sums_enough,
+    select_victims_by_sums,
+)
+from kubesched.framework.preemption.victims import Question, Verdict, select_victims_on_node
+from kubesched.framework.status import NodeToStatus, failure
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod, make_snapshot
+
+from .cluster import CpuFit, ZoneA, question_of
+from .test_candidates_twin import Case, cases, snapshot_of
+
+
+class _Counting(CpuFit):
+    """Counts its calls and their rows."""
+
+    calls: ClassVar[list[int]] = []
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Count, then filter."""
+        self.calls.append(len(nodes))
+        return super().filter(state, pod, nodes)
+
+
+class _Failing(FilterPlugin[None]):
+    """Fails on every row."""
+
+    name: ClassVar = "Failing"
+    scope: ClassVar = Scope.USAGE
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Fail where a pod is left."""
+        return NodeToStatus.rejecting(nodes.pod_counts > 0, failure("broken"))
+
+
+@pytest.mark.slow
+@given(cases())
+def test_sums_equal_one_by_one(case: Case) -> None:
+    """Where filters read sums, all rows at once give the same verdicts as one by one."""
+    snapshot = snapshot_of(case)
+    question = question_of(case.preemptor.build(), snapshot, (CpuFit, ZoneA))
+    rows = list(range(len(case.cpus)))
+    assert are_sums_enough(question)
+    expected = [select_victims_on_node(question, row) for row in rows]
+    known = KnownSums(len(rows))
+    for _ in range(2):
+        found = select_victims_by_sums(question, rows, contested_rows(question), known)
+        assert expected == found
+    for row, passes in enumerate(known.fits_node.tolist()):
+        assert not passes or case.zones[snapshot.nodes.names[row]] == "a"
+
+
+def full_nodes(*sizes: int, plugin: type[FilterPlugin[None]] = _Counting) -> Question:
+    """Return the question about nodes that many pods of one cpu fill."""
+    names = [f"n{row}" for row in range(len(sizes))]
+    snapshot = make_snapshot(
+        [
+            make_node(name, allocatable={"cpu": size, "pods": 999}, labels={"zone": "a"})
+            for name, size in zip(names, sizes, strict=True)
+        ],
+        [
+            make_pod(f"{name}-{at}", node_name=name, requests={"cpu": 1})
+            for name, size in zip(names, sizes, strict=True)
+            for at in range(size)
+        ],
+    )
+    return question_of(make_pod("new", priority=1, requests={"cpu": 2}), snapshot, (plugin,))
+
+
+def victims(verdicts: list[Verdict]) -> list[list[str]]:
+    """Return the names of the victims."""
+    assert all(isinstance(each, Candidate) for each in verdicts)
+    return [[pod.name for pod in each.victims] for each in verdicts if isinstance(each, Candidate)]
+
+
+@pytest.mark.parametrize("size", [3, 60])
+def test_the_number_of_calls_does_not_depend_on_the_number_of_pods(size: int) -> None:
+    """One call tries the row without its pods, one decides about all of them."""
+    _Counting.calls.clear()
+    found = select_victims_by_sums(full_nodes(size), [0], {}, KnownSums(1))
+    assert [[f"n0-{size - 2}", f"n0-{size - 1}"]] == victims(found)
+    assert [1, size + 1] == _Counting.calls
+
+
+def test_rows_with_equal_amounts_share_the_outcome() -> None:
+    """Only one of them is tried, and later none."""
+    question, known = full_nodes(4, 4, 4), KnownSums(3)
+    _Counting.calls.clear()
+    found = select_victims_by_sums(question, [0, 1], {}, known)
+    assert [2, 5] == _Counting.calls
+    found += select_victims_by_sums(question, [2], {}, known)
+    assert [2, 5, 1] == _Counting.calls
+    assert [[f"n{row}-2", f"n{row}-3"] for row in range(3)] == victims(found)
+
+
+def test_a_rival_is_part_of_the_amounts() -> None:
+    """A pod that is nominated to a row takes room of its own."""
+    question, known = full_nodes(4, 4), KnownSums(2)
+    rivals = {1: [PodInfo(make_pod("rival", priority=1, requests={"cpu": 1}))]}
+    found = select_victims_by_sums(question, [0, 1], rivals, known)
+    assert [["n0-2", "n0-3"], ["n1-1", "n1-2", "n1-3"]] == victims(found)
+    assert found[:1] == select_victims_by_sums(question, [0], {}, known)
+
+
+def test_failures_are_not_kept() -> None:
+    """A filter that fails is asked again."""
+    question, known = full_nodes(2, plugin=_Failing), KnownSums(1)
+    rivals = {0: [PodInfo(make_pod("rival", priority=1))]}
+    known.fits_node[:] = True
+    found = select_victims_by_sums(question, [0], rivals, known)
+    assert [failure("broken").by("Failing")] == found
+    assert {} == known.outcomes
+
+
+@pytest.mark.parametrize(
+    ("plugins", "expected"),
+    [
+        pytest.param((CpuFit, ZoneA), True, id="sums-and-nodes"),
+        pytest.param((), True, id="nothing"),
+    ],
+)
+def test_are_sums_enough(plugins: tuple[type[FilterPlugin[None]], ...], expected: bool) -> None:
+    """Filters of nodes and of sums read nothing of pods."""
+    snapshot = make_snapshot([make_node("n1")])
+    assert expected is are_sums_enough(question_of(make_pod("new"), snapshot, plugins))

@@ -10,6 +10,7 @@ Differs:  only values that would make a result wrong are checked; everything els
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from kubesched.api.core import Node, Pod
@@ -27,12 +28,16 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def errors_of(item: object) -> Iterator[FieldError]:
-    """Yield the field errors of an object; none for kinds that are not checked."""
+    """Return the field errors of an object; none for kinds that are not checked."""
     if isinstance(item, Pod):
-        yield from spec_errors(item.spec, "spec")
-    elif isinstance(item, Node):
-        yield from _amount_errors(item.status.allocatable, "status.allocatable")
-        yield from _amount_errors(item.status.capacity, "status.capacity")
+        return spec_errors(item.spec, "spec")
+    if isinstance(item, Node):
+        status = item.status
+        return chain(
+            _amount_errors(status.allocatable, "status.allocatable"),
+            _amount_errors(status.capacity, "status.capacity"),
+        )
+    return iter(())
 
 
 def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
@@ -48,7 +53,8 @@ def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
             if limits:
                 yield from _amount_errors(limits, *place, "limits")
                 yield from _limit_errors(requests, limits, *place, "requests")
-    yield from _amount_errors(spec.overhead, path, "overhead")
+    if spec.overhead:
+        yield from _amount_errors(spec.overhead, path, "overhead")
     for index, constraint in enumerate(spec.topology_spread_constraints):
         yield from _spread_errors(constraint, child(path, "topologySpreadConstraints", index))
     for index, toleration in enumerate(spec.tolerations):

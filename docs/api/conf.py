@@ -44,6 +44,8 @@ nitpick_ignore_regex = [
     ("py:class", r"([a-z_.]*\.)?(AffinityTerms|GateSpec|HostPort|ImageStates|LabelGroups?)"),
     ("py:class", r"([a-z_.]*\.)?(Marker|NominatedPods|PodCounts|PodFields|PodGroupStates)"),
     ("py:class", r"([a-z_.]*\.)?(RowView|Services|UsedPorts)"),
+    # What only commands pass to a simulation.
+    ("py:class", r"([a-z_.]*\.)?(DecisionRecorder|PlaybackRecorder)"),
     # A type of the official client, which need not be installed.
     ("py:class", "ApiClient"),
 ]

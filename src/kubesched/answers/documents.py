@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -151,17 +151,3 @@ def _one_line(text: str) -> str:
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return "".join([first, *(word.title() for word in others)])
-
-
-def undescribed(kinds: Iterable[str] = DOCUMENTS) -> list[str]:
-    """Return the fields of documents that no docstring describes, as `Class.field`."""
-    found = set()
-    for kind in kinds:
-        schema = schema_of(kind)
-        for title, part in {kind: schema, **schema.get("$defs", {})}.items():
-            found |= {
-                f"{title}.{name}"
-                for name, field in part.get("properties", {}).items()
-                if "description" not in field and "const" not in field
-            }
-    return sorted(found)

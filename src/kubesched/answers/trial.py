@@ -1,4 +1,4 @@
-"""ChangeTrial decides again for a pod, a node or a cluster that differs in one thing.
+"""Changes that make a pod fit, and ChangeTrial, which tries one and decides again.
 
 Every answer is a decision of the scheduler's own plugins. The cluster is as before afterwards.
 

@@ -164,7 +164,7 @@ class WhyReport(Document, frozen=True, kw_only=True):
 
 
 def state_of(pod: Pod, schedulers: Iterable[str]) -> PodState | None:
-    """Return the state of a pod that no decision is made for; None if one is to be made."""
+    """Return why the scheduler makes no decision for a pod; None if it makes one."""
     if pod.status.phase in _FINISHED:
         return PodState.FINISHED
     if pod.metadata.deletion_timestamp is not None:

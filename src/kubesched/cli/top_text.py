@@ -180,7 +180,7 @@ def _ordered(report: TopReport, rows: Sequence[TopRow]) -> list[str]:
 
 
 def _is_local_storage(resource: str) -> bool:
-    """Whether a resource is less telling than devices."""
+    """Whether a resource is storage or huge pages, which come after devices."""
     return resource in _BYTES or resource.startswith(_HUGE_PAGES)
 
 

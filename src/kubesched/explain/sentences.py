@@ -237,5 +237,5 @@ def count(number: int, noun: str) -> str:
 
 
 def fits_nowhere(nodes: int) -> str:
-    """Return the words after a pod that fits none of so many nodes."""
+    """Return the rest of a sentence about a pod that fits none of `nodes` nodes."""
     return "does not fit the only node" if nodes == 1 else f"fits none of {nodes} nodes"

@@ -1,4 +1,4 @@
-"""What names a cluster or file, and what names the scheduler that decides on it."""
+"""How users name a cluster, and the scheduler that decides on it."""
 
 from __future__ import annotations
 

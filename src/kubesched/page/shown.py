@@ -109,7 +109,7 @@ class ShownCluster:
         self._turn = asyncio.Lock()
 
     async def documents(self) -> SentDocuments:
-        """Return the view, computed again if the cluster has changed; large ones not every time.
+        """Return the view, recomputed if the cluster has changed; less often for a large cluster.
 
         Raises:
             UserError: The cluster cannot be read at present.

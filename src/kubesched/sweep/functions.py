@@ -16,7 +16,7 @@ from kubesched.sweep.spec import Scalar
 
 
 class SweepCase(msgspec.Struct, frozen=True, kw_only=True):
-    """What a function of a sweep gets.
+    """The run that a function of a sweep carries out.
 
     Attributes:
         files: The files of the input.

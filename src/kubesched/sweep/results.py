@@ -301,7 +301,7 @@ class SweepJournal:
         return line.outcome if line and line.digests == run.cell.digests else None
 
     def changed(self, runs: Iterable[SweepRun]) -> dict[str, int]:
-        """Return what has changed since runs finished, with the number of these runs."""
+        """Return the inputs that changed after runs finished, with the number of these runs."""
         found: Counter[str] = Counter()
         for run in runs:
             line = self._lines.get(run.key)

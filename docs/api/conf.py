@@ -41,11 +41,9 @@ nitpick_ignore_regex = [
     ("py:class", r"kubesched\.api\..*"),
     ("py:class", r"(kubesched\.snapshot\.objects\.)?KubernetesObject"),
     # What only plugins of kube-scheduler use of tables, templates and handles.
-    ("py:class", r"([a-z_.]*\.)?(AffinityTerms|GateSpec|HostPort|ImageStates|LabelGroups?)"),
-    ("py:class", r"([a-z_.]*\.)?(Marker|NominatedPods|PodCounts|PodFields|PodGroupStates)"),
-    ("py:class", r"([a-z_.]*\.)?(RowView|Services|UsedPorts)"),
-    # What only commands pass to a simulation.
-    ("py:class", r"([a-z_.]*\.)?(DecisionRecorder|PlaybackRecorder)"),
+    ("py:class", r"([a-z_.]*\.)?(AffinityTerms|FilterReads|GateSpec|HostPort|ImageStates)"),
+    ("py:class", r"([a-z_.]*\.)?(LabelGroups?|Marker|NominatedPods|PodCounts|PodFields)"),
+    ("py:class", r"([a-z_.]*\.)?(PodGroupStates|RowView|Services|UsedPorts)"),
     # A type of the official client, which need not be installed.
     ("py:class", "ApiClient"),
 ]

@@ -119,9 +119,9 @@ class Gpus:
         """Return rows without devices, with place for some."""
         return cls(np.zeros((rows, _COLUMNS + devices), np.int64), {})
 
-    def take(self, rows: NDArray[np.intp]) -> "Gpus":
-        """Return a copy of some rows."""
-        return Gpus(self._numbers.take(rows, axis=0), self._codes)
+    def take(self, rows: NDArray[np.intp] | slice) -> "Gpus":
+        """Return some rows: a copy of them, but of a slice a view."""
+        return Gpus(self._numbers[rows], self._codes)
 
     def write(self, row: int, count: int, kinds: int, free: Sequence[int]) -> None:
         """Replace a row."""
@@ -147,7 +147,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
         self._devices_of: dict[str, Devices] = {}
-        self._table: NodeColumns | None = None
+        self._snapshot: Snapshot | None = None
         self._epoch = -1
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -164,8 +164,8 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[None]:
-        """Remember the cluster's table, which also shows at Reserve who is on the node."""
-        self._table = snapshot.nodes
+        """Remember the cluster, which also shows at Reserve who is on the node."""
+        self._snapshot = snapshot
         total = pod.template.requests.get(GPU_MILLI, 0)
         if total > WHOLE and total % WHOLE:
             status = unresolvable(f"{total} GPU milli are neither a part of one GPU nor whole GPUs")
@@ -199,7 +199,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         request = request_of(pod)
         if not request.count:
             return SUCCESS
-        table = self._current()
+        table = self._current().nodes
         row = table.row_of[node_name]
         free, kinds, devices_of = self._settled(table, row, without=pod)
         chosen = _sufficient(free, request)
@@ -218,7 +218,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         """Give the devices back."""
         if self._devices_of.get(node_name, {}).pop(pod.uid, None) is not None:
-            table = self._current()
+            table = self._current().nodes
             row = table.row_of[node_name]
             free, kinds, _ = self._share_out(node_name, _others(table, row, pod), self._count(row))
             self._write(row, kinds, free)
@@ -229,8 +229,9 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
 
     def gpus(self, nodes: NodeTable) -> Gpus:
         """Return the GPUs of the rows of `nodes`; callers must not write to it."""
-        table = self._current()
-        gpus = self._gpus if nodes is table else self._gpus.take(nodes.rows_in(table))
+        snapshot = self._current()
+        all_rows = nodes is snapshot.nodes
+        gpus = self._gpus if all_rows else self._gpus.take(snapshot.rows_of(nodes))
         unsettled = gpus.taken != nodes.requested_of(GPU_MILLI)
         if np.count_nonzero(unsettled):
             # Pods have left, or `nodes` asks what would be without some, or with others.
@@ -241,10 +242,11 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
                 gpus.write(row, count, kinds, free)
         return gpus
 
-    def _current(self) -> NodeColumns:
-        """Return the cluster's table, after sharing all devices out if nodes have changed."""
-        table = self._table
-        assert table is not None, "pre_filter comes first"
+    def _current(self) -> Snapshot:
+        """Return the cluster, after sharing all devices out if nodes have changed."""
+        snapshot = self._snapshot
+        assert snapshot is not None, "pre_filter comes first"
+        table = snapshot.nodes
         if self._epoch != table.epoch:
             self._epoch = table.epoch
             counts = (table.allocatable_of(GPU_MILLI) // WHOLE).tolist()
@@ -253,7 +255,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
                 self._gpus.count[row] = count
                 free, kinds, _ = self._share_out(table.names[row], table.pods[row], count)
                 self._gpus.write(row, count, kinds, free)
-        return table
+        return snapshot
 
     def _count(self, row: int) -> int:
         return self._gpus.count.item(row)

@@ -25,11 +25,7 @@ NOT_CHECKED: Final[dict[str, tuple[str, ...]]] = {
         *("spec.csi.controllerExpandSecretRef", "spec.csi.controllerPublishSecretRef"),
         *("spec.csi.nodeExpandSecretRef", "spec.csi.nodePublishSecretRef"),
         "spec.csi.nodeStageSecretRef",
-        # What may change once a volume is there.
-        *("nodeAffinity", "spec.persistentvolumesource", "volumeMode"),
     ),
-    "PersistentVolumeClaim": ("status.",),
-    "Namespace": ("spec.finalizers",),
     # What depends on several fields of kinds that scheduling does not read.
     "CSIDriver": (
         "spec.attachedRequired",

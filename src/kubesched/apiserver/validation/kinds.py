@@ -2,8 +2,7 @@
 
 Upstream: pkg/apis/*/validation/validation.go (v1.36)
 Differs:  of kinds that are not here, only the rules of the tables are checked. Expressions in
-          device selectors are not compiled. What may change of a volume, and the amounts in a
-          claim's status, are not checked.
+          device selectors are not compiled.
 """
 
 from __future__ import annotations
@@ -17,12 +16,15 @@ from kubesched.api.field_errors import NOT_FOUND
 from kubesched.api.label_format import label_key_errors
 from kubesched.api.meta import LabelSelector
 from kubesched.api.quantity import parse_quantity
+from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.apiserver.amounts import check_amount, check_overhead
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.status import FieldErrors
+from kubesched.apiserver.validation.metadata import check_finalizer
 from kubesched.apiserver.validation.pods import (
+    VOLUME_SOURCES,
     check_taints,
 )
 from kubesched.apiserver.validation.rules import POSITIVE, Check
@@ -106,6 +108,11 @@ def _check_runtime_class(runtime_class: Plain, path: str, errors: FieldErrors) -
         check_overhead(fixed, "overhead", errors)
 
 
+def _check_namespace_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
+    for name in spec.get("finalizers") or ():
+        check_finalizer(name, f"{path}.finalizers", errors)
+
+
 # Claims, volumes and classes.
 
 _IMMUTABLE_SPEC: Final = (
@@ -152,6 +159,29 @@ def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         errors.forbidden(field, "field can not be less than status.capacity")
 
 
+_RESIZE_STATUSES: Final = (
+    *("ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress"),
+    *("NodeResizeInfeasible", "NodeResizePending"),
+)
+
+
+def _check_claim_status(status: Plain, path: str, errors: FieldErrors) -> None:
+    for kind in ("capacity", "allocatedResources"):
+        for name, quantity in (status.get(kind) or {}).items():
+            if parse_quantity(quantity).value() < 0:
+                at, value = f"{path}.{kind}[{name}]", parse_quantity(quantity).value()
+                errors.invalid(at, value, "must be a valid resource quantity")
+    for kind in ("allocatedResources", "allocatedResourceStatuses"):
+        for name in status.get(kind) or ():
+            wrong = label_key_errors(name)
+            errors.each(f"{path}.{kind}", name, wrong)
+            if not wrong and is_native_resource(name) and name != "storage":
+                errors.not_supported(f"{path}.{kind}", name, ("storage",))
+    for name, value in (status.get("allocatedResourceStatuses") or {}).items():
+        if value not in _RESIZE_STATUSES:
+            errors.not_supported(f"{path}.allocatedResourceStatuses", name, _RESIZE_STATUSES)
+
+
 def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> None:
     capacity = spec.get("capacity") or {}
     if list(capacity) != ["storage"]:
@@ -165,6 +195,26 @@ def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> None:
     if spec.get("volumeAttributesClassName") is not None and spec.get("csi") is None:
         detail = "has to be specified when using volumeAttributesClassName"
         errors.required(f"{path}.csi", detail)
+
+
+def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    spec, before = new["spec"], old["spec"]
+    reference = "controllerExpandSecretRef"
+    if before.get("csi") is not None and before["csi"].get(reference) is None:
+        # It may be added.
+        csi = spec.get("csi") or {}
+        spec = {**spec, "csi": {name: csi[name] for name in csi if name != reference}}
+    errors.changed("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
+    if any(spec.get(name) != before.get(name) for name in VOLUME_SOURCES):
+        detail = "spec.persistentvolumesource is immutable after creation\n"
+        errors.forbidden("spec.persistentvolumesource", detail)
+    affinity = before.get("nodeAffinity")
+    if affinity is not None and spec.get("nodeAffinity") != affinity:
+        detail = "field is immutable, except for updating from beta label to GA"
+        errors.invalid("nodeAffinity", spec.get("nodeAffinity"), detail)
+    if before.get("volumeAttributesClassName") and not spec.get("volumeAttributesClassName"):
+        detail = "update from non-nil value to nil is forbidden"
+        errors.forbidden("spec.volumeAttributesClassName", detail)
 
 
 # Claims on devices, and slices of them.
@@ -350,8 +400,10 @@ def _type(name: str, group: str = "") -> ObjectType:
 
 CHECKS: Final[Mapping[str, Check]] = {
     "batch_v1/JobSpec": _check_job,
+    "core_v1/NamespaceSpec": _check_namespace_spec,
     "core_v1/Node": _check_node,
     "core_v1/PersistentVolumeClaimSpec": _check_claim_spec,
+    "core_v1/PersistentVolumeClaimStatus": _check_claim_status,
     "core_v1/PersistentVolumeSpec": _check_volume,
     "core_v1/ServiceSpec": _check_service,
     "node_v1/RuntimeClass": _check_runtime_class,
@@ -379,6 +431,7 @@ UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
     ("Event", ""): _check_event_update,
     ("Node", ""): _check_node_update,
     ("Node", "status"): _check_node_update,
+    ("PersistentVolume", ""): _check_volume_update,
     ("PersistentVolumeClaim", ""): _check_claim_update,
     ("PriorityClass", ""): _check_priority_class_update,
     ("Secret", ""): _check_fixed,

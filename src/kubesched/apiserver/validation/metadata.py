@@ -107,6 +107,12 @@ def _check_finalizers(finalizers: Sequence[str], errors: FieldErrors, *, is_plai
         _check_standard_name(name, f"{path}[{index}]", errors)
 
 
+def check_finalizer(name: str, path: str, errors: FieldErrors) -> None:
+    """Add what is wrong with a finalizer: it needs a domain, or is one of Kubernetes' own."""
+    errors.each(path, name, label_key_errors(name))
+    _check_standard_name(name, path, errors)
+
+
 def _check_standard_name(name: str, path: str, errors: FieldErrors) -> None:
     if "/" not in name and name not in _STANDARD_FINALIZERS:
         errors.invalid(path, name, _NOT_STANDARD)
@@ -204,6 +210,7 @@ def check_requirement(
 
 __all__ = [
     "check_annotations",
+    "check_finalizer",
     "check_labels",
     "check_metadata",
     "check_metadata_update",

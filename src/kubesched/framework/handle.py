@@ -74,12 +74,19 @@ class Handle(Protocol):
         """
         ...
 
-    def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: SelectedRows) -> NodeToStatus:
+    def filter_rows(
+        self, cycle: CycleState, pod: PodInfo, nodes: SelectedRows, *, counts: bool = True
+    ) -> NodeToStatus:
         """Run all filters on the rows of a what-if; results are not cached.
 
         Nominated pods are ignored. A filter's failure becomes the status of its row, as in
-        `filter_with_nominated_pods`, and does not affect other rows.
+        `filter_with_nominated_pods`, and does not affect other rows. If not `counts`, the caller
+        tells by `count_filters` how many evaluations these rows stand for.
         """
+        ...
+
+    def count_filters(self, cycle: CycleState, times: int, rejected_by: str = "") -> None:
+        """Count evaluations of all filters, or of those up to the one that rejected the pod."""
         ...
 
     def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:

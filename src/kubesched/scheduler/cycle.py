@@ -442,11 +442,10 @@ class SchedulingCycle:
                 nominated = relevant_nominated_pods(pod, snapshot, name)
                 status = SUCCESS
                 if nominated:
-                    skipping = cycle
-                    if remembers:
-                        # They read nothing of the pods.
-                        skipping = cycle.skipping_filters(known.passed_node_filters(whole[name]))
-                    status = self.profile.filter_with(nominated, skipping, pod, nodes, row)
+                    # Filters that read nothing of the pods answer as without them.
+                    passing = known.passed_node_filters(whole[name]) if remembers else ()
+                    node = nodes.take(np.array([row], np.intp))
+                    status = self.profile.filter_with(nominated, cycle, pod, node, passing)
                 if remembers and name != own:
                     known.with_nominated[name] = (version, there, status)
             if not status.is_success:

@@ -120,8 +120,8 @@ class PhaseTimer:
     def filtered(self, cycle: CycleState, failed_at: NDArray[np.int16]) -> None:
         """Rows were filtered; `failed_at` has the position of the filter that rejected each."""
 
-    def filtered_one(self, cycle: CycleState, failed_at: int) -> None:
-        """The same for one row."""
+    def filtered_one(self, cycle: CycleState, failed_at: int, times: int = 1) -> None:
+        """The same for one row, or for several with the same result."""
 
     def post_filtered(self, plugin: str, times: int = 1) -> None:
         """A PostFilter plugin has run this number of times."""

@@ -434,7 +434,9 @@ class Profile:
         """Make the queue try these pods now."""
         self.services.activate(pods)
 
-    def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: SelectedRows) -> NodeToStatus:
+    def filter_rows(
+        self, cycle: CycleState, pod: PodInfo, nodes: SelectedRows, *, counts: bool = True
+    ) -> NodeToStatus:
         """Run all filters on many rows, without nominated pods.
 
         A filter's failure on a row becomes the status of that row.
@@ -453,8 +455,15 @@ class Profile:
                     ]
                 )
         answers = filtering.answers()
-        self.timer.filtered(cycle, answers.failed_at)
+        if counts:
+            self.timer.filtered(cycle, answers.failed_at)
         return answers.statuses()
+
+    def count_filters(self, cycle: CycleState, times: int, rejected_by: str = "") -> None:
+        """Count evaluations of all filters, or of those up to the one that rejected the pod."""
+        names = [plugin.name for plugin in self.filter_plugins]
+        failed_at = names.index(rejected_by) if rejected_by in names else PASSED
+        self.timer.filtered_one(cycle, failed_at, times)
 
     def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:
         """Return what the answers of `filter_rows` depend on; None if they must not be kept."""
@@ -482,7 +491,7 @@ class Profile:
         """Run all filters on the one row of `node`: with pods nominated to it, then without."""
         nominated = relevant_nominated_pods(pod, snapshot, node.names[0])
         if nominated:
-            status = self._filter_with(nominated, cycle, pod, node)
+            status = self.filter_with(nominated, cycle, pod, node)
             if not status.is_success:
                 return status
         return self._filter_row(cycle, pod, node)
@@ -492,21 +501,21 @@ class Profile:
         nominated: Sequence[PodInfo],
         cycle: CycleState,
         pod: PodInfo,
-        nodes: NodeTable,
-        row: int,
+        node: SelectedRows,
+        passing: Iterable[str] = (),
     ) -> Status:
-        """Run all filters on one row of a table as if `nominated` were on it already."""
-        return self._filter_with(nominated, cycle, pod, nodes.take(np.array([row], np.intp)))
+        """Run all filters on the one row of `node` as if `nominated` were on it already.
 
-    def _filter_with(
-        self, nominated: Sequence[PodInfo], cycle: CycleState, pod: PodInfo, node: SelectedRows
-    ) -> Status:
-        supposed, row = cycle.clone(), node.take(_FIRST_ROW)
+        `passing` are filters that are known to pass; they count as evaluated.
+        """
+        supposed, row = cycle.skipping_filters(passing), node.take(_FIRST_ROW)
         for added in nominated:
             status = self.add_pod(supposed, pod, added, row)
             if not status.is_success:
                 return status
-        return self._filter_row(supposed, pod, row)
+        status, failed_at = self._first_rejection(supposed, pod, row)
+        self.timer.filtered_one(cycle, failed_at)
+        return status
 
     def _filter_row(self, cycle: CycleState, pod: PodInfo, node: SelectedRows) -> Status:
         status, failed_at = self._first_rejection(cycle, pod, node)

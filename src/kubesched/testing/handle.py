@@ -90,7 +90,12 @@ class FakeHandle:
             cycle.filter_states[plugin.name] = result.state
         return SUCCESS
 
-    def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+    def count_filters(self, cycle: CycleState, times: int, rejected_by: str = "") -> None:
+        """Count nothing."""
+
+    def filter_rows(
+        self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, *, counts: bool = True
+    ) -> NodeToStatus:
         """Run all filters on the rows, without nominated pods."""
         outcome = [SUCCESS] * len(nodes)
         for plugin in self.plugins:

@@ -37,10 +37,12 @@ class _Handle(ScopedHandle):
         super().__init__(plugins)
         self.filtered: list[str] = []
 
-    def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+    def filter_rows(
+        self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, *, counts: bool = True
+    ) -> NodeToStatus:
         """Count the rows and filter them."""
         self.filtered += nodes.names
-        return super().filter_rows(cycle, pod, nodes)
+        return super().filter_rows(cycle, pod, nodes, counts=counts)
 
 
 class _Cluster:

@@ -319,9 +319,9 @@ class ProfileTimer(phases.PhaseTimer):
         rejected = np.bincount(failed_at[failed_at != PASSED] + 1, minlength=1).tolist()
         self._filters.count_falling(cycle.skip_filter, rows, rejected)
 
-    def filtered_one(self, cycle: CycleState, failed_at: int) -> None:
-        """Count a row for each filter up to the one that rejected it."""
-        self._filters.count(cycle.skip_filter, 1, failed_at)
+    def filtered_one(self, cycle: CycleState, failed_at: int, times: int = 1) -> None:
+        """Count rows for each filter up to the one that rejected them."""
+        self._filters.count(cycle.skip_filter, times, failed_at)
 
     def post_filtered(self, plugin: str, times: int = 1) -> None:
         """Count attempts to preempt."""

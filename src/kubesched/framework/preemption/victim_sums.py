@@ -84,12 +84,15 @@ def select_victims_by_sums(
     for trial, found in _try(question, question.cycle, new, states=1):
         known.fits_node[trial.row] = found.passed[0]
         verdicts[trial.place] = found[0]
+        if not found.passed[0]:
+            question.handle.count_filters(question.cycle, 1, found[0].plugin)
     trials = [trial for trial in trials if known.fits_node[trial.row]]
     unknown = {trial.key: trial for trial in trials if trial.key not in known.outcomes}
     found_now = dict(_outcomes(question, list(unknown.values())))
     for trial in trials:
         is_new = trial.key in found_now
         outcome = found_now[trial.key] if is_new else known.outcomes[trial.key]
+        _count_evaluations(question, len(trial.pods), outcome)
         if isinstance(outcome, Status):
             verdicts[trial.place] = outcome
         else:
@@ -98,6 +101,20 @@ def select_victims_by_sums(
             verdicts[trial.place] = verdict(name, evicted, trial.violating)
     known.keep(found_now)
     return verdicts
+
+
+def _count_evaluations(question: Question, pods: int, outcome: _Outcome) -> None:
+    """Count the evaluations without all pods of lower priority, and with each that may return."""
+    count, cycle = question.handle.count_filters, question.cycle
+    if isinstance(outcome, Status):
+        count(cycle, 1, outcome.plugin)
+        return
+    assert question.reads is not None, "the scopes of the filters are known"
+    # With several filters that read sums, it is not known which of them rejected a pod.
+    reading_sums = [name for name, scope in question.reads.scopes.items() if scope is Scope.USAGE]
+    count(cycle, 1 + pods - len(outcome))
+    if outcome:
+        count(cycle, len(outcome), reading_sums[0])
 
 
 def _trials(question: Question, rows: Sequence[int], rivals: Rivals) -> list[_Trial]:
@@ -238,7 +255,7 @@ def _try(
         amounts = np.hstack((amounts, amounts[:, contested] + np.hstack(more)))
     what_if = question.snapshot.nodes.take(np.concatenate((rows, rows[contested])))
     what_if.add_amounts(amounts)
-    found = question.handle.filter_rows(cycle, question.pod, what_if)
+    found = question.handle.filter_rows(cycle, question.pod, what_if, counts=False)
     index, with_rivals = found.index[: len(rows)].copy(), found.index[len(rows) :]
     index[contested] = np.where(with_rivals, with_rivals, index[contested])
     first = 0

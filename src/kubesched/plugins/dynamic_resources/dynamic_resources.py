@@ -259,6 +259,8 @@ class DynamicResources(
 
     def filter(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where claims cannot be used or allocated; keep the allocations found."""
+        if not self._enabled:
+            return NodeToStatus.passing(len(nodes))
         is_timed_out = self._is_timed_out if self._binding_conditions else None
         node_filter = NodeFilter(state, pod.pod, is_timed_out)
         assert state.snapshot is not None, "pre_filter sets it"

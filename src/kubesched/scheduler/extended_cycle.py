@@ -117,7 +117,8 @@ class ExtendedCycle(SchedulingCycle):
         if not len(passed.rows):
             rows = self._search(cycle, pod, snapshot, nothing, search, None).rows_among(nothing)
             # As upstream: a nominated node that an extender refused is counted twice.
-            twice = sum(not search.rejected[row] for row in failures)
+            rejected = search.rejected
+            twice = sum(not rejected[row] for row in failures)
             self.sampler.advance(twice, self.restriction.count(snapshot.nodes))
             passed = await self._extenders.filter(pod, snapshot.nodes, rows, failures)
             if not len(passed.rows):

@@ -145,4 +145,4 @@ class BestFit(GpuSharing):
 
 def _cut(scores: NDArray[np.float64]) -> Milli:
     """Cut to integers from 0 to 100; only nodes that the pod does not fit are outside."""
-    return np.clip(scores.astype(np.int64), 0, 100)
+    return np.minimum(np.maximum(scores, 0), 100).astype(np.int64)

@@ -230,8 +230,14 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
     def gpus(self, nodes: NodeTable) -> Gpus:
         """Return the GPUs of the rows of `nodes`; callers must not write to it."""
         snapshot = self._current()
-        all_rows = nodes is snapshot.nodes
-        gpus = self._gpus if all_rows else self._gpus.take(snapshot.rows_of(nodes))
+        if nodes is snapshot.nodes:
+            gpus = self._gpus
+        elif nodes is self._selected[0]:
+            # The score is asked for the rows that the filter was just asked for.
+            gpus = self._selected[1]
+        else:
+            gpus = self._gpus.take(snapshot.rows_of(nodes))
+            self._selected = nodes, gpus
         unsettled = gpus.taken != nodes.requested_of(GPU_MILLI)
         if np.count_nonzero(unsettled):
             # Pods have left, or `nodes` asks what would be without some, or with others.
@@ -251,6 +257,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
             self._epoch = table.epoch
             counts = (table.allocatable_of(GPU_MILLI) // WHOLE).tolist()
             self._gpus = Gpus.none(len(counts), max(counts, default=0) or 1)
+            self._selected: tuple[NodeTable, Gpus] = (table, self._gpus)
             for row, count in enumerate(counts):
                 self._gpus.count[row] = count
                 free, kinds, _ = self._share_out(table.names[row], table.pods[row], count)

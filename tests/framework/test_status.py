@@ -112,9 +112,10 @@ def test_first_of(masks: list[tuple[bool, bool]]) -> None:
     assert expected == [column[row] for row in range(len(masks))]
 
 
-@given(st.lists(st.integers(0, 5), max_size=20))
-def test_encode(keys: list[int]) -> None:
+@given(st.lists(st.integers(0, 5) | st.just(5000), max_size=20), st.sampled_from([1, 70]))
+def test_encode(keys: list[int], times: int) -> None:
     """Rows with equal keys share one status; key 0 means success."""
+    keys *= times
     asked: list[int] = []
 
     def status_of(key: int) -> Status:

@@ -55,6 +55,11 @@ _REJECTED: Final = frozenset(
     {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}
 )
 
+_ROWS_FEW: Final = 64
+"""Up to this number of rows, a dict encodes keys faster than arrays."""
+_KEYS_FEW: Final = 1 << 12
+"""Keys below are counted, which is faster than to sort them."""
+
 
 class Status(msgspec.Struct, frozen=True):
     """A plugin's outcome for one pod, or for one pod on one node.
@@ -177,20 +182,25 @@ class NodeToStatus:
 
     @classmethod
     def encode(cls, keys: NDArray[np.int64], status_of: Callable[[int], Status]) -> Self:
-        """Return the status of each row's key; 0 means success.
+        """Return the status of each row's key; 0 means success, and no key is negative.
 
         Calls `status_of` once per distinct key.
         """
-        if not keys.any():
-            return cls.passing(len(keys))
-        distinct, inverse = np.unique(keys, return_inverse=True)
-        statuses = [SUCCESS]
-        position = np.zeros(len(distinct), np.int32)
-        for at, key in enumerate(distinct.tolist()):
-            if key != 0:
-                position[at] = len(statuses)
-                statuses.append(status_of(key))
-        return cls(position[inverse].astype(np.int32, copy=False), statuses)
+        if len(keys) <= _ROWS_FEW:
+            distinct = sorted({0, *keys.tolist()})
+            codes = {key: code for code, key in enumerate(distinct)}
+            index = np.array([codes[key] for key in keys.tolist()], np.int32)
+        elif keys.max() < _KEYS_FEW:
+            counts = np.bincount(keys)
+            counts[0] = 1
+            distinct = np.flatnonzero(counts).tolist()
+            position = np.zeros(len(counts), np.int32)
+            position[distinct] = np.arange(len(distinct))
+            index = position[keys]
+        else:
+            sorted_keys, inverse = np.unique(np.append(0, keys), return_inverse=True)
+            distinct, index = sorted_keys.tolist(), inverse[1:].astype(np.int32)
+        return cls(index, [SUCCESS, *map(status_of, distinct[1:])])
 
     def __len__(self) -> int:
         return len(self.index)

@@ -27,6 +27,8 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
 _OUTCOMES_MAX: Final = 1024
+_ROWS_FEW: Final = 64
+"""Up to this number of rows, it is cheaper to score rejected ones too than to leave them out."""
 _RowOutcome = tuple[int, int, int, tuple[int, ...]]
 """The position of the first filter that rejects the row, its status code, the sum of weighted
 scores, and the raw scores of plugins that normalize; a rejected row has no scores."""
@@ -187,18 +189,22 @@ class Remembered(Answers):
         return self._profile.ask(failures.SCORE, plugin, plugin.score, state, pod, view).item(0)
 
     def _ask_rows(self, pod: PodInfo, nodes: NodeColumns, rows: NDArray[np.intp]) -> None:
-        some, known = nodes.take(rows), self._node_answers
-        found = known.rejections.take(rows)
+        some = nodes.take(rows)
+        found = self._node_answers.rejections.take(rows)
         self.ask_filters(self._row_filters, found, pod, some)
         passes = found.passed
-        if np.count_nonzero(passes & self.feasible[rows]) < len(rows):
+        count = np.count_nonzero(passes)
+        if count < len(rows) or np.count_nonzero(self.feasible[rows]) < len(rows):
             # Mostly no row was rejected and none is.
             self._write_rejections(rows, found, passes)
+        if count < len(rows) and len(rows) > _ROWS_FEW:
             self.plain[rows] = NOT_FEASIBLE
-            rows = rows[passes]
+            rows, passes = rows[passes], passes[passes]
             some = nodes.take(rows)
-        if len(rows):
+        if count:
             self._score_rows(pod, some, rows)
+        if count < len(rows):
+            self.plain[rows[~passes]] = NOT_FEASIBLE
         self._with_normalized = None
         self._best.forget()
 
@@ -213,7 +219,7 @@ class Remembered(Answers):
             self._feasible_rows = None
 
     def _score_rows(self, pod: PodInfo, some: NodeTable, rows: NDArray[np.intp]) -> None:
-        """Update the scores of rows that pass; `some` is the table of these rows."""
+        """Update the scores of rows; `some` is the table of these rows."""
         totals = self._node_answers.plain[rows]
         for plugin, weight in self._weighted:
             scores = self.ask_score(plugin, pod, some)

@@ -31,8 +31,8 @@ _ROWS_FEW: Final = 3
 _UNRESOLVABLE: Final = 1
 _PODS: Final = 2
 _FIRST: Final = 2
-_KEYS_FEW: Final = 1 << 12
 _REQUESTS_MAX: Final = 60
+_BITS: Final = 1 << np.arange(_FIRST, _FIRST + _REQUESTS_MAX)
 
 
 class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
@@ -70,7 +70,9 @@ def find_shortages(requests: Requests, nodes: NodeTable) -> NodeToStatus:
     """Reject the rows that lack a pod slot or one of the requested resources."""
     if len(nodes) > _ROWS_FEW and len(requests.items) <= _REQUESTS_MAX:
         found = _keys_of_rows(requests, nodes)
-        return NodeToStatus.passing(len(nodes)) if found is None else _encode(found, requests.names)
+        if found is None:
+            return NodeToStatus.passing(len(nodes))
+        return NodeToStatus.encode(found, lambda key: _status_of(key, requests.names))
     keys = [_key_of_row(requests, nodes, row) for row in range(len(nodes))]
     if not any(keys):
         return NodeToStatus.passing(len(keys))
@@ -121,26 +123,11 @@ def _keys_of_rows(requests: Requests, nodes: NodeTable) -> NDArray[np.int64] | N
             short[at] &= offered[at] > 0
     if not np.count_nonzero(short) and not np.count_nonzero(full):
         return None
-    hopeless = offered < requests.amounts
-    keys = full.astype(np.int64)
-    keys *= _PODS
-    for at, missing in enumerate(short):
-        keys |= missing.astype(np.int64) << (_FIRST + at)
-        keys |= missing & hopeless[at]
+    keys = _PODS * full.astype(np.int64)
+    if len(short):
+        keys += _BITS[: len(short)] @ short
+        keys |= (short & (offered < requests.amounts)).any(axis=0)
     return keys
-
-
-def _encode(keys: NDArray[np.int64], names: tuple[str, ...]) -> NodeToStatus:
-    largest = int(keys.max())
-    if largest >= _KEYS_FEW:
-        return NodeToStatus.encode(keys, lambda key: _status_of(key, names))
-    # With few possible keys, counting is much faster than sorting.
-    found = np.flatnonzero(np.bincount(keys)).tolist()
-    if found[0] != 0:
-        found.insert(0, 0)
-    position = np.zeros(largest + 1, np.int32)
-    position[found] = np.arange(len(found))
-    return NodeToStatus(position[keys], [_status_of(key, names) for key in found])
 
 
 @lru_cache(4096)

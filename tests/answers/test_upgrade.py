@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from kubesched.answers.drain import PodFate, drain_nodes
 from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import TrialCluster, names_of
-from kubesched.answers.upgrade import CompactReport, UpgradeReport, compact, upgrade
+from kubesched.answers.upgrade import (
+    CompactReport,
+    UpgradeReport,
+    WatchNodes,
+    compact,
+    upgrade,
+)
 from kubesched.api.core import Node
 from kubesched.snapshot.objects import KubernetesObject
 
@@ -31,11 +37,13 @@ def upgraded(
     return tried(objects, ask)
 
 
-def compacted(objects: list[KubernetesObject]) -> CompactReport:
-    """Return the nodes that can go."""
+def compacted(
+    objects: list[KubernetesObject], *names: str, watch: WatchNodes | None = None
+) -> CompactReport:
+    """Return the nodes that can go, of some nodes or all."""
 
     async def ask(cluster: TrialCluster) -> CompactReport:
-        return await compact(cluster, _names(objects))
+        return await compact(cluster, names or _names(objects), watch=watch)
 
     return tried(objects, ask)
 
@@ -143,3 +151,25 @@ def test_the_emptiest_node_goes_first() -> None:
     report = compacted([*nodes, *pods, running("b-0", "b", "1", owner="w")])
     assert [("c",), ("b",)] == [step.nodes for step in report.removable]
     assert (3, 1) == (report.before.nodes, report.after.nodes)
+
+
+def test_no_pod_is_preempted_to_do_without_a_node() -> None:
+    """A node is kept whose pod would fit only where it evicts another one, which fits elsewhere."""
+    nodes: list[KubernetesObject] = [node(name) for name in "abc"]
+    urgent = running("urgent", "a", "4", owner="u", priority=10)
+    others = [
+        running("low", "b", "2", owner="l"),
+        running("also", "c", "2", owner="l", priority=20),
+    ]
+    report = compacted([*nodes, urgent, *others], "a")
+    assert () == report.removable
+    assert [("a", PodFate.PENDING)] == [(one.node, one.pods[0].fate) for one in report.kept]
+
+
+def test_progress_is_reported_after_each_node() -> None:
+    """With the numbers of nodes that were tried, that are to be tried, and that can go."""
+    seen: list[tuple[int, int, int]] = []
+    pods = [running("a-0", "a", "4", owner="w")]
+    objects: list[KubernetesObject] = [node("a"), node("b"), *pods]
+    compacted(objects, watch=lambda *numbers: seen.append(numbers))
+    assert [(1, 2, 1), (2, 2, 1)] == seen

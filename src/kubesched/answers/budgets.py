@@ -207,11 +207,13 @@ class BudgetStatuses:
         return [budget for budget in found if isinstance(budget, PodDisruptionBudget)]
 
     def let_go(self, pod: Pod) -> bool:
-        """Whether the budgets of a pod allow its eviction now."""
+        """Return whether the budgets of a pod allow its eviction now, and charge it to them."""
         try:
-            grant(pod, self.covering(pod), self._server.timestamp())
+            granted = grant(pod, self.covering(pod), self._server.timestamp())
         except (NotAllowedError, SeveralBudgetsError, BrokenBudgetError):
             return False
+        if granted.budget is not None:
+            self._server.update(granted.budget)
         return True
 
 

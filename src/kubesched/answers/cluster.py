@@ -27,7 +27,13 @@ from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.top import TopGroup, TopQuestion, TopReport, ask_top
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of
-from kubesched.answers.upgrade import CompactReport, UpgradeReport, compact, upgrade
+from kubesched.answers.upgrade import (
+    CompactReport,
+    UpgradeReport,
+    WatchNodes,
+    compact,
+    upgrade,
+)
 from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.answers.why import (
     WhyReport,
@@ -415,12 +421,16 @@ class Cluster:
 
         return self._asked(ask, "--selector ")
 
-    def compact(self, selector: str = "", *, force: bool = False) -> CompactReport:
+    def compact(
+        self, selector: str = "", *, force: bool = False, watch: WatchNodes | None = None
+    ) -> CompactReport:
         """Find nodes that can be removed so that every pod still has a place.
 
         Args:
             selector: The labels of the nodes that may go; "" for all.
             force: Whether pods without a controller may go for good.
+            watch: Called after each node with the numbers of nodes that were tried, that are to be
+                tried, and that can go.
 
         Raises:
             UserError: The selector is wrong, or selects no node.
@@ -429,7 +439,7 @@ class Cluster:
 
         async def ask(cluster: TrialCluster) -> CompactReport:
             nodes = selected_nodes(cluster, selector) if selector else names_of(cluster)
-            return await compact(cluster, nodes, may_lose=force)
+            return await compact(cluster, nodes, may_lose=force, watch=watch)
 
         return self._asked(ask, "--selector ")
 

@@ -12,7 +12,6 @@ Differs:  a node whose pods wait for a budget does not keep the next ones from b
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
@@ -27,7 +26,6 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
-from kubesched.simulator.node_life import evict
 from kubesched.snapshot.pod_info import uid_of
 
 FORCE: Final = "--force"
@@ -185,12 +183,11 @@ class DrainTrial:
         return pods
 
     def _is_evicted(self, pod: Pod) -> bool:
-        server, metadata = self._cluster.server, pod.metadata
-        found = server.pod(metadata.namespace, metadata.name, metadata.uid)
+        found = self._cluster.pod(uid_of(pod))
         if found is not None:
             if not self._cluster.budgets.let_go(found):
                 return False
-            evict(server, found, asyncio.get_running_loop().time())
+            self._cluster.delete_pod(found)
         self._rounds[uid_of(pod)] = self._round
         return True
 

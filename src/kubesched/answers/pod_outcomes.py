@@ -83,7 +83,6 @@ class PodOutcomes:
         self._cluster = cluster
         rehearsal = cluster.rehearsal
         scheduler = rehearsal.scheduler
-        self._pods = cluster.pods()
         self._unplaced = rehearsal.unplaced()
         self._gated = rehearsal.gated()
         self._profiles = scheduler.profiles
@@ -101,7 +100,7 @@ class PodOutcomes:
             key: Its `namespace/name`, for one that is gone.
         """
         last = self._cluster.last_successor(uid)
-        pod = self._pods.get(last)
+        pod = self._cluster.pod(last)
         if pod is None:
             return PodOutcomeNow(key, message=_GONE, reasons=(_GONE,))
         info = PodInfo(pod)

@@ -12,6 +12,7 @@ Differs:  pods of a controller of any kind are created again, with the fields of
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from random import Random
@@ -34,6 +35,7 @@ from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
 from kubesched.inputs.loading import with_scheduler_name
+from kubesched.queue.moves import QueuePlace
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.simulator.instant_server import InstantVolumeWriter
 from kubesched.simulator.object_server import NODES, key_of
@@ -76,7 +78,7 @@ class TrialCluster:
         self.successors: dict[str, str] = {}
         self.gone: dict[str, str] = {}
         self.notes: dict[str, None] = {}
-        self._keys: dict[str, Key] = {}
+        self._keys = {uid_of(pod): key_of(pod) for pod in self.server.all(Pod)}
         self._new_claims: list[Key] = []
         self._volumes = InstantVolumeWriter(self.server)
         self._journal: dict[Key, KubernetesObject | None] | None = None
@@ -106,6 +108,8 @@ class TrialCluster:
             return
         is_gone = change.type is ChangeType.DELETED
         before = cast("Pod | None", change.previous)
+        if before is None:
+            self._keys[uid_of(change.value)] = change.key
         self.budgets.changed(before, None if is_gone else change.value)
         if is_gone:
             self.gone[f"{change.key.namespace}/{change.key.name}"] = uid_of(change.value)
@@ -124,9 +128,7 @@ class TrialCluster:
         self.server.soon(create)
 
     def _succeed(self, pod: Pod, replacement: Pod) -> None:
-        created = self.create_pod(replacement)
-        self.successors[uid_of(pod)] = uid_of(created)
-        self._keys[uid_of(created)] = key_of(created)
+        self.successors[uid_of(pod)] = uid_of(self.create_pod(replacement))
 
     @contextmanager
     def deleting_for_good(self) -> Iterator[None]:
@@ -136,6 +138,26 @@ class TrialCluster:
             yield
         finally:
             self._recreates = True
+
+    @contextmanager
+    def moving_only(self) -> Iterator[None]:
+        """Schedule no pods but new ones, and those nominated to a node; evict none for them."""
+        now = asyncio.get_running_loop().time
+        scheduler = self.rehearsal.scheduler
+        queue, cycles = scheduler.queue, scheduler.steps.cycles.values()
+        waiting = [*queue.pods(QueuePlace.UNSCHEDULABLE), *queue.pods(QueuePlace.BACKOFF)]
+        held = [one.pod_info for one in waiting if not queue.nominator.node_of(one.pod_info.uid)]
+        for info in held:
+            queue.delete(info, now())
+        for cycle in cycles:
+            cycle.restriction.skips_post_filters = True
+        try:
+            yield
+        finally:
+            for cycle in cycles:
+                cycle.restriction.skips_post_filters = False
+            for info in held:
+                queue.add(info, now())
 
     # Undo.
 
@@ -375,11 +397,14 @@ class TrialCluster:
         return uid
 
     def has_node(self, uid: str) -> bool:
-        """Whether a pod took the place of one that went, and is on a node."""
-        last = self.last_successor(uid)
-        key = self._keys.get(last)
-        found = None if key is None else self.server.store.find(key)
-        return isinstance(found, Pod) and uid_of(found) == last and bool(found.spec.node_name)
+        """Whether a pod, or the one that took its place, is on a node."""
+        found = self.pod(self.last_successor(uid))
+        return found is not None and bool(found.spec.node_name)
+
+    def pod(self, uid: str) -> Pod | None:
+        """Return a pod, None if there is none."""
+        key = self._keys.get(uid)
+        return None if key is None else self.server.pod(key.namespace, key.name, uid)
 
     def pods(self) -> dict[str, Pod]:
         """Return all pods by uid."""

@@ -4,12 +4,14 @@ Each node is drained in a trial, and the trial is undone if a pod finds no place
 one. So every order that is returned was carried out, from the first node to the last.
 
 Differs:  a node that comes back equals the drained one, with the pods of DaemonSets that it had; a
-          pool's nodes are tried in the order of their names, so a better order may exist.
+          pool's nodes are tried in the order of their names, so a better order may exist. To do
+          without a node, no pod is preempted, and pods that were pending before are not tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,6 +20,9 @@ from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.answers.whatif import ClusterUse, use_of
 from kubesched.explain.document import Document
+
+WatchNodes: TypeAlias = Callable[[int, int, int], object]
+"""Called with the numbers of nodes that were tried, that are to be tried, and that can go."""
 
 
 class NodesAtOnce(msgspec.Struct, frozen=True, rename="camel"):
@@ -143,7 +148,11 @@ async def _bring_back(cluster: TrialCluster, names: Iterable[str], cordoned: set
 
 
 async def compact(
-    cluster: TrialCluster, names: Iterable[str], *, may_lose: bool = False
+    cluster: TrialCluster,
+    names: Sequence[str],
+    *,
+    may_lose: bool = False,
+    watch: WatchNodes | None = None,
 ) -> CompactReport:
     """Return which nodes can go, the emptiest first, so that every pod still has a place.
 
@@ -151,18 +160,22 @@ async def compact(
         cluster: The cluster.
         names: The nodes that may go.
         may_lose: Whether pods without a controller may go for good.
+        watch: Called after each node.
     """
     await cluster.settle()
     before = use_of(cluster)
     removable: list[NodesAtOnce] = []
     kept: list[NodeThatBlocks] = []
-    for name in _emptiest_first(cluster, names):
-        found = await _drained(cluster, name, may_lose=may_lose)
-        if isinstance(found, NodeThatBlocks):
-            kept.append(found)
-        else:
-            cluster.remove_node(name)
-            removable.append(NodesAtOnce((name,), found))
+    with cluster.moving_only():
+        for name in _emptiest_first(cluster, names):
+            found = await _drained(cluster, name, may_lose=may_lose)
+            if isinstance(found, NodeThatBlocks):
+                kept.append(found)
+            else:
+                cluster.remove_node(name)
+                removable.append(NodesAtOnce((name,), found))
+            if watch is not None:
+                watch(len(kept) + len(removable), len(names), len(removable))
     await cluster.settle()
     return CompactReport(
         removable=tuple(removable),

@@ -1,4 +1,4 @@
-"""Runs of a simulation on a terminal: a progress bar, and a whole report after Ctrl-C."""
+"""Runs of a simulation on a terminal: a status line, and a whole report after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Final, Self
 
 import click
 
 from kubesched.answers.cluster import Cluster
 from kubesched.cli.errors import naming
+from kubesched.cli.output import StatusLine
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import SimulationEnd
 
@@ -47,16 +47,13 @@ def catching_interrupt() -> Iterator[Interruption]:
         signal.signal(signal.SIGINT, before)
 
 
-_PATIENCE_SECONDS: Final = 1.0
-
-
 def run_simulation(cluster: Cluster) -> tuple[SimulationEnd, float]:
     """Place the pending pods, or some until Ctrl-C; return the end and the seconds it took."""
     began = time.perf_counter()
-    with catching_interrupt() as interruption, _LateProgress() as bar:
+    with catching_interrupt() as interruption, StatusLine() as status:
 
         def watch(tried: int, total: int) -> bool:
-            bar.update(tried, total)
+            status.show(lambda: f"Placing pods: {tried:,} of {total:,}")
             return not interruption.requested
 
         end = cluster.simulated(watch=watch)
@@ -71,39 +68,3 @@ def write_timing(report: SimulationReport, seconds: float) -> None:
     with naming("stdout"):
         sys.stdout.flush()
     click.echo(text, err=True)
-
-
-class _LateProgress:
-    """A progress bar that appears after a second, on a terminal only."""
-
-    def __init__(self) -> None:
-        self._stack = ExitStack()
-        self._advance: Callable[[int], None] | None = None
-        self._shown = 0
-        self._is_watched = sys.stderr.isatty()
-        self._begins = time.perf_counter() + _PATIENCE_SECONDS
-
-    def __enter__(self) -> Self:
-        self._stack.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def update(self, tried: int, total: int) -> None:
-        """Show the number of pods tried."""
-        if not self._is_watched:
-            return
-        if self._advance is None:
-            if time.perf_counter() < self._begins:
-                return
-            bar = click.progressbar(
-                length=total,
-                label="Placing pods",
-                file=sys.stderr,
-                update_min_steps=max(1, total // 200),
-            )
-            self._advance = self._stack.enter_context(bar).update
-        if tried > self._shown:
-            self._advance(tried - self._shown)
-            self._shown = tried

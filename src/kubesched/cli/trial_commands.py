@@ -18,7 +18,7 @@ from kubesched.cli.options import (
     output_option,
     scheduler_options,
 )
-from kubesched.cli.output import write_answer, write_page
+from kubesched.cli.output import StatusLine, write_answer, write_page
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 
@@ -236,9 +236,9 @@ def compact(
     """Find nodes that can be removed so that every pod still has a place. Nothing is changed.
 
     The emptiest node is tried first: it is drained as `kubesched drain` does, and goes if every pod
-    finds a place and no disruption budget is broken. Then the next one is tried without it. So the
-    nodes can be removed in the order of the answer. The other nodes are listed with what keeps
-    them.
+    finds a place without preemption and no disruption budget is broken. Then the next one is tried
+    without it. So the nodes can be removed in the order of the answer. The other nodes are listed
+    with what keeps them.
 
     The cluster is the live one of the current context, which is only read, or that of FILES.
 
@@ -252,7 +252,12 @@ def compact(
     from kubesched.cli.trial_text import write_compact
     from kubesched.cli.trials import open_cluster
 
-    report = open_cluster(source, options, html=html).compact(selector, force=force)
+    def watch(tried: int, nodes: int, removable: int) -> None:
+        status.show(lambda: f"{tried} of {nodes} nodes tried, {removable} can be removed")
+
+    cluster = open_cluster(source, options, html=html)
+    with StatusLine() as status:
+        report = cluster.compact(selector, force=force, watch=watch)
     write_page(html, report)
     write_answer(report, output, write_compact)
     return 0 if report.removable else EXIT_DIFFERENT

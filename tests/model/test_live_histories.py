@@ -23,7 +23,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.errors import NotFoundError
 from kubesched.simulator.faults import FaultPlan, Latencies, RequestFaults, WatchFaults
 from kubesched.simulator.pod_reports import RUN_SECONDS
-from kubesched.simulator.virtual_loop import VirtualClock, VirtualLoop
+from kubesched.simulator.virtual_loop import VirtualLoop
 
 from .clusters import nodes, pods, weights
 from .filters import Filter_2, Filter_3, IsAvoided, NodeAffinityHolds, PodAntiAffinityHolds
@@ -77,9 +77,7 @@ class LiveHistory(RuleBasedStateMachine):
         first: tuple[Node, ...],
     ) -> None:
         """Start with a few nodes that take anybody."""
-        self.runner = asyncio.Runner(
-            loop_factory=lambda: VirtualLoop(VirtualClock(), on_idle=lambda: None)
-        )
+        self.runner = asyncio.Runner(loop_factory=lambda: VirtualLoop(0.0, on_idle=lambda: None))
         self.born = 0
         self.relabelled: set[str] = set()
 

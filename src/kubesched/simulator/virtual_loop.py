@@ -14,24 +14,26 @@ from __future__ import annotations
 
 import asyncio
 import math
-import selectors
-from collections.abc import Callable, Coroutine, Mapping
+from collections import deque
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from typing import Any, Final, TypeVar, TypeVarTuple
 
 from kubesched.api.times import parse_time, second_time
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
-_Ready = list[tuple[selectors.SelectorKey, int]]
 
 # Enough for an error message; a simulation may have thousands of tasks.
 _TASKS_NAMED_MAX: Final = 10
 # A power of two, so that sums and remainders of times are exact for centuries.
 _TICKS_PER_SECOND: Final = 2**20
+# Fewer timers are not searched for cancelled ones.
+_TIMERS_MIN: Final = 100
 
 
 class DeadlockError(RuntimeError):
@@ -43,68 +45,34 @@ def _in_ticks(seconds: float) -> float:
     return math.ceil(seconds * _TICKS_PER_SECOND) / _TICKS_PER_SECOND
 
 
-class VirtualClock:
-    """Seconds since the start of a simulation.
+class _Timer(asyncio.TimerHandle):
+    """A timer; asyncio's loop counts those that are cancelled while they are scheduled."""
 
-    Attributes:
-        now: The current time, in whole ticks.
-    """
-
-    def __init__(self, start: float = 0.0) -> None:
-        self.now = _in_ticks(start)
-
-    def advance(self, seconds: float) -> None:
-        """Move the clock forward by whole ticks."""
-        self.now += seconds
+    __slots__ = ()
+    _scheduled: bool
 
 
-class _JumpingSelector(selectors.BaseSelector):
-    """A selector that moves the clock instead of waiting."""
+class _Due(float):
+    """When a timer is due; compares as a number, which is faster than comparing handles."""
 
-    def __init__(self, clock: VirtualClock, on_idle: Callable[[], None]) -> None:
-        self._clock = clock
-        self._on_idle = on_idle
-        self.raised: list[BaseException] = []
-        self._selector = selectors.DefaultSelector()
-
-    def select(self, timeout: float | None = None) -> _Ready:
-        if self.raised:
-            raise self.raised.pop(0)
-        if timeout == 0:
-            return []
-        # Only a signal writes to the loop's own socket, and nothing else is registered.
-        ready = self._selector.select(0)
-        if ready:
-            return ready
-        self._on_idle()
-        if timeout is None:
-            raise DeadlockError(_deadlock_message())
-        self._clock.advance(timeout)
-        return []
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._selector.register(fileobj, events, data)
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._selector.unregister(fileobj)
-
-    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        return self._selector.get_map()
-
-    def close(self) -> None:
-        self._selector.close()
+    __slots__ = ("timer",)
+    timer: _Timer
 
 
-class VirtualLoop(asyncio.SelectorEventLoop):
+class VirtualLoop(asyncio.BaseEventLoop):
     """An event loop with a virtual clock."""
 
-    def __init__(self, clock: VirtualClock, on_idle: Callable[[], None]) -> None:
-        self._virtual_clock = clock
-        self._jumping_selector = _JumpingSelector(clock, on_idle)
-        super().__init__(self._jumping_selector)
-        # asyncio adds this to the time when it looks for due timers. Its default of a nanosecond is
-        # lost in large numbers: after half a year, a timer for now would never be due.
-        self._clock_resolution = 0.5 / _TICKS_PER_SECOND
+    _ready: deque[asyncio.Handle]
+    _stopping: bool
+    _timer_cancelled_count: int
+
+    def __init__(self, start: float, on_idle: Callable[[], None]) -> None:
+        """Start at a second; `on_idle` is called before the clock moves."""
+        super().__init__()
+        self._seconds = _in_ticks(start)
+        self._on_idle = on_idle
+        self._raised: list[BaseException] = []
+        self._timers: list[_Due] = []
         self.set_exception_handler(self._on_exception)
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -115,11 +83,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def end_with(self, error: BaseException) -> None:
         """Raise an exception in the loop's next step; any thread may call this."""
-        self._jumping_selector.raised.append(error)
+        self._raised.append(error)
 
     def time(self) -> float:
         """Return the virtual seconds since the start."""
-        return self._virtual_clock.now
+        return self._seconds
 
     def call_at(
         self,
@@ -132,7 +100,46 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
         Otherwise a loop that waits for a tiny rest of a second would do so for ever.
         """
-        return super().call_at(_in_ticks(when), callback, *args, context=context)
+        when = _in_ticks(when)
+        timer = _Timer(when, callback, args, self, context)
+        timer._scheduled = True  # noqa: SLF001 - `_timer_cancelled_count` depends on it
+        due = _Due(when)
+        due.timer = timer
+        heappush(self._timers, due)
+        return timer
+
+    def _run_once(self) -> None:
+        """Run what is ready; before that, move the clock to the next timer if nothing is."""
+        if self._raised:
+            raise self._raised.pop(0)
+        self._drop_cancelled()
+        ready, timers = self._ready, self._timers
+        if not (ready or self._stopping or (timers and timers[0] <= self._seconds)):
+            self._on_idle()
+            if not timers:
+                raise DeadlockError(_deadlock_message())
+            self._seconds = float(timers[0])
+        while timers and timers[0] <= self._seconds:
+            timer = heappop(timers).timer
+            timer._scheduled = False  # noqa: SLF001 - as above
+            ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()  # noqa: SLF001
+
+    def _drop_cancelled(self) -> None:
+        timers = self._timers
+        if len(timers) > _TIMERS_MIN and 2 * self._timer_cancelled_count > len(timers):
+            timers[:] = [due for due in timers if not due.timer.cancelled()]
+            heapify(timers)
+            self._timer_cancelled_count = 0
+        while timers and timers[0].timer.cancelled():
+            heappop(timers)
+            self._timer_cancelled_count -= 1
+
+    def _write_to_self(self) -> None:
+        """Do nothing: the loop never sleeps, so no thread has to wake it."""
 
 
 def run(
@@ -154,7 +161,7 @@ def run(
         DeadlockError: if `main` waits and no timer is set.
         Exception: any exception of `main`, a callback or a task that nothing awaits.
     """
-    loop = VirtualLoop(VirtualClock(start), on_idle)
+    loop = VirtualLoop(start, on_idle)
 
     def play() -> T:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -166,9 +173,8 @@ def run(
         return play()
     # A thread runs one loop only.
     with ThreadPoolExecutor(1) as pool:
-        playing = pool.submit(play)
         try:
-            return playing.result()
+            return pool.submit(play).result()
         except KeyboardInterrupt as interrupt:
             loop.end_with(interrupt)
             raise

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kubesched.explain.explain import explain_preemption
 from kubesched.explain.report import PreemptionCandidate, PreemptionExplanation, Victim
-from kubesched.framework.preemption.candidate import Candidate, select_candidate
-from kubesched.framework.preemption.candidates import DryRun
+from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import NodeToStatus, unresolvable, unschedulable
 from kubesched.testing.builders import make_pod_info
+from tests.framework.preemption.cluster import dry_run_of
 
 FULL = unschedulable("Insufficient cpu")
 NEVER = unresolvable("taint")
@@ -27,9 +27,8 @@ def test_candidates_and_choice() -> None:
         make_pod_info(name, priority=priority) for name, priority in (("v1", 5), ("v2", 1))
     )
     candidates = [Candidate("b", victims[1:]), Candidate("a", victims, 1)]
-    report = PreemptionReport.of(
-        DryRun(tuple(candidates), select_candidate(candidates), {"d": FULL, "c": FULL})
-    )
+    dry_run = dry_run_of(candidates, {"d": FULL, "c": FULL})
+    report = PreemptionReport(eligible=True, dry_run=dry_run)
     statuses = NodeToStatus.of([FULL, FULL, FULL, FULL, NEVER])
     found = explain_preemption(report, statuses)
     assert found.candidates == (
@@ -46,8 +45,8 @@ def test_candidates_and_choice() -> None:
 def test_ties() -> None:
     """Candidates that tie are named."""
     victim = make_pod_info("v", start_time="2026-01-01T00:00:00Z")
-    candidates = tuple(Candidate(name, (victim,)) for name in "ba")
-    report = PreemptionReport.of(DryRun(candidates, select_candidate(candidates)))
+    dry_run = dry_run_of([Candidate(name, (victim,)) for name in "ba"], {})
+    report = PreemptionReport(eligible=True, dry_run=dry_run)
     found = explain_preemption(report, NodeToStatus.of([FULL, FULL]))
     assert found.ties == ("a", "b")
     assert found.chosen == "a"

@@ -71,7 +71,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
             absent_status: The status of the others; by default a rejection without a reason.
             contributors: Plugins that restricted the nodes; their events may help too.
         """
-        found = [status for status, _ in _counts(node_to_status)]
+        found = [status for status, _ in node_to_status.counts]
         return cls(
             node_names=node_names,
             node_to_status=node_to_status,
@@ -97,6 +97,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
         if not len(self.node_to_status):
             return NodeToStatus.everywhere(num_all_nodes, self.absent_status)
         found = self.node_to_status
+        if np.count_nonzero(found.index) == len(found):
+            return found
         index = np.where(found.index == 0, np.int32(len(found.statuses)), found.index)
         return NodeToStatus(index, (*found.statuses, self.absent_status))
 
@@ -113,7 +115,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
         """
         reasons: dict[str, int] = {}
         absent = num_all_nodes
-        for status, nodes in _counts(self.node_to_status):
+        for status, nodes in self.node_to_status.counts:
             _add_reasons(reasons, status, nodes)
             absent -= nodes
         if absent > 0:
@@ -135,15 +137,6 @@ class Diagnosis(msgspec.Struct, frozen=True):
         if self.post_filter_message:
             text += f" {self.post_filter_message}"
         return text
-
-
-def _counts(node_to_status: NodeToStatus) -> Iterator[tuple[Status, int]]:
-    """Count the nodes per distinct status; success is left out."""
-    statuses = node_to_status.statuses
-    counts = np.bincount(node_to_status.index, minlength=len(statuses)).tolist()
-    for status, nodes in zip(statuses[1:], counts[1:], strict=True):
-        if nodes:
-            yield status, nodes
 
 
 def _add_reasons(reasons: dict[str, int], status: Status, nodes: int) -> None:

@@ -135,11 +135,12 @@ class NodeToStatus:
         statuses: The distinct statuses; the first is `SUCCESS`. If it is alone, every row passes.
     """
 
-    __slots__ = ("index", "statuses")
+    __slots__ = ("_counts", "index", "statuses")
 
     def __init__(self, index: NDArray[np.int32], statuses: Sequence[Status]) -> None:
         self.index = index
         self.statuses = statuses
+        self._counts: Sequence[tuple[Status, int]] | None = None
 
     @classmethod
     def passing(cls, rows: int) -> Self:
@@ -207,6 +208,15 @@ class NodeToStatus:
 
     def __getitem__(self, row: int) -> Status:
         return self.statuses[self.index.item(row)]
+
+    @property
+    def counts(self) -> Sequence[tuple[Status, int]]:
+        """The distinct statuses but success, with their numbers of rows; read once it is final."""
+        if self._counts is None:
+            counts = np.bincount(self.index, minlength=len(self.statuses)).tolist()
+            both = zip(self.statuses[1:], counts[1:], strict=True)
+            self._counts = [(status, rows) for status, rows in both if rows]
+        return self._counts
 
     @property
     def passed(self) -> NDArray[np.bool_]:

@@ -174,7 +174,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         budgets = self._budgets_of(snapshot.objects)
         question = Question(self.handle, cycle, pod, snapshot, budgets)
         dry_run = find_candidates(question, statuses, self.sampling, self._verdicts)
-        return PreemptionReport.of(dry_run)
+        return PreemptionReport(eligible=True, dry_run=dry_run)
 
     def _budgets_of(self, objects: Objects) -> DisruptionBudgets:
         stamp = objects, objects.version(PodDisruptionBudget)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.status import Status, unresolvable
 from kubesched.scheduler.row_answers import Filtering, RowAnswers
-from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.node_columns import NodeColumns
 
 
 class Search:
@@ -27,7 +27,7 @@ class Search:
     __slots__ = ("_everywhere", "_nodes", "_parts", "contributors", "names")
 
     def __init__(
-        self, nodes: NodeTable, names: frozenset[str] | None, contributors: tuple[str, ...]
+        self, nodes: NodeColumns, names: frozenset[str] | None, contributors: tuple[str, ...]
     ) -> None:
         self.names = names
         self.contributors = contributors
@@ -94,5 +94,5 @@ class Search:
             listed = " ".join(sorted(self.contributors))
             absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
         return Diagnosis.of_filter(
-            tuple(self._nodes.names), self.answers().statuses(), absent, self.contributors
+            self._nodes.all_names, self.answers().statuses(), absent, self.contributors
         )

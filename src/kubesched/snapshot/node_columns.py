@@ -81,6 +81,8 @@ class NodeColumns(NodeTable):
         self._labels: dict[str, CodedColumn[str | None]] = {}
         self._claim_users: dict[str, int] = {}
         self._order: NDArray[np.intp] | None = None
+        self._all_names: tuple[str, ...] | None = None
+        self._name_ranks: NDArray[np.int64] | None = None
         self._unschedulable: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self._numbers: NDArray[np.int64] = np.zeros((NUMBERS_FIXED, 0), np.int64)
         self._allocate(rows=16, resources=4)
@@ -117,6 +119,20 @@ class NodeColumns(NodeTable):
         if self._order is None:
             self._order = round_robin(self.zones)
         return self._order
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The node names per row, which stay as they are when nodes come and go."""
+        if self._all_names is None:
+            self._all_names = tuple(self.names)
+        return self._all_names
+
+    @property
+    def name_ranks(self) -> NDArray[np.int64]:
+        """The place of each row in the order of node names."""
+        if self._name_ranks is None:
+            self._name_ranks = np.argsort(np.argsort(np.array(self.names, np.object_)))
+        return self._name_ranks
 
     def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:
         amounts = np.zeros(len(self), np.int64)
@@ -377,7 +393,7 @@ class NodeColumns(NodeTable):
 
     def _begin_epoch(self) -> None:
         self.epoch += 1
-        self._order = None
+        self._order = self._all_names = self._name_ranks = None
         self.changes_dropped += len(self.changes)
         self.changes = array("q")
 

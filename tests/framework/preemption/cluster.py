@@ -22,6 +22,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.candidates import DryRun
 from kubesched.framework.preemption.victims import Question
 from kubesched.framework.status import (
     SUCCESS,
@@ -229,3 +230,11 @@ def candidate(name: str, *priorities: int, pdb_violations: int = 0, starts: str 
         for number, (priority, start) in enumerate(zip(priorities, starts, strict=True))
     )
     return Candidate(name, victims, pdb_violations)
+
+
+def dry_run_of(candidates: Sequence[Candidate], statuses: Mapping[str, Status]) -> DryRun:
+    """Return a dry run with these candidates, and these statuses of other nodes."""
+    others = np.empty(len(statuses), np.object_)
+    others[:] = list(statuses.values())
+    rows = np.arange(len(statuses))
+    return DryRun(others=others, other_rows=rows, names=tuple(statuses)).narrowed_to(candidates)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.framework.preemption.candidate import Candidate, Criterion, select_candidate
-from kubesched.framework.preemption.candidates import (
-    DryRun,
-)
+from kubesched.framework.preemption.candidate import Candidate, Criterion
 from kubesched.framework.preemption.report import (
     PreemptionReport,
     no_candidates_text,
@@ -24,6 +21,7 @@ from kubesched.framework.status import (
 from .cluster import (
     NO_CPU,
     candidate,
+    dry_run_of,
 )
 
 LOW, HIGH = 0, 1000
@@ -32,8 +30,7 @@ NEVER_REASON = "not eligible due to preemptionPolicy=Never."
 
 def report_of(candidates: list[Candidate], statuses: dict[str, Status]) -> PreemptionReport:
     """Return the report on a dry run with this result."""
-    choice = select_candidate(candidates) if candidates else None
-    return PreemptionReport.of(DryRun(tuple(candidates), choice, statuses))
+    return PreemptionReport(eligible=True, dry_run=dry_run_of(candidates, statuses))
 
 
 def test_report_of_candidates() -> None:
@@ -140,7 +137,7 @@ def test_result_of_a_pod_that_may_not_preempt() -> None:
 
 def test_text_of_many_equal_statuses() -> None:
     """Thousands of equal statuses are one entry."""
-    statuses = dict.fromkeys([f"n{number}" for number in range(3000)], NO_VICTIMS)
+    statuses = [NO_VICTIMS] * 3000
     expected = (
         "0/3001 nodes are available: 1 Preemption is not helpful for scheduling, "
         "3000 No preemption victims found for incoming pod."

@@ -73,7 +73,8 @@ class _Cluster:
         expected = [select_victims_on_node(question, row) for row in range(len(snapshot.nodes))]
         self.handle.filtered.clear()
         verdicts = self.memory.about(question)
-        verdicts.judge(question, np.arange(len(snapshot.nodes)))
+        rows = np.arange(len(snapshot.nodes))
+        verdicts.judge(question, verdicts.unknown(snapshot.nodes, rows))
         found = verdicts.found.tolist()
         assert expected == found
         return dict(zip(snapshot.nodes.names, map(_victims, found), strict=True))

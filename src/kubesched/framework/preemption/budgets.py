@@ -96,6 +96,10 @@ class DisruptionBudgets:
         else:
             self.selected = SelectedPods(selectors)
 
+    def __bool__(self) -> bool:
+        """Whether there are any that can select pods."""
+        return bool(self._budgets)
+
     def changed_since(self, before: DisruptionBudgets) -> list[BudgetKey] | None:
         """Return the budgets that have another status now; None if they select other pods."""
         if self is before:

@@ -39,7 +39,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def costs(self) -> tuple[int, ...]:
-        """What evicting costs: one number for each of `CRITERIA`."""
+        """What evicting costs: one number for each of `CRITERIA` but the name."""
         priorities = [victim.priority for victim in self.victims]
         highest = max(priorities)
         started = min(
@@ -74,53 +74,56 @@ CRITERIA: Final = (
     Criterion.VICTIM_COUNT,
     Criterion.START_TIME,
     Criterion.START_TIME,
+    Criterion.NAME,
 )
-"""Those of `Candidate.costs`, in the same order."""
+"""Those of `Candidate.costs`, in the same order, and the rank of the node's name."""
 
 
-class CandidateChoice(msgspec.Struct, frozen=True):
+class CandidateChoice(msgspec.Struct, frozen=True, eq=False):
     """The chosen candidate and the reason.
 
     Attributes:
         chosen: The candidate.
-        ties: The candidates that tie after all criteria, the chosen one among them.
+        ties: The candidates that tie after all criteria but the name, the chosen one among them;
+            an array of `Candidate`.
         decided_by: The last criterion that excluded other candidates.
     """
 
     chosen: Candidate
-    ties: tuple[Candidate, ...]
+    ties: NDArray[np.object_]
     decided_by: Criterion
 
     @property
     def best(self) -> tuple[str, ...]:
         """Names of the nodes that tie, sorted; the chosen one is first."""
-        return tuple(sorted(candidate.node_name for candidate in self.ties))
+        return tuple(sorted(candidate.node_name for candidate in self.ties.tolist()))
 
 
-def select_candidate(
-    candidates: Sequence[Candidate], costs: NDArray[np.int64] | None = None
-) -> CandidateChoice:
+def select_candidate(candidates: NDArray[np.object_], costs: NDArray[np.int64]) -> CandidateChoice:
     """Choose one of at least one candidate.
 
     Args:
         candidates: The candidates.
-        costs: Their costs if they are known, criteria x candidates.
+        costs: `CRITERIA` x candidates.
     """
-    if costs is None:
-        costs = np.array([candidate.costs for candidate in candidates], np.int64).T
-    left = np.arange(len(candidates))
+    ties = np.arange(len(candidates))
     decided_by = Criterion.ONLY_CANDIDATE
     # Most criteria are equal for all candidates.
-    differing = costs.min(axis=1) < costs.max(axis=1)
+    differing = costs[:-1].min(axis=1) < costs[:-1].max(axis=1)
     for at in np.flatnonzero(differing).tolist():
-        its = costs[at, left]
+        its = costs[at, ties]
         least = np.flatnonzero(its == its.min())
-        if len(least) < len(left):
-            left, decided_by = left[least], CRITERIA[at]
-    ties = tuple(candidates)
-    if len(left) < len(ties):
-        ties = tuple([ties[at] for at in left.tolist()])
+        if len(least) < len(ties):
+            ties, decided_by = ties[least], CRITERIA[at]
     if len(ties) > 1:
         decided_by = Criterion.NAME
-    names = [candidate.node_name for candidate in ties]
-    return CandidateChoice(ties[names.index(min(names))], ties, decided_by)
+    chosen = ties[costs[-1, ties].argmin()]
+    return CandidateChoice(candidates[chosen], candidates[ties], decided_by)
+
+
+def costs_of(candidates: Sequence[Candidate]) -> NDArray[np.int64]:
+    """Return the costs of candidates, `CRITERIA` x candidates."""
+    names = sorted({candidate.node_name for candidate in candidates})
+    rank = {name: at for at, name in enumerate(names)}
+    costs = [(*candidate.costs, rank[candidate.node_name]) for candidate in candidates]
+    return np.array(costs, np.int64).reshape(-1, len(CRITERIA)).T

@@ -9,7 +9,8 @@ Differs:  nodes are tried in table order, where upstream tries several in parall
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from kubesched.framework.preemption.candidate import (
     Candidate,
     CandidateChoice,
+    costs_of,
     select_candidate,
 )
 from kubesched.framework.preemption.eligibility import has_lower_priority_pods
@@ -27,7 +29,9 @@ from kubesched.framework.preemption.victims import NO_VICTIMS, Question
 from kubesched.framework.status import Code, NodeToStatus, Status
 
 _BATCH_ROWS_MIN: Final = 32
-"""The smallest batch; one more row costs little. Each batch is as large as all before it."""
+"""The smallest batch; one more row costs little. Each batch is twice as large as the one before."""
+_NOTHING: Final = np.empty(0, np.object_)
+_NO_ROWS: Final = np.empty(0, np.intp)
 
 
 class Sampling(msgspec.Struct, frozen=True):
@@ -47,18 +51,41 @@ class Sampling(msgspec.Struct, frozen=True):
         return min(potential_nodes, max(share, self.absolute))
 
 
-class DryRun(msgspec.Struct, frozen=True):
-    """The result of a dry run.
+class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
+    """The result of a dry run, which mostly is needed only for the node that was chosen.
 
     Attributes:
-        candidates: Nodes where evicting helps, those that violate no budget first.
+        kept: Nodes where evicting helps, those that violate no budget first: an array of
+            `Candidate`.
         choice: The choice among them; None if there is no candidate.
-        node_statuses: Node name -> why it is not a candidate, for the other nodes tried.
+        others: Why the other nodes tried are no candidates: an array of `Status`.
+        other_rows: The rows of these nodes.
+        names: The node names per row of the table.
     """
 
-    candidates: tuple[Candidate, ...] = ()
+    kept: NDArray[np.object_] = _NOTHING
     choice: CandidateChoice | None = None
-    node_statuses: dict[str, Status] = msgspec.field(default_factory=dict)
+    others: NDArray[np.object_] = _NOTHING
+    other_rows: NDArray[np.intp] = _NO_ROWS
+    names: Sequence[str] = ()
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The candidates that were kept."""
+        return tuple(self.kept.tolist())
+
+    @cached_property
+    def node_statuses(self) -> Mapping[str, Status]:
+        """Node name -> why it is not a candidate."""
+        whose = [self.names[row] for row in self.other_rows.tolist()]
+        return dict(zip(whose, self.others.tolist(), strict=True))
+
+    def narrowed_to(self, candidates: Sequence[Candidate]) -> DryRun:
+        """Choose again among some candidates, perhaps with other victims."""
+        kept = np.empty(len(candidates), np.object_)
+        kept[:] = candidates
+        choice = select_candidate(kept, costs_of(candidates)) if candidates else None
+        return DryRun(kept, choice, self.others, self.other_rows, self.names)
 
 
 def potential_rows(statuses: NodeToStatus) -> NDArray[np.intp]:
@@ -81,24 +108,25 @@ def find_candidates(
         sampling: How many candidates are enough.
         memory: Verdicts for earlier preemptors, which may be used for this one.
     """
+    nodes = question.snapshot.nodes
     rows = potential_rows(statuses)
     if not len(rows):
         return DryRun()
-    names = question.snapshot.nodes.names
-    if not has_lower_priority_pods(question.pod, question.snapshot.nodes):
-        statuses_of_all = dict.fromkeys([names[row] for row in rows.tolist()], NO_VICTIMS)
-        return DryRun(node_statuses=statuses_of_all)
+    if not has_lower_priority_pods(question.pod, nodes):
+        others = np.full(len(rows), NO_VICTIMS, np.object_)
+        return DryRun(others=others, other_rows=rows, names=nodes.all_names)
     wanted = sampling.wanted(len(rows))
     offset = question.handle.random.randrange(len(rows))
     rows = np.concatenate((rows[offset:], rows[:offset]))
     verdicts = memory.about(question)
-    judged, size = 0, max(wanted, _BATCH_ROWS_MIN)
-    while judged < len(rows):
-        verdicts.judge(question, rows[judged:size])
-        judged, size = size, 2 * size
-        if enough := rows_needed(verdicts.costs[0, rows[:judged]], wanted):
-            return collect(verdicts, rows[:enough], wanted, names)
-    return collect(verdicts, rows, wanted, names)
+    size = max(wanted, _BATCH_ROWS_MIN)
+    while True:
+        enough = rows_needed(verdicts.costs[0, rows], wanted) or len(rows)
+        unknown = verdicts.unknown(nodes, rows[:enough])
+        if not len(unknown):
+            return collect(verdicts, rows[:enough], wanted, nodes.all_names)
+        verdicts.judge(question, unknown[:size])
+        size *= 2
 
 
 def rows_needed(violations: NDArray[np.int64], wanted: int) -> int:
@@ -130,10 +158,10 @@ def collect(
         names: The node names per row of the table.
     """
     violations = verdicts.costs[0, rows]
-    kept = np.concatenate((rows[violations == 0][:wanted], rows[violations > 0][:wanted]))
-    candidates = tuple(verdicts.found[kept].tolist())
-    choice = select_candidate(candidates, verdicts.costs[:, kept]) if candidates else None
+    kept = rows[violations == 0][:wanted]
     others = rows[violations < 0]
-    whose = [names[row] for row in others.tolist()]
-    statuses = dict(zip(whose, verdicts.found[others].tolist(), strict=True))
-    return DryRun(candidates, choice, statuses)
+    if len(kept) + len(others) < len(rows):
+        kept = np.concatenate((kept, rows[violations > 0][:wanted]))
+    candidates = verdicts.found[kept]
+    choice = select_candidate(candidates, verdicts.costs[:, kept]) if len(kept) else None
+    return DryRun(candidates, choice, verdicts.found[others], others, names)

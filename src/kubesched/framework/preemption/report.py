@@ -17,7 +17,6 @@ from kubesched.framework.preemption.candidate import (
     Candidate,
     CandidateChoice,
     Criterion,
-    select_candidate,
 )
 from kubesched.framework.preemption.candidates import DryRun
 from kubesched.framework.status import (
@@ -32,6 +31,7 @@ from kubesched.framework.status import (
 
 _NONE_ALLOWED: Final = "no candidate node for preemption"
 _NOT_HELPFUL: Final = unresolvable("Preemption is not helpful for scheduling")
+_NOTHING_TRIED: Final = DryRun()
 
 
 class PreemptionReport(msgspec.Struct, frozen=True):
@@ -40,17 +40,13 @@ class PreemptionReport(msgspec.Struct, frozen=True):
     Attributes:
         eligible: Whether the pod may preempt others.
         reason: Why it may not.
-        candidates: Nodes where evicting helps; the most important victims come first.
-        choice: The choice among them; None if there is no candidate.
-        node_statuses: Node name -> why it is not a candidate, for the other nodes tried.
+        dry_run: The nodes tried, and the choice among them.
         narrowed: Whether extenders have filtered the candidates.
     """
 
     eligible: bool
     reason: str = ""
-    candidates: tuple[Candidate, ...] = ()
-    choice: CandidateChoice | None = None
-    node_statuses: Mapping[str, Status] = msgspec.field(default_factory=dict)
+    dry_run: DryRun = _NOTHING_TRIED
     narrowed: bool = False
 
     @classmethod
@@ -58,22 +54,25 @@ class PreemptionReport(msgspec.Struct, frozen=True):
         """Return the report for a pod that may not preempt others."""
         return cls(eligible=False, reason=reason)
 
-    @classmethod
-    def of(cls, dry_run: DryRun) -> Self:
-        """Return the report on a dry run."""
-        return cls(
-            eligible=True,
-            candidates=dry_run.candidates,
-            choice=dry_run.choice,
-            node_statuses=dry_run.node_statuses,
-        )
-
     def narrowed_to(self, candidates: Sequence[Candidate]) -> Self:
         """Choose again among the candidates that extenders returned, perhaps with other victims."""
-        choice = select_candidate(candidates) if candidates else None
-        return msgspec.structs.replace(
-            self, candidates=tuple(candidates), choice=choice, narrowed=True
-        )
+        dry_run = self.dry_run.narrowed_to(candidates)
+        return msgspec.structs.replace(self, dry_run=dry_run, narrowed=True)
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Nodes where evicting helps; the most important victims come first."""
+        return self.dry_run.candidates
+
+    @property
+    def choice(self) -> CandidateChoice | None:
+        """The choice among them; None if there is no candidate."""
+        return self.dry_run.choice
+
+    @property
+    def node_statuses(self) -> Mapping[str, Status]:
+        """Node name -> why it is not a candidate, for the other nodes tried."""
+        return self.dry_run.node_statuses
 
     @property
     def best(self) -> tuple[str, ...]:
@@ -107,29 +106,29 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
         return PostFilterResult(unschedulable(_NONE_ALLOWED), details=report)
     if not num_all_nodes:
         return PostFilterResult(failure("no nodes available"), details=report)
-    errors = [s.message for s in report.node_statuses.values() if s.code is Code.ERROR]
+    statuses = report.dry_run.others.tolist()
+    errors = [status.message for status in statuses if status.code is Code.ERROR]
     if errors:
         return PostFilterResult(failure(_aggregate(errors)), details=report)
     # Evicting does not help on the nominated node either, so the nomination is cleared.
-    text = no_candidates_text(report.node_statuses, num_all_nodes)
+    text = no_candidates_text(statuses, num_all_nodes)
     return PostFilterResult(unschedulable(text), nominated_node_name="", details=report)
 
 
-def no_candidates_text(node_statuses: Mapping[str, Status], num_all_nodes: int) -> str:
+def no_candidates_text(statuses: Sequence[Status], num_all_nodes: int) -> str:
     """Return the message that evicting helps on no node.
 
     Args:
-        node_statuses: Node name -> why it is not a candidate, for the nodes tried.
+        statuses: Why each node tried is not a candidate.
         num_all_nodes: How many nodes the cluster has.
     """
-    statuses = list(node_statuses.values())
     first = statuses[0] if statuses else _NOT_HELPFUL
     # Thousands of nodes without a victim share one status.
     if all(status is first for status in statuses):
         encoded = NodeToStatus.everywhere(len(statuses), first)
     else:
         encoded = NodeToStatus.of(statuses)
-    return Diagnosis.of_filter(tuple(node_statuses), encoded, _NOT_HELPFUL).fit_error(num_all_nodes)
+    return Diagnosis.of_filter((), encoded, _NOT_HELPFUL).fit_error(num_all_nodes)
 
 
 def _aggregate(errors: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 _ROWS_MAX: Final = 1 << 18
 _UNKNOWN: Final = -1
-_NO_CANDIDATE: Final = (-1,) * len(CRITERIA)
+_NO_CANDIDATE: Final = (-1,) * (len(CRITERIA) - 1)
 _NO_ROWS: Final[Mapping[int, int]] = {}
 
 
@@ -48,16 +48,22 @@ class Verdicts:
 
     Attributes:
         found: The last verdict per row, a `Verdict`.
-        costs: What evicting costs, int64, `CRITERIA` x rows; -1 where the row is no candidate.
+        costs: What evicting costs, int64, `CRITERIA` x rows; apart from the name's rank -1 where
+            the row is no candidate, or is unknown.
     """
 
-    def __init__(self, rows: int, budgets: DisruptionBudgets, stamp: object = None) -> None:
+    def __init__(
+        self, nodes: NodeColumns, budgets: DisruptionBudgets, stamp: object = None
+    ) -> None:
+        rows = len(nodes)
         self.found: NDArray[np.object_] = np.full(rows, NO_VICTIMS, np.object_)
         self.costs = np.full((len(CRITERIA), rows), -1, np.int64)
+        self.costs[-1] = nodes.name_ranks
         self._stamp = stamp
         self._budgets = budgets
         # The versions of the rows when they were judged.
         self._versions = np.full(rows, _UNKNOWN, np.int64)
+        self._failed: list[int] = []
         self._contested: Mapping[int, Sequence[PodInfo]] = {}
         self._sums = KnownSums(rows)
         # Budget -> row -> number of its pods there, for the rows that were judged.
@@ -75,23 +81,26 @@ class Verdicts:
                     self._versions[row] = _UNKNOWN
         return True
 
+    def unknown(self, nodes: NodeColumns, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return those of `rows` whose verdicts are not known."""
+        versions = np.frombuffer(nodes.row_versions, np.int64)
+        is_unknown = np.not_equal(self._versions, versions)
+        return rows[is_unknown[rows]]
+
     def judge(self, question: Question, rows: NDArray[np.intp]) -> None:
-        """Judge rows, computing only verdicts that are not known."""
+        """Judge rows whose verdicts are not known."""
         nodes = question.snapshot.nodes
         versions = np.frombuffer(nodes.row_versions, np.int64)
-        unknown = rows[self._versions[rows] != versions[rows]]
-        if not len(unknown):
-            return
-        found = self._select_victims(question, unknown.tolist())
-        self.put(unknown, found)
-        self._versions[unknown] = versions[unknown]
-        for row, verdict in zip(unknown.tolist(), found, strict=True):
+        found = self._select_victims(question, rows.tolist())
+        self.put(rows, found)
+        self._versions[rows] = versions[rows]
+        for row, verdict in zip(rows.tolist(), found, strict=True):
             if isinstance(verdict, Status) and not verdict.is_rejected:
-                # Failures are not kept.
-                self._versions[row] = _UNKNOWN
-            potential = lower_priority_pods(question.pod, nodes, row)
-            for key, pods in self._budgets.count(potential).items():
-                self._protected.setdefault(key, {})[row] = pods
+                self._failed.append(row)
+            if self._budgets:
+                potential = lower_priority_pods(question.pod, nodes, row)
+                for key, pods in self._budgets.count(potential).items():
+                    self._protected.setdefault(key, {})[row] = pods
 
     def _select_victims(self, question: Question, rows: list[int]) -> list[Verdict]:
         if are_sums_enough(question):
@@ -106,11 +115,13 @@ class Verdicts:
     def put(self, rows: NDArray[np.intp], found: Sequence[Verdict]) -> None:
         """Write verdicts into the columns."""
         costs = [each.costs if isinstance(each, Candidate) else _NO_CANDIDATE for each in found]
-        self.costs[:, rows] = np.array(costs, np.int64).reshape(-1, len(CRITERIA)).T
+        self.costs[:-1, rows] = np.array(costs, np.int64).reshape(-1, len(_NO_CANDIDATE)).T
         self.found[rows] = found
 
-    def contest(self, contested: Mapping[int, Sequence[PodInfo]]) -> None:
-        """Forget the verdicts on rows to which other pods are nominated now than before."""
+    def begin(self, contested: Mapping[int, Sequence[PodInfo]]) -> None:
+        """Forget failures, and the verdicts on rows that other pods are nominated to."""
+        self._versions[self._failed] = _UNKNOWN
+        self._failed.clear()
         for row in contested.keys() | self._contested.keys():
             if contested.get(row) != self._contested.get(row):
                 self._versions[row] = _UNKNOWN
@@ -126,18 +137,18 @@ class VerdictMemory:
     def about(self, question: Question) -> Verdicts:
         """Return what is known for the preemptor: nothing if its verdicts cannot be kept."""
         verdicts = self._recall(question)
-        verdicts.contest(contested_rows(question))
+        verdicts.begin(contested_rows(question))
         return verdicts
 
     def _recall(self, question: Question) -> Verdicts:
         pod, nodes = question.pod, question.snapshot.nodes
         if question.reads is None:
-            return Verdicts(len(nodes), question.budgets)
+            return Verdicts(nodes, question.budgets)
         stamp = (nodes, nodes.epoch, question.snapshot.objects, question.reads.versions)
         key = (pod.template, pod.pod.spec.node_name)
         known = self._known.get(key)
         if known is None or not known.renew(question, stamp):
-            known = self._known[key] = Verdicts(len(nodes), question.budgets, stamp)
+            known = self._known[key] = Verdicts(nodes, question.budgets, stamp)
         self._known.move_to_end(key)
         self._bound(nodes)
         return known

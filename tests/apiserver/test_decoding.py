@@ -15,7 +15,7 @@ from kubesched.apiserver.resources import RESOURCES
 from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.status import StatusError
 
-from .test_protobuf import body
+from .test_decoding_protobuf import body
 
 
 def read(text: bytes, media_type: str = "application/json") -> object:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.cli.snapshot_fields import AnonymousNames
+from kubesched.cli.snapshot_file import AnonymousNames
 from kubesched.inputs.cluster_input import read_cluster
 from kubesched.inputs.sources import ClusterSource
 
 from .cluster import run, shop, write
 from .live import live
-from .test_snapshot_fields import renamed_back
+from .test_snapshot_file_fields import renamed_back
 
 _SECRETS = Path(__file__).parent / "data" / "secrets.yaml"
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.protobuf_wire import ProtobufError
-from kubesched.apiserver.protobuf import decode
+from kubesched.apiserver.decoding import decode_protobuf
 from kubesched.client.claim_client import with_finalizers
 
 
@@ -50,7 +50,7 @@ def test_finalizers_and_version_are_replaced(
     found = with_finalizers(_claim(*NAMED, *before), finalizers, "")
     if not any(number == 6 for number, _ in before):
         assert expected == found
-    told = decode(with_finalizers(_claim(*NAMED, *before), finalizers, "7"))
+    told = decode_protobuf(with_finalizers(_claim(*NAMED, *before), finalizers, "7"))
     assert "7" == told["metadata"]["resourceVersion"]
     assert finalizers == told["metadata"].get("finalizers", [])
     assert {"name": "c", "namespace": "ns"}.items() <= told["metadata"].items()

@@ -11,16 +11,7 @@ import itertools
 from collections.abc import Callable
 
 from kubesched.api.go_text import GO_ESCAPES
-from kubesched.cel import (
-    conversions,
-    ip,
-    operators,
-    quantities,
-    regular_expressions,
-    semver,
-    string_format,
-    url,
-)
+from kubesched.cel import net, operators, quantities, regular_expressions, semver, string_format
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import (
     NONE,
@@ -328,7 +319,6 @@ _OPTIONALS: Library = {
 
 LIBRARIES = (
     operators.LIBRARY,
-    conversions.LIBRARY,
     _STRINGS,
     regular_expressions.LIBRARY,
     string_format.LIBRARY,
@@ -336,6 +326,5 @@ LIBRARIES = (
     _OPTIONALS,
     quantities.LIBRARY,
     semver.LIBRARY,
-    ip.LIBRARY,
-    url.LIBRARY,
+    net.LIBRARY,
 )

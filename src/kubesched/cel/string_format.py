@@ -13,9 +13,8 @@ from types import UnionType
 from typing import Any
 
 from kubesched.api.go_text import go_float, go_quote
-from kubesched.cel.conversions import bytes_to_string
 from kubesched.cel.declarations import Library
-from kubesched.cel.operators import check_length
+from kubesched.cel.operators import bytes_to_string, check_length
 from kubesched.cel.values import CelError, CelType, from_map_key, text, type_name
 
 _CLAUSE = re.compile(r"%(?:\.(?P<decimals>[0-9]{1,3}))?(?P<letter>.?)", re.DOTALL)

@@ -1,8 +1,11 @@
-"""IP addresses, and networks in CIDR notation.
+"""IP addresses, networks in CIDR notation, and URLs.
 
-Upstream: staging/src/k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go, Go's package net/netip
-Rejects:  zones, IPv4-mapped addresses, numbers and lengths with leading zeros
-Differs:  messages about malformed addresses are those of Python.
+Upstream: staging/src/k8s.io/apiserver/pkg/cel/library/{ip,cidr,urls}.go, Go's packages net/netip
+          and net/url
+Rejects:  zones, IPv4-mapped addresses, numbers and lengths with leading zeros; relative references,
+          blanks, control characters, bad escapes, non-numeric ports
+Differs:  messages about malformed addresses are those of Python, those about URLs are ours; blanks
+          in paths are refused, where Go escapes them; two URLs are equal if their texts are.
 """
 
 from __future__ import annotations
@@ -10,18 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import ClassVar
+from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import CelError, no_such_overload, succeeds
+
+# Addresses.
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +122,64 @@ def _contains_cidr(cidr: CIDR, other: CIDR) -> bool:
     return cidr.bits <= other.bits and other.address in cidr.network
 
 
+# URLs.
+
+_REFUSED = re.compile(r"[\x00-\x20\x7f]|%(?![0-9A-Fa-f]{2})")
+_SAFE = "/%:@!$&'()*+,;=~"
+
+
+@dataclass(frozen=True, slots=True)
+class URL:
+    """An absolute URL, or one that begins with a path."""
+
+    parts: SplitResult
+
+    type_name: ClassVar[str] = "kubernetes.URL"
+    is_opaque: ClassVar[bool] = True
+
+    @property
+    def host(self) -> str:
+        """The host with its port."""
+        return self.parts.netloc.rpartition("@")[2]
+
+    @property
+    def port(self) -> str:
+        """The port, "" if there is none."""
+        return self.host.rpartition("]")[2].partition(":")[2]
+
+    @property
+    def hostname(self) -> str:
+        """The host without its port and brackets."""
+        name = self.host[: -len(self.port)] if self.port else self.host
+        return name.removesuffix(":").removeprefix("[").removesuffix("]")
+
+    @property
+    def escaped_path(self) -> str:
+        """The path; "" for a URL such as `mailto:a@b`."""
+        path = self.parts.path
+        return quote(path, safe=_SAFE) if path.startswith("/") else ""
+
+
+def parse_url(text: str) -> URL:
+    """Parse a URL. Raises CelError."""
+    if _REFUSED.search(text):
+        raise CelError(f"URL has a blank, a control character or a bad escape: {text!r}")
+    try:
+        parts = urlsplit(text)
+        # An invalid port raises only when it is read.
+        is_absolute = parts.port != 0 and bool(parts.scheme or text.startswith("/"))
+    except ValueError as error:
+        raise CelError(f"URL is invalid: {text!r}: {error}") from error
+    if not is_absolute:
+        raise CelError(f"URL is not absolute: {text!r}")
+    return URL(parts)
+
+
+def _query(url: URL) -> dict[object, object]:
+    found = parse_qs(url.parts.query, keep_blank_values=True)
+    return {name: tuple(values) for name, values in found.items()}
+
+
 LIBRARY: Library = {
     "ip(string): ip": parse_ip,
     "isIP(string): bool": succeeds(parse_ip),
@@ -144,4 +201,12 @@ LIBRARY: Library = {
     "@prefixLength(cidr): int": lambda cidr: cidr.bits,
     "@masked(cidr): cidr": lambda cidr: CIDR(cidr.network.network_address, cidr.bits),
     "string(cidr): string": str,
+    "url(string): url": parse_url,
+    "isURL(string): bool": succeeds(parse_url),
+    "@getScheme(url): string": lambda url: url.parts.scheme,
+    "@getHost(url): string": lambda url: url.host,
+    "@getHostname(url): string": lambda url: url.hostname,
+    "@getPort(url): string": lambda url: url.port,
+    "@getEscapedPath(url): string": lambda url: url.escaped_path,
+    "@getQuery(url): map(string, list(string))": _query,
 }

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import re
 
-from kubesched.apiserver.openapi import OpenApi
+from kubesched.apiserver.discovery import OpenApi
 from kubesched.apiserver.resources import RESOURCES
 
 _OPENAPI = OpenApi(RESOURCES)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.api.protobuf_wire import ProtobufError
-from kubesched.apiserver.protobuf import decode
+from kubesched.apiserver.decoding import decode_protobuf
 from kubesched.apiserver.resources import RESOURCES
 
 Parts = list[tuple[int, Any]]
@@ -179,7 +179,7 @@ def body(api_version: str, kind: str, parts: Parts) -> bytes:
 )
 def test_decode(text: bytes, expected: dict[str, Any]) -> None:
     """A body becomes the object that its JSON would be."""
-    assert expected == decode(text)
+    assert expected == decode_protobuf(text)
 
 
 @pytest.mark.parametrize(
@@ -196,14 +196,14 @@ def test_decode(text: bytes, expected: dict[str, Any]) -> None:
 def test_refused(text: bytes, why: str) -> None:
     """What is no body is refused, and why."""
     with pytest.raises(ProtobufError, match=why):
-        decode(text)
+        decode_protobuf(text)
 
 
 @given(st.binary())
 def test_nothing_but_its_own_error(text: bytes) -> None:
     """Whatever is sent is an object or an error of this kind."""
     try:
-        decode(b"k8s\0" + message([(1, [(1, "v1"), (2, "Pod")]), (2, text)]))
+        decode_protobuf(b"k8s\0" + message([(1, [(1, "v1"), (2, "Pod")]), (2, text)]))
     except ProtobufError:
         return
 
@@ -211,7 +211,7 @@ def test_nothing_but_its_own_error(text: bytes) -> None:
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_numbers_come_through(number: int) -> None:
     """Every 64-bit number arrives as it was sent."""
-    assert decode(body("v1", "Pod", [(2, [(4, number)])]))["spec"] == {
+    assert decode_protobuf(body("v1", "Pod", [(2, [(4, number)])]))["spec"] == {
         "terminationGracePeriodSeconds": number
     }
 
@@ -226,4 +226,4 @@ def test_kinds_of_scheduling_are_known() -> None:
         if served.group in groups:
             for resource in served.resources:
                 expected = {"kind": resource.kind, "apiVersion": served.name}
-                assert expected == decode(body(served.name, resource.kind, []))
+                assert expected == decode_protobuf(body(served.name, resource.kind, []))

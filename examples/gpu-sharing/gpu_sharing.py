@@ -121,7 +121,9 @@ class Gpus:
 
     def take(self, rows: NDArray[np.intp] | slice) -> "Gpus":
         """Return some rows: a copy of them, but of a slice a view."""
-        return Gpus(self._numbers[rows], self._codes)
+        numbers = self._numbers
+        taken = numbers[rows] if isinstance(rows, slice) else numbers.take(rows, axis=0)
+        return Gpus(taken, self._codes)
 
     def write(self, row: int, count: int, kinds: int, free: Sequence[int]) -> None:
         """Replace a row."""

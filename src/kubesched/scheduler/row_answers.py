@@ -72,34 +72,25 @@ class RowAnswers:
         if len(answers.statuses) == 1:
             return False
         rejects = answers.index != 0
+        rejects &= self.failed_at > position
         if not np.count_nonzero(rejects):
             return False
-        rejects &= self.failed_at > position
-        rows = np.flatnonzero(rejects)
-        self._write(rows, position, plugin, answers.index[rows], answers)
-        return len(rows) > 0
+        np.putmask(self.failed_at, rejects, position)
+        np.putmask(self.index, rejects, self._codes(plugin, answers).take(answers.index))
+        return True
 
     def add_at(
         self, rows: NDArray[np.intp], position: int, plugin: str, answers: NodeToStatus
     ) -> None:
         """Add one filter's answers for `rows`, none of which an earlier filter rejected."""
         rejected = np.flatnonzero(answers.index)
-        self._write(rows[rejected], position, plugin, answers.index[rejected], answers)
+        self.failed_at[rows[rejected]] = position
+        self.index[rows[rejected]] = self._codes(plugin, answers)[answers.index[rejected]]
 
-    def _write(
-        self,
-        rows: NDArray[np.intp],
-        position: int,
-        plugin: str,
-        index: NDArray[np.int32],
-        answers: NodeToStatus,
-    ) -> None:
-        if not len(rows):
-            return
+    def _codes(self, plugin: str, answers: NodeToStatus) -> NDArray[np.int32]:
+        """Return the code of each status in the table."""
         code = self.table.code
-        codes = np.array([code(status.by(plugin)) for status in answers.statuses], np.int32)
-        self.failed_at[rows] = position
-        self.index[rows] = codes[index]
+        return np.array([code(status.by(plugin)) for status in answers.statuses], np.int32)
 
     def fail(self, position: int, status: Status) -> None:
         """Record that the filter at `position` failed, on every row if the failure names none."""

@@ -123,10 +123,9 @@ def _keys_of_rows(requests: Requests, nodes: NodeTable) -> NDArray[np.int64] | N
             short[at] &= offered[at] > 0
     if not np.count_nonzero(short) and not np.count_nonzero(full):
         return None
-    keys = _PODS * full.astype(np.int64)
-    if len(short):
-        keys += _BITS[: len(short)] @ short
-        keys |= (short & (offered < requests.amounts)).any(axis=0)
+    keys: NDArray[np.int64] = _BITS[: len(short)] @ short
+    keys |= np.logical_or.reduce(short & (offered < requests.amounts), axis=0)
+    keys |= full * _PODS
     return keys
 
 

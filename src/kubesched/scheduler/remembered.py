@@ -82,25 +82,28 @@ class Remembered(Answers):
             raise
 
     def _catch_up(self, pod: PodInfo, nodes: NodeColumns) -> bool:
-        changed = self._changed.read(nodes)
-        changes = 0 if changed is None else len(changed)
-        if changed is None or 4 * changes > len(nodes):
+        rows = self._rows_to_ask(nodes)
+        if rows is None:
             self._ask_all(pod, nodes)
             return True
-        if not changes:
-            return False
-        if changes == 1:
-            self._ask_row(pod, nodes, changed[0])
-        elif self._one_by_one.pays(changes):
+        if len(rows) == 1:
+            self._ask_row(pod, nodes, *rows)
+        elif rows and self._one_by_one.pays(len(rows)):
             states = len(self._outcomes)
-            rows = dict.fromkeys(changed)
             for row in rows:
                 self._ask_row(pod, nodes, row)
             self._one_by_one.record(len(rows), len(self._outcomes) - states)
-        else:
-            # A row that is listed twice is asked about twice: cheaper than to look for it.
-            self._ask_rows(pod, nodes, np.frombuffer(changed, np.int64))
+        elif rows:
+            self._ask_rows(pod, nodes, np.fromiter(rows, np.intp, len(rows)))
         return False
+
+    def _rows_to_ask(self, nodes: NodeColumns) -> dict[int, None] | None:
+        """Return the rows that changed; None if it is cheaper to ask about all."""
+        changed = self._changed.read(nodes)
+        if changed is None or len(changed) > len(nodes):
+            return None
+        rows = dict.fromkeys(changed)
+        return rows if 4 * len(rows) <= len(nodes) else None
 
     def _ask_all(self, pod: PodInfo, nodes: NodeColumns) -> None:
         known = self._node_answers

@@ -5,6 +5,7 @@ Invariants: a remembered answer equals a fresh one (a property test compares the
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable
 from random import Random
 from typing import ClassVar, Final
@@ -28,7 +29,7 @@ from kubesched.snapshot.pod_info import PodInfo
 
 _OUTCOMES_MAX: Final = 1024
 _ROWS_FEW: Final = 64
-"""Up to this number of rows, it is cheaper to score rejected ones too than to leave them out."""
+"""Up to this number of rows, it pays to look for repeated ones, and to score rejected ones too."""
 _RowOutcome = tuple[int, int, int, tuple[int, ...]]
 """The position of the first filter that rejects the row, its status code, the sum of weighted
 scores, and the raw scores of plugins that normalize; a rejected row has no scores."""
@@ -82,28 +83,23 @@ class Remembered(Answers):
             raise
 
     def _catch_up(self, pod: PodInfo, nodes: NodeColumns) -> bool:
-        rows = self._rows_to_ask(nodes)
-        if rows is None:
+        changed = self._changed.read(nodes)
+        if changed is not None and len(changed) <= _ROWS_FEW:
+            # The same rows often change again and again.
+            changed = array("q", dict.fromkeys(changed))
+        if changed is None or 4 * len(changed) > len(nodes):
             self._ask_all(pod, nodes)
             return True
-        if len(rows) == 1:
-            self._ask_row(pod, nodes, *rows)
-        elif rows and self._one_by_one.pays(len(rows)):
+        if len(changed) == 1:
+            self._ask_row(pod, nodes, changed[0])
+        elif changed and self._one_by_one.pays(len(changed)):
             states = len(self._outcomes)
-            for row in rows:
+            for row in changed:
                 self._ask_row(pod, nodes, row)
-            self._one_by_one.record(len(rows), len(self._outcomes) - states)
-        elif rows:
-            self._ask_rows(pod, nodes, np.fromiter(rows, np.intp, len(rows)))
+            self._one_by_one.record(len(changed), len(self._outcomes) - states)
+        elif changed:
+            self._ask_rows(pod, nodes, np.frombuffer(changed, np.int64))
         return False
-
-    def _rows_to_ask(self, nodes: NodeColumns) -> dict[int, None] | None:
-        """Return the rows that changed; None if it is cheaper to ask about all."""
-        changed = self._changed.read(nodes)
-        if changed is None or len(changed) > len(nodes):
-            return None
-        rows = dict.fromkeys(changed)
-        return rows if 4 * len(rows) <= len(nodes) else None
 
     def _ask_all(self, pod: PodInfo, nodes: NodeColumns) -> None:
         known = self._node_answers

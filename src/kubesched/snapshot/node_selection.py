@@ -14,7 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.selectors import node_selector_term_errors, parse_int64
+from kubesched.api.selectors import (
+    node_selector_term_errors,
+    parse_int64,
+    required_node_affinity,
+)
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -28,6 +32,9 @@ def match_required_node_affinity(pod: PodInfo, nodes: NodeTable) -> NDArray[np.b
 
     A term that cannot be parsed matches no row.
     """
+    if len(nodes) == 1:
+        # One row, as for each pod of a DaemonSet, needs no columns.
+        return np.array([required_node_affinity(pod.pod).matches(nodes.nodes[0])])
     spec = pod.spec
     matched = np.ones(len(nodes), np.bool_)
     for key, wanted in (spec.node_selector or {}).items():
@@ -120,10 +127,7 @@ def _compare(column: Coded[str | None], text: str, *, greater: bool) -> NDArray[
 
 def _match_field(requirement: NodeSelectorRequirement, nodes: NodeTable) -> NDArray[np.bool_]:
     value = requirement.values[0]
-    if requirement.key == _NAME_FIELD and len(nodes) == 1:
-        # For one row, as for each pod of a DaemonSet, no dictionary of names is made.
-        matched = np.array([nodes.names[0] == value])
-    elif requirement.key == _NAME_FIELD:
+    if requirement.key == _NAME_FIELD:
         matched = np.zeros(len(nodes), np.bool_)
         row = nodes.row_of.get(value)
         if row is not None:

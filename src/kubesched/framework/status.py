@@ -42,6 +42,8 @@ class Code(IntEnum):
 _SUCCESS: Final = Code.SUCCESS
 _SKIP: Final = Code.SKIP
 
+_COUNTED_ONE_BY_ONE_MAX: Final = 5
+
 _LABELS: Final = {
     Code.SUCCESS: "Success",
     Code.ERROR: "Error",
@@ -213,7 +215,11 @@ class NodeToStatus:
     def counts(self) -> Sequence[tuple[Status, int]]:
         """The distinct statuses but success, with their numbers of rows; read once it is final."""
         if self._counts is None:
-            counts = np.bincount(self.index, minlength=len(self.statuses)).tolist()
+            if len(self.statuses) <= _COUNTED_ONE_BY_ONE_MAX:
+                codes = range(len(self.statuses))
+                counts = [int(np.count_nonzero(self.index == code)) for code in codes]
+            else:
+                counts = np.bincount(self.index, minlength=len(self.statuses)).tolist()
             both = zip(self.statuses[1:], counts[1:], strict=True)
             self._counts = [(status, rows) for status, rows in both if rows]
         return self._counts

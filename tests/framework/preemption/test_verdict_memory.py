@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
 from kubesched.cache.cache import Cache
@@ -62,9 +64,9 @@ class _Cluster:
         fields = {"node_name": node, "requests": {"cpu": 2}, "labels": {"app": name}, **more}
         return make_pod(name, **fields)  # type: ignore[arg-type]  # the keywords are TypedDict's
 
-    def judge(self, *, priority: int = 5) -> dict[str, list[str]]:
+    def judge(self, *, priority: int = 5, name: str = "new") -> dict[str, list[str]]:
         """Return the victims per node, after comparing them with fresh ones."""
-        pod = PodInfo(make_pod("new", priority=priority, requests={"cpu": 2}))
+        pod = PodInfo(make_pod(name, priority=priority, requests={"cpu": 2}))
         snapshot = self.cache.snapshot(self.nominator)
         cycle = CycleState()
         assert SUCCESS == self.handle.pre_filter(cycle, pod, snapshot)
@@ -170,6 +172,22 @@ def test_a_contested_node_is_judged_again_when_its_pods_change() -> None:
     _leaves(cluster)
     cluster.judge()
     assert {"n1"} == set(cluster.handle.filtered)
+
+
+@pytest.mark.slow
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"), st.sampled_from(["", "n0", "n1", "gone"]), st.sampled_from("ab")
+        )
+    )
+)
+def test_own_nominations_do_not_count(history: list[tuple[str, str, str]]) -> None:
+    """Pods of one template are nominated, and share verdicts, but not with their own nomination."""
+    cluster = _Cluster()
+    for name, node, asking in history:
+        cluster.nominator.add(PodInfo(make_pod(name, priority=5, requests={"cpu": 2})), node)
+        cluster.judge(name=asking)
 
 
 def test_templates_have_their_own_verdicts() -> None:

@@ -91,7 +91,7 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
 def potential_rows(statuses: NodeToStatus) -> NDArray[np.intp]:
     """Return the rows whose rejection evicting pods may resolve."""
     helpful = np.array([status.code is Code.UNSCHEDULABLE for status in statuses.statuses])
-    return np.flatnonzero(helpful[statuses.index])
+    return np.flatnonzero(helpful.take(statuses.index))
 
 
 def find_candidates(
@@ -121,7 +121,7 @@ def find_candidates(
     verdicts = memory.about(question)
     size = max(wanted, _BATCH_ROWS_MIN)
     while True:
-        enough = rows_needed(verdicts.costs[0, rows], wanted) or len(rows)
+        enough = rows_needed(verdicts.costs[0].take(rows), wanted) or len(rows)
         unknown = verdicts.unknown(nodes, rows[:enough])
         if not len(unknown):
             return collect(verdicts, rows[:enough], wanted, nodes.all_names)
@@ -157,11 +157,12 @@ def collect(
         wanted: The number of candidates.
         names: The node names per row of the table.
     """
-    violations = verdicts.costs[0, rows]
+    violations = verdicts.costs[0].take(rows)
     kept = rows[violations == 0][:wanted]
     others = rows[violations < 0]
     if len(kept) + len(others) < len(rows):
         kept = np.concatenate((kept, rows[violations > 0][:wanted]))
-    candidates = verdicts.found[kept]
-    choice = select_candidate(candidates, verdicts.costs[:, kept]) if len(kept) else None
-    return DryRun(candidates, choice, verdicts.found[others], others, names)
+    candidates = verdicts.found.take(kept)
+    costs = verdicts.costs.take(kept, axis=1)
+    choice = select_candidate(candidates, costs) if len(kept) else None
+    return DryRun(candidates, choice, verdicts.found.take(others), others, names)

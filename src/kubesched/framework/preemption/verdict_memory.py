@@ -64,7 +64,10 @@ class Verdicts:
         # The versions of the rows when they were judged.
         self._versions = np.full(rows, _UNKNOWN, np.int64)
         self._failed: list[int] = []
-        self._contested: Mapping[int, Sequence[PodInfo]] = {}
+        self._nominated: Mapping[str, tuple[PodInfo, ...]] = {}
+        self._own = ""
+        # The pods that the preemptor must not displace, by the row they are nominated to.
+        self._contested: dict[int, list[PodInfo]] = {}
         self._sums = KnownSums(rows)
         # Budget -> row -> number of its pods there, for the rows that were judged.
         self._protected: dict[BudgetKey, dict[int, int]] = {}
@@ -118,14 +121,24 @@ class Verdicts:
         self.costs[:-1, rows] = np.array(costs, np.int64).reshape(-1, len(_NO_CANDIDATE)).T
         self.found[rows] = found
 
-    def begin(self, contested: Mapping[int, Sequence[PodInfo]]) -> None:
-        """Forget failures, and the verdicts on rows that other pods are nominated to."""
+    def begin(self, question: Question) -> None:
+        """Forget failures, and the verdicts on rows whose nominated pods have changed."""
         self._versions[self._failed] = _UNKNOWN
         self._failed.clear()
-        for row in contested.keys() | self._contested.keys():
-            if contested.get(row) != self._contested.get(row):
+        nominated, before = question.snapshot.nominated, self._nominated
+        # A node keeps its tuple until its nominations change; the preemptor's own does not count.
+        changed = {name for name, pods in nominated.by_node.items() if before.get(name) is not pods}
+        changed |= before.keys() - nominated.by_node.keys()
+        own = nominated.node_of(question.pod.uid)
+        changed |= {own, self._own}
+        self._nominated, self._own = dict(nominated.by_node), own
+        contested, row_of = contested_rows(question, changed), question.snapshot.nodes.row_of
+        for row in [row_of[name] for name in changed if name in row_of]:
+            rivals = contested.get(row)
+            if rivals != self._contested.pop(row, None):
                 self._versions[row] = _UNKNOWN
-        self._contested = contested
+            if rivals is not None:
+                self._contested[row] = rivals
 
 
 class VerdictMemory:
@@ -137,7 +150,7 @@ class VerdictMemory:
     def about(self, question: Question) -> Verdicts:
         """Return what is known for the preemptor: nothing if its verdicts cannot be kept."""
         verdicts = self._recall(question)
-        verdicts.begin(contested_rows(question))
+        verdicts.begin(question)
         return verdicts
 
     def _recall(self, question: Question) -> Verdicts:

@@ -11,7 +11,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -37,17 +37,26 @@ class _Reprieve:
         self.evicted: list[PodInfo] = []
 
 
-def contested_rows(question: Question) -> dict[int, list[PodInfo]]:
-    """Return the pods that the preemptor must not displace, by the row they are nominated to."""
+def contested_rows(
+    question: Question, names: Collection[str] | None = None
+) -> dict[int, list[PodInfo]]:
+    """Return the pods that the preemptor must not displace, by the row they are nominated to.
+
+    Args:
+        question: The preemptor and the cluster.
+        names: The nodes to look at; None for all.
+    """
     pod, snapshot = question.pod, question.snapshot
+    by_node, row_of = snapshot.nominated.by_node, snapshot.nodes.row_of
     contested: dict[int, list[PodInfo]] = {}
-    for name, nominated in snapshot.nominated.by_node.items():
-        row = snapshot.nodes.row_of.get(name)
+    for name in by_node.keys() & (row_of.keys() if names is None else names):
         rivals = [
-            rival for rival in nominated if rival.priority >= pod.priority and rival.uid != pod.uid
+            rival
+            for rival in by_node[name]
+            if rival.priority >= pod.priority and rival.uid != pod.uid
         ]
-        if row is not None and rivals:
-            contested[row] = rivals
+        if name in row_of and rivals:
+            contested[row_of[name]] = rivals
     return contested
 
 

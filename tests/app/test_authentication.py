@@ -21,7 +21,6 @@ from kubesched.app.authentication import (
     LookupFailedError,
     authorities_of,
     bearer_token,
-    parse_bundle,
 )
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import (
@@ -116,7 +115,7 @@ def test_a_certificate_without_a_purpose_is_good_for_clients() -> None:
 def test_a_nameless_certificate_names_nobody() -> None:
     """Without a common name the next way counts; a proxy's certificate it is not either."""
     nameless = signed(CLIENTS, "", ("dev",))
-    known = Authorities(parse_bundle(CLIENTS.pem.decode()), CLIENTS.pem.decode())
+    known = Authorities(CLIENTS.pem.decode())
     assert ANONYMOUS == authenticate(shown=nameless, authorities=known)
     with pytest.raises(AuthenticationError):
         authenticate(shown=nameless)
@@ -211,10 +210,10 @@ def test_the_configmap_is_read_again() -> None:
     async def main() -> None:
         cluster = ClusterAuthentication(FakeRest(answer), changes.append, Clock().sleep)
         await cluster.refresh()
-        assert [CLIENTS.certificate] == list(cluster.authorities.client)
+        assert CLIENTS.pem.decode() == cluster.authorities.client
         with pytest.raises(asyncio.CancelledError):
             await cluster.run()
-        assert [STRANGERS.certificate] == list(cluster.authorities.client)
+        assert STRANGERS.pem.decode() == cluster.authorities.client
 
     asyncio.run(main())
     assert 2 == len(changes)
@@ -239,7 +238,7 @@ def test_a_configmap_that_is_not_there_is_nothing() -> None:
 
 def test_a_file_names_authorities_of_clients_alone() -> None:
     """Proxies are not believed then."""
-    known = Authorities(parse_bundle(CLIENTS.pem.decode()), CLIENTS.pem.decode())
+    known = Authorities(CLIENTS.pem.decode())
     assert "bob" == authenticate(shown=signed(CLIENTS, "bob"), authorities=known).name
     with pytest.raises(AuthenticationError):
         authenticate(("X-Remote-User", "x"), shown=signed(PROXIES, "proxy"), authorities=known)

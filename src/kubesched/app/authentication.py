@@ -19,26 +19,14 @@ Differs:  the handshake fails for a certificate of an unknown authority, where u
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
+import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 import msgspec
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
-from cryptography.x509.verification import (
-    Criticality,
-    ExtensionPolicy,
-    Policy,
-    PolicyBuilder,
-    Store,
-    VerificationError,
-)
 
 from kubesched.api.errors import ApiError, NotFoundError, SetupError
 from kubesched.app.http_exchange import HttpRequest
@@ -52,117 +40,8 @@ from kubesched.app.reviews import (
 )
 from kubesched.client.requests import Request, Rest
 
-_UID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
-_CLIENT_USAGES: Final = frozenset(
-    (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
-)
-_CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
-
-
-def _require_authority(
-    _policy: Policy, _certificate: x509.Certificate, constraints: x509.BasicConstraints
-) -> None:
-    if not constraints.ca:
-        raise ValueError("not an authority")
-
-
-def _require_client_usage(
-    _policy: Policy, _certificate: x509.Certificate, usage: x509.ExtendedKeyUsage | None
-) -> None:
-    if usage is not None and not _CLIENT_USAGES & set(usage):
-        raise ValueError("certificate specifies an incompatible key usage")
-
-
-# Certificates of clusters come from many tools, and few follow the rules of the web PKI.
-_AUTHORITY: Final = ExtensionPolicy.permit_all().require_present(
-    x509.BasicConstraints, Criticality.AGNOSTIC, _require_authority
-)
-_CLIENT: Final = ExtensionPolicy.permit_all().may_be_present(
-    x509.ExtendedKeyUsage, Criticality.AGNOSTIC, _require_client_usage
-)
-
-
-def parse_bundle(pem: str) -> tuple[x509.Certificate, ...]:
-    """Return the certificates of a PEM text.
-
-    Raises:
-        ValueError: It has no certificate, or one cannot be parsed.
-    """
-    if "-----BEGIN CERTIFICATE" not in pem:
-        raise ValueError("data does not contain any valid RSA or ECDSA certificates")
-    try:
-        return tuple(x509.load_pem_x509_certificates(pem.encode()))
-    except ValueError:
-        raise ValueError("a certificate in it cannot be parsed") from None
-
-
-def verify(
-    chain: Sequence[bytes], authorities: Sequence[x509.Certificate], moment: datetime
-) -> x509.Certificate:
-    """Return the client's certificate after verifying it.
-
-    Args:
-        chain: In DER, the client's certificate first.
-        authorities: The trusted authorities.
-        moment: The current time, with a time zone.
-
-    Raises:
-        AuthenticationError: It is untrusted, expired, or not for clients.
-    """
-    try:
-        own, *between = (x509.load_der_x509_certificate(der) for der in chain)
-        verifier = (
-            PolicyBuilder()
-            .store(Store(list(authorities)))
-            .time(moment)
-            .extension_policies(ca_policy=_AUTHORITY, ee_policy=_CLIENT)
-            .build_client_verifier()
-        )
-        verifier.verify(own, between)
-    except (VerificationError, ValueError, UnsupportedAlgorithm) as error:
-        raise AuthenticationError(f"verifying certificate failed: {error}") from None
-    return own
-
-
-def common_name(certificate: x509.Certificate) -> str:
-    """Return the common name, "" without one."""
-    names = _values(certificate, NameOID.COMMON_NAME)
-    return names[-1] if names else ""
-
-
-def user_of(certificate: x509.Certificate) -> UserInfo | None:
-    """Return the user that a verified certificate names, None without a common name.
-
-    Raises:
-        AuthenticationError: It has several UIDs, or an empty one.
-    """
-    name = common_name(certificate)
-    if not name:
-        return None
-    digest = hashlib.sha256(certificate.public_bytes(Encoding.DER)).hexdigest()
-    return UserInfo(
-        name,
-        _uid(certificate),
-        _values(certificate, NameOID.ORGANIZATION_NAME),
-        ((_CREDENTIAL_ID, (f"X509SHA256={digest}",)),),
-    )
-
-
-def _values(certificate: x509.Certificate, oid: ObjectIdentifier) -> tuple[str, ...]:
-    return tuple(
-        str(attribute.value) for attribute in certificate.subject.get_attributes_for_oid(oid)
-    )
-
-
-def _uid(certificate: x509.Certificate) -> str:
-    uids = _values(certificate, _UID)
-    if not uids:
-        return ""
-    if len(uids) > 1:
-        raise AuthenticationError(f"expected 1 UID, but found multiple: {list(uids)}")
-    if not uids[0]:
-        raise AuthenticationError("UID cannot be an empty string")
-    return uids[0]
+if TYPE_CHECKING:
+    from kubesched.app.client_certificates import ClientCertificate
 
 
 # Users that a proxy names.
@@ -172,20 +51,19 @@ class RequestHeaders(msgspec.Struct, frozen=True):
     """The trusted proxies, and their headers.
 
     Attributes:
-        authorities: Of the proxies' certificates.
+        authorities: Of the proxies' certificates, as PEM; "" without any.
         flags: Their names, and the headers that identify users.
     """
 
-    authorities: tuple[x509.Certificate, ...] = ()
+    authorities: str = ""
     flags: ProxyOptions = ProxyOptions()
 
-    def check_proxy(self, certificate: x509.Certificate) -> None:
-        """Check that a verified certificate belongs to an allowed proxy.
+    def check_proxy(self, name: str) -> None:
+        """Check that the common name of a verified certificate is that of an allowed proxy.
 
         Raises:
-            AuthenticationError: Its name is not allowed.
+            AuthenticationError: The name is not allowed.
         """
-        name = common_name(certificate)
         allowed = self.flags.allowed_names
         if allowed and name not in allowed:
             raise AuthenticationError(f"x509: subject with cn={name} is not in the allowed list")
@@ -272,14 +150,14 @@ class Authenticator:
         proxies = self._authorities().proxies
         if not request.certificates or not proxies.authorities:
             return None
-        proxies.check_proxy(self._verify(request, proxies.authorities))
+        proxies.check_proxy(self._verified(request, proxies.authorities).common_name)
         return proxies.user_of(request)
 
     async def _by_certificate(self, request: HttpRequest) -> UserInfo | None:
         client = self._authorities().client
         if not request.certificates or not client:
             return None
-        return user_of(self._verify(request, client))
+        return self._verified(request, client).user()
 
     async def _by_token(self, request: HttpRequest) -> UserInfo | None:
         token = bearer_token(request.header("Authorization"))
@@ -287,9 +165,10 @@ class Authenticator:
             return None
         return await self._tokens.authenticate(token)
 
-    def _verify(
-        self, request: HttpRequest, authorities: tuple[x509.Certificate, ...]
-    ) -> x509.Certificate:
+    def _verified(self, request: HttpRequest, authorities: str) -> ClientCertificate:
+        # Most processes never see a client's certificate: they do not need the library for it.
+        from kubesched.app.client_certificates import verify  # noqa: PLC0415
+
         return verify(request.certificates, authorities, self._moment())
 
 
@@ -318,21 +197,17 @@ class Authorities(msgspec.Struct, frozen=True):
     """Certificate authorities.
 
     Attributes:
-        client: Of clients.
-        client_pem: The same as PEM, for handshakes.
+        client: Of clients, as PEM; "" without any.
         proxies: Of authenticating proxies, and their headers.
-        proxies_pem: Their authorities as PEM.
     """
 
-    client: tuple[x509.Certificate, ...] = ()
-    client_pem: str = ""
+    client: str = ""
     proxies: RequestHeaders = RequestHeaders()
-    proxies_pem: str = ""
 
     @property
     def pem(self) -> str:
         """All authorities as PEM, "" without any."""
-        return "\n".join(text for text in (self.client_pem, self.proxies_pem) if text)
+        return "\n".join(text for text in (self.client, self.proxies.authorities) if text)
 
 
 NOBODY: Final = Authorities()
@@ -341,14 +216,30 @@ _config_maps: Final = msgspec.json.Decoder(_ConfigMap)
 _texts: Final = msgspec.json.Decoder(tuple[str, ...])
 
 
+def check_bundle(pem: str) -> None:
+    """Check that a PEM text has certificates.
+
+    Raises:
+        ValueError: It has none, or one cannot be parsed.
+    """
+    if "-----BEGIN CERTIFICATE" not in pem:
+        raise ValueError("data does not contain any valid RSA or ECDSA certificates")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=pem)
+    except (ssl.SSLError, ValueError):
+        raise ValueError("a certificate in it cannot be parsed") from None
+
+
 def authorities_of(data: Mapping[str, str]) -> Authorities:
     """Return the authorities of a ConfigMap's data.
 
     Raises:
         ValueError: A certificate or a list cannot be parsed.
     """
-    client_pem = data.get("client-ca-file", "")
-    proxies_pem = data.get("requestheader-client-ca-file", "")
+    client = data.get("client-ca-file", "")
+    proxies = data.get("requestheader-client-ca-file", "")
+    for pem in filter(None, (proxies, client)):
+        check_bundle(pem)
 
     def texts(name: str) -> tuple[str, ...]:
         value = data.get(f"requestheader-{name}", "")
@@ -361,10 +252,7 @@ def authorities_of(data: Mapping[str, str]) -> Authorities:
         group_headers=texts("group-headers"),
         extra_headers_prefix=texts("extra-headers-prefix"),
     )
-    authorities = parse_bundle(proxies_pem) if proxies_pem else ()
-    proxies = RequestHeaders(authorities, flags)
-    client = parse_bundle(client_pem) if client_pem else ()
-    return Authorities(client, client_pem, proxies, proxies_pem)
+    return Authorities(client, RequestHeaders(proxies, flags))
 
 
 class ClusterAuthentication:

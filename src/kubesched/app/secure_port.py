@@ -23,7 +23,6 @@ from typing import Final, Protocol, Self
 from urllib.parse import unquote
 
 from aiohttp import web
-from cryptography import x509
 from msgspec.structs import replace
 
 from kubesched.api.errors import SetupError
@@ -33,7 +32,7 @@ from kubesched.app.authentication import (
     ClusterAuthentication,
     LookupFailedError,
     RequestHeaders,
-    parse_bundle,
+    check_bundle,
 )
 from kubesched.app.authorization import (
     AllowedPaths,
@@ -372,31 +371,32 @@ class SecurePort:
         found = Authorities() if cluster is None else cluster.authorities
         # Files replace the cluster's authorities, separately for clients and proxies.
         if self._own.client:
-            found = replace(found, client=self._own.client, client_pem=self._own.client_pem)
+            found = replace(found, client=self._own.client)
         if self._own.proxies.authorities:
-            found = replace(found, proxies=self._own.proxies, proxies_pem=self._own.proxies_pem)
+            found = replace(found, proxies=self._own.proxies)
         return found
 
 
 def _authorities_in(access: AccessOptions) -> Authorities:
     """Return the authorities of files, empty without files."""
-    client, client_pem = _bundle("--client-ca-file", access.client_ca_file)
     flags = access.proxies
-    authorities, proxies_pem = _bundle("--requestheader-client-ca-file", flags.client_ca_file)
-    proxies = RequestHeaders(authorities, flags)
-    return Authorities(client, client_pem, proxies, proxies_pem)
+    return Authorities(
+        _bundle("--client-ca-file", access.client_ca_file),
+        RequestHeaders(_bundle("--requestheader-client-ca-file", flags.client_ca_file), flags),
+    )
 
 
-def _bundle(flag: str, file: str) -> tuple[tuple[x509.Certificate, ...], str]:
+def _bundle(flag: str, file: str) -> str:
     if not file:
-        return (), ""
+        return ""
     try:
         pem = Path(file).read_text(encoding="utf-8")
-        return parse_bundle(pem), pem
+        check_bundle(pem)
     except OSError as error:
         raise SetupError(f"{flag} {file}: {file_problem(error)}") from error
     except ValueError as error:
         raise SetupError(f"{flag} {file}: {error}") from error
+    return pem
 
 
 def _settings(purpose: str, kubeconfig: str, default: ConnectionSettings) -> ConnectionSettings:

@@ -4,7 +4,6 @@ Certificates come from files, from a directory, or are generated at start-up. Ve
 suites go by Kubernetes' names.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/server/options/serving.go,
-          staging/src/k8s.io/client-go/util/cert/cert.go,
           staging/src/k8s.io/component-base/cli/flag/ciphersuites_flag.go,
           staging/src/k8s.io/apiserver/pkg/server/secure_serving.go (v1.36)
 Rejects:  names that upstream does not know.
@@ -15,19 +14,14 @@ Differs:  files are read at start-up only. Versions before TLS 1.2 and HTTP/2 ar
 from __future__ import annotations
 
 import errno
-import ipaddress
 import os
 import ssl
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubesched.api.errors import SetupError
 from kubesched.api.go_text import go_quote
@@ -35,11 +29,6 @@ from kubesched.app.options import ServingOptions
 from kubesched.client.tls import load_key_pair
 
 PAIR_NAME: Final = "kube-scheduler"
-
-_HOST: Final = "localhost"
-_LIFE: Final = timedelta(days=365)
-_SKEW: Final = timedelta(hours=1)
-_KEY_BITS: Final = 2048
 
 
 class ServingCertificateError(SetupError):
@@ -86,6 +75,19 @@ def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> Key
     return pair
 
 
+def make_pair(bind_address: str, moment: datetime) -> KeyPair:
+    """Generate a certificate for localhost and an address, valid for a year, and its authority.
+
+    Args:
+        bind_address: An IP address to include; an unspecified one adds nothing.
+        moment: The current time, with a time zone.
+    """
+    # The library takes 8 MiB; a process that reads its certificate does not need it.
+    from kubesched.app.self_signed_certificates import self_signed_pair  # noqa: PLC0415
+
+    return KeyPair(*self_signed_pair(bind_address, moment))
+
+
 def unusable(options: ServingOptions, why: str) -> ServingCertificateError:
     """Return the error for an unusable pair, with the flags that name it."""
     place = ""
@@ -95,85 +97,6 @@ def unusable(options: ServingOptions, why: str) -> ServingCertificateError:
     elif options.cert_dir:
         place = f" (--cert-dir {options.cert_dir})"
     return ServingCertificateError(f"unable to load server certificate{place}: {why}")
-
-
-def make_pair(bind_address: str, moment: datetime) -> KeyPair:
-    """Generate a certificate for localhost and an address, valid for a year, and its authority.
-
-    Args:
-        bind_address: An IP address to include; an unspecified one adds nothing.
-        moment: The current time, with a time zone.
-    """
-    number = int(moment.timestamp())
-    authority_key = rsa.generate_private_key(65537, _KEY_BITS)
-    key = rsa.generate_private_key(65537, _KEY_BITS)
-    issuer = _name(f"{_HOST}-ca@{number}")
-    authority = (
-        _builder(issuer, issuer, authority_key.public_key(), moment)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(_usage(signs=True), critical=True)
-        .sign(authority_key, hashes.SHA256())
-    )
-    certificate = (
-        _builder(_name(f"{_HOST}@{number}"), issuer, key.public_key(), moment)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(_alternatives(bind_address), critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
-    encoding = serialization.Encoding.PEM
-    return KeyPair(
-        certificate.public_bytes(encoding) + authority.public_bytes(encoding),
-        key.private_bytes(
-            encoding,
-            serialization.PrivateFormat.TraditionalOpenSSL,
-            serialization.NoEncryption(),
-        ),
-    )
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: rsa.RSAPublicKey, moment: datetime
-) -> x509.CertificateBuilder:
-    begin = moment - _SKEW
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begin)
-        .not_valid_after(begin + _LIFE)
-    )
-
-
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_encipherment=True,
-        key_cert_sign=signs,
-        content_commitment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _alternatives(bind_address: str) -> x509.SubjectAlternativeName:
-    names: list[x509.GeneralName] = [x509.DNSName(_HOST)]
-    loopback = ipaddress.ip_address("127.0.0.1")
-    names.append(x509.IPAddress(loopback))
-    address = ipaddress.ip_address(bind_address or "0.0.0.0")  # noqa: S104 - means every address
-    if not address.is_unspecified and address != loopback:
-        names.append(x509.IPAddress(address))
-    return x509.SubjectAlternativeName(names)
 
 
 def _read(options: ServingOptions, certificate: Path, key: Path) -> KeyPair:

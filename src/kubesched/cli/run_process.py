@@ -9,6 +9,7 @@ import signal
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -31,7 +32,6 @@ from kubesched.app.options import (
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
 from kubesched.cli.files import check_outputs
-from kubesched.cli.snapshot_file import recording_to
 from kubesched.client.connect import find_settings, new_event_loop
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError, forbidden
@@ -135,12 +135,20 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
     logs.start()
     try:
         with (
-            recording_to(flags["record"], RecordedBy.RUN) as recorder,
+            _recording(flags["record"]) as recorder,
             asyncio.Runner(loop_factory=new_event_loop) as runner,
         ):
             return runner.run(main(recorder))
     finally:
         logs.stop()
+
+
+def _recording(file: Path | None) -> AbstractContextManager[DecisionRecorder | None]:
+    if file is None:
+        return nullcontext()
+    from kubesched.cli.snapshot_file import recording_to
+
+    return recording_to(file, RecordedBy.RUN)
 
 
 def _configuration(options: Options) -> Configuration:

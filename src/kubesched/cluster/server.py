@@ -300,7 +300,7 @@ class Follower(Generic[V, T]):
         for change in changes:
             is_gone = change.type is ChangeType.DELETED
             self._report(change.key, None if is_gone else self._view(change.value))
-        if self._watch.has_changes and not self._is_due:
+        if len(changes) == _BATCH and self._watch.has_changes and not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._read)
 

@@ -86,12 +86,12 @@ class _Log(Generic[V]):
 
     Attributes:
         compacted: The version of the newest change that is no longer kept.
-        watches: Notified of changes, in order of registration.
+        watches: What each watch calls at a change, in order of registration.
     """
 
     def __init__(self, kept: int) -> None:
         self.compacted = 0
-        self.watches: dict[Watch[V], None] = {}
+        self.watches: dict[Watch[V], Callable[[], None]] = {}
         self._kept = kept
         self._changes: list[Change[V]] = []
         self._dropped = 0
@@ -148,14 +148,11 @@ class Watch(Generic[V]):
         version: The newest version that it has read.
     """
 
-    def __init__(
-        self, kind: str, version: int, log: _Log[V], on_change: Callable[[], None] | None
-    ) -> None:
+    def __init__(self, kind: str, version: int, log: _Log[V]) -> None:
         self.kind = kind
         self.version = version
         self._log = log
         self._position = log.position_after(version)
-        self._on_change = on_change
 
     @property
     def has_changes(self) -> bool:
@@ -176,11 +173,6 @@ class Watch(Generic[V]):
             self._position += len(changes)
             self.version = changes[-1].version
         return changes
-
-    def notify(self) -> None:
-        """Notify the watcher of a change."""
-        if self._on_change is not None:
-            self._on_change()
 
     def close(self) -> None:
         """Stop; closing twice is fine."""
@@ -209,7 +201,7 @@ class Store(Generic[V]):
         self._changes_kept = changes_kept
         self._version = 1
         self._compacted = 0
-        self._kinds: dict[str, dict[tuple[str, str], _Stored[V]]] = {}
+        self._kinds: dict[str, dict[Key, _Stored[V]]] = {}
         self._logs: dict[str, _Log[V]] = {}
 
     @property
@@ -226,7 +218,7 @@ class Store(Generic[V]):
         """
         self._kinds = {}
         for key, value, own in objects:
-            self._kinds.setdefault(key.kind, {})[key[1:]] = _Stored(value, own)
+            self._kinds.setdefault(key.kind, {})[key] = _Stored(value, own)
         self._logs = {}
         self._version = self._compacted = version
 
@@ -234,9 +226,9 @@ class Store(Generic[V]):
 
     def everything(self) -> Iterator[tuple[Key, V, int]]:
         """Yield all objects with their versions, as `restore` takes them."""
-        for kind, objects in self._kinds.items():
-            for (namespace, name), stored in objects.items():
-                yield Key(kind, namespace, name), stored.value, stored.version
+        for objects in self._kinds.values():
+            for key, stored in objects.items():
+                yield key, stored.value, stored.version
 
     def get(self, key: Key) -> V:
         """Return an object.
@@ -248,7 +240,7 @@ class Store(Generic[V]):
 
     def find(self, key: Key) -> V | None:
         """Return an object, None if there is none."""
-        found = self._kinds.get(key.kind, {}).get(key[1:])
+        found = self._kinds.get(key.kind, {}).get(key)
         return None if found is None else found.value
 
     def list(self, kind: str, namespace: str | None = None) -> Listing[V]:
@@ -257,8 +249,8 @@ class Store(Generic[V]):
         return Listing(
             tuple(
                 stored.value
-                for (space, _), stored in objects.items()
-                if namespace is None or space == namespace
+                for key, stored in objects.items()
+                if namespace is None or key.namespace == namespace
             ),
             self._version,
         )
@@ -266,7 +258,7 @@ class Store(Generic[V]):
     def keyed(self, kind: str) -> dict[Key, V]:
         """Return the objects of a kind by their keys, in the order of their creation."""
         objects = self._kinds.get(kind, {})
-        return {Key(kind, *key): stored.value for key, stored in objects.items()}
+        return {key: stored.value for key, stored in objects.items()}
 
     def list_at(self, kind: str, version: int, namespace: str | None = None) -> Listing[V]:
         """Return the objects of a kind as they were at an older version.
@@ -280,14 +272,14 @@ class Store(Generic[V]):
         objects = {key: stored.value for key, stored in self._kinds.get(kind, {}).items()}
         for change in reversed(log.newer_than(version)):
             if change.previous is None:
-                del objects[change.key[1:]]
+                del objects[change.key]
             else:
-                objects[change.key[1:]] = change.previous
+                objects[change.key] = change.previous
         return Listing(
             tuple(
                 value
-                for (space, _), value in objects.items()
-                if namespace is None or space == namespace
+                for key, value in objects.items()
+                if namespace is None or key.namespace == namespace
             ),
             version,
         )
@@ -309,11 +301,11 @@ class Store(Generic[V]):
             AlreadyExistsError: There is one of that name.
         """
         objects = self._kinds.setdefault(key.kind, {})
-        if key[1:] in objects:
+        if key in objects:
             raise AlreadyExistsError(f'{key.kind} "{key.name}" already exists')
         self._version += 1
         value = self._stamp(value, self._version)
-        objects[key[1:]] = _Stored(value, self._version)
+        objects[key] = _Stored(value, self._version)
         self._changed(ChangeType.ADDED, key, value, None)
         return value
 
@@ -345,14 +337,14 @@ class Store(Generic[V]):
             ConflictError: It has another version than `expected_version`.
         """
         previous = self._stored(key, expected_version).value
-        del self._kinds[key.kind][key[1:]]
+        del self._kinds[key.kind][key]
         self._version += 1
         value = self._stamp(previous, self._version)
         self._changed(ChangeType.DELETED, key, value, previous)
         return value
 
     def _stored(self, key: Key, expected_version: int | None = None) -> _Stored[V]:
-        stored = self._kinds.get(key.kind, {}).get(key[1:])
+        stored = self._kinds.get(key.kind, {}).get(key)
         if stored is None:
             raise NotFoundError(f'{key.kind} "{key.name}" not found')
         if expected_version is not None and stored.version != expected_version:
@@ -368,8 +360,8 @@ class Store(Generic[V]):
         if self.on_write is not None:
             self.on_write(change)
         # A watcher that is notified may close itself or others.
-        for watch in tuple(log.watches):
-            watch.notify()
+        for on_change in tuple(log.watches.values()):
+            on_change()
 
     # Watching.
 
@@ -389,9 +381,9 @@ class Store(Generic[V]):
         log = self._log(kind)
         if version < log.compacted:
             raise _gone(version, log.compacted)
-        watch = Watch(kind, version, log, on_change)
+        watch = Watch(kind, version, log)
         if on_change is not None:
-            log.watches[watch] = None
+            log.watches[watch] = on_change
         return watch
 
     def compact(self, kind: str, version: int) -> None:

@@ -155,9 +155,11 @@ class QueueParts:
     def delete(self, key: str) -> tuple[QueuedPodInfo, QueuePlace] | None:
         """Remove one pod; return it and where it was, None if it is unknown."""
         self.single_out(key)
-        place = self.place_of(key)
-        queued = None if place is QueuePlace.NOWHERE else self._part(place).delete(key)
-        return None if queued is None else (queued, place)
+        for place in _PLACES:
+            queued = self._part(place).delete(key)
+            if queued is not None:
+                return queued, place
+        return None
 
     def put_beside(self, place: QueuePlace, queued: QueuedPodInfo) -> None:
         """Put a pod where the one is or was that it followed."""
@@ -197,15 +199,13 @@ class QueueParts:
 
     def single_out(self, key: str) -> None:
         """Let the pod of that `namespace/name` stand for itself alone."""
-        leader = self.cohorts.leader_of(key)
-        place = self.place_of(key)
-        if place is QueuePlace.NOWHERE:
+        follows = self.cohorts.leader_of(key) is not None
+        if not follows and not self.cohorts.leads(key):
             return
-        if leader is not None:
-            self.put_beside(place, self.cohorts.leave(key))
-        elif self.cohorts.leads(key):
-            successor = self.cohorts.promote(key)
-            self.put_beside(place, successor)
+        place = self.place_of(key)
+        if place is not QueuePlace.NOWHERE:
+            stands_alone = self.cohorts.leave if follows else self.cohorts.promote
+            self.put_beside(place, stands_alone(key))
 
     def one_by_one(
         self, pods: Sequence[QueuedPodInfo], is_each: Callable[[QueuedPodInfo], bool]

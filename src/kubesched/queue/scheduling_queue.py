@@ -408,7 +408,7 @@ class SchedulingQueue:
             if queued.pod_info.uid in self._in_flight or not is_rejected(queued):
                 break
             taken.append((queued, self._parts.take(queued)))
-        if queued is not None:
+        if taken and queued is not None:
             order = self._parts.order(queued, self.place_of(queued.key))
             for earlier, origin in taken:
                 if self._parts.order(earlier, origin) == order:

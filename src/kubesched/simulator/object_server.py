@@ -12,7 +12,7 @@ Differs:  validation, quota, limit ranges, service accounts, finalizers and owne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from kubesched.api.core import (
     PersistentVolumeClaim,
     Pod,
     PodCondition,
+    PodStatus,
     Taint,
     Toleration,
 )
@@ -48,30 +49,38 @@ def with_condition(
     The transition time changes only with the status. `observed_generation` defaults to the pod's
     generation; 0 omits it.
     """
-    conditions = list(pod.status.conditions)
-    at = next((i for i, known in enumerate(conditions) if known.type == patch.type), None)
-    since = timestamp(now)
-    if at is not None:
-        known = conditions[at]
-        if patch == PodConditionPatch(known.type, known.status, known.reason, known.message):
-            return pod
-        if known.status == patch.status:
-            since = known.last_transition_time or since
+    status = pod.status
+    generation = pod.metadata.generation if observed_generation is None else observed_generation
+    conditions = _with(status.conditions, patch, now, generation)
+    if conditions is status.conditions:
+        return pod
+    return replace(pod, status=replace(status, conditions=conditions))
+
+
+def _with(
+    conditions: tuple[PodCondition, ...],
+    patch: PodConditionPatch,
+    now: float,
+    observed_generation: int,
+) -> tuple[PodCondition, ...]:
+    """Return conditions with another one; the same if it is there already."""
+    known = next((each for each in conditions if each.type == patch.type), None)
+    since = None
+    if known is not None and known.status == patch.status:
+        if known.reason == patch.reason and known.message == patch.message:
+            return conditions
+        since = known.last_transition_time
     condition = PodCondition(
         type=patch.type,
         status=patch.status,
-        observed_generation=pod.metadata.generation
-        if observed_generation is None
-        else observed_generation,
-        last_transition_time=since,
+        observed_generation=observed_generation,
+        last_transition_time=since or timestamp(now),
         reason=patch.reason,
         message=patch.message,
     )
-    if at is None:
-        conditions.append(condition)
-    else:
-        conditions[at] = condition
-    return replace(pod, status=replace(pod.status, conditions=tuple(conditions)))
+    if known is None:
+        return (*conditions, condition)
+    return tuple([condition if each is known else each for each in conditions])
 
 
 def with_group_condition(group: PodGroup, patch: PodGroupConditionPatch, now: float) -> PodGroup:
@@ -101,7 +110,10 @@ GRACE_SECONDS: Final = 30
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
-_TOLERATION_SECONDS: Final = 300
+_DEFAULT_TOLERATIONS: Final = tuple(
+    Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=300)
+    for key in (NOT_READY, UNREACHABLE)
+)
 _GATED: Final = PodConditionPatch(
     "PodScheduled",
     "False",
@@ -134,26 +146,18 @@ def complete_pod(pod: Pod, classes: PriorityClasses, now: float) -> Pod:
         restart_policy=spec.restart_policy or "Always",
         scheduler_name=spec.scheduler_name or "default-scheduler",
         termination_grace_period_seconds=GRACE_SECONDS if grace is None else grace,
-        tolerations=(*spec.tolerations, *_default_tolerations(spec.tolerations)),
+        tolerations=spec.tolerations + _default_tolerations(spec.tolerations),
     )
     pod = replace(pod, spec=spec, status=replace(pod.status, phase=pod.status.phase or "Pending"))
     return with_condition(pod, _GATED, now, observed_generation=0) if spec.scheduling_gates else pod
 
 
-def _default_tolerations(given: tuple[Toleration, ...]) -> Iterator[Toleration]:
+def _default_tolerations(given: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
     """Tolerate a failed node for five minutes, unless the pod has such tolerations."""
-    for key in (NOT_READY, UNREACHABLE):
-        if not any(_concerns(toleration, key) for toleration in given):
-            yield Toleration(
-                key=key,
-                operator="Exists",
-                effect="NoExecute",
-                toleration_seconds=_TOLERATION_SECONDS,
-            )
-
-
-def _concerns(toleration: Toleration, key: str) -> bool:
-    return toleration.key in (key, "") and toleration.effect in ("NoExecute", "")
+    keys = {each.key for each in given if each.effect in ("NoExecute", "")}
+    if not keys:
+        return _DEFAULT_TOLERATIONS
+    return tuple([each for each in _DEFAULT_TOLERATIONS if not keys & {each.key, ""}])
 
 
 # The server.
@@ -319,21 +323,22 @@ class ObjectServer:
             raise ConflictError(
                 f'Operation cannot be fulfilled on pods/binding "{name}": pod {name} {reason}'
             )
-        pod = replace(
-            pod,
-            metadata=replace(pod.metadata, labels=self._labels_on(pod, node_name)),
-            spec=replace(pod.spec, node_name=node_name),
-            status=replace(pod.status, nominated_node_name=""),
-        )
-        scheduled = with_condition(pod, _SCHEDULED, self._now(), observed_generation=0)
-        return self.update(self._in_phase(scheduled, "Running") if runs else scheduled)
+        metadata, status = self._metadata_on(pod, node_name), pod.status
+        conditions = _with(status.conditions, _SCHEDULED, self._now(), 0)
+        status = replace(status, nominated_node_name="", conditions=conditions)
+        if runs:
+            status = self._in_phase(status, "Running", metadata.generation)
+        spec = replace(pod.spec, node_name=node_name)
+        return self.update(replace(pod, metadata=metadata, spec=spec, status=status))
 
-    def _labels_on(self, pod: Pod, node_name: str) -> dict[str, str]:
-        """Return a bound pod's labels, with the zone and region of its node if it has any."""
+    def _metadata_on(self, pod: Pod, node_name: str) -> ObjectMeta:
+        """Return a bound pod's metadata, with the zone and region of its node if it has any."""
         node = self.node(node_name)
         found = node.metadata.labels if node is not None else {}
         topology = {name: found[name] for name in _TOPOLOGY_LABELS if name in found}
-        return {**pod.metadata.labels, **topology} if topology else pod.metadata.labels
+        if not topology:
+            return pod.metadata
+        return replace(pod.metadata, labels={**pod.metadata.labels, **topology})
 
     def patch_status(
         self,
@@ -410,15 +415,17 @@ class ObjectServer:
 
     def set_phase(self, pod: Pod, phase: str) -> Pod:
         """Report a pod's progress, as its kubelet does."""
-        return self.update(self._in_phase(pod, phase))
+        status = self._in_phase(pod.status, phase, pod.metadata.generation)
+        return self.update(replace(pod, status=status))
 
-    def _in_phase(self, pod: Pod, phase: str) -> Pod:
-        status = replace(pod.status, phase=phase)
-        if phase == "Running" and not status.start_time:
-            status = replace(status, start_time=timestamp(self._now()))
-        ready = _READY if phase == "Running" else _NOT_READY
-        pod = replace(pod, status=status)
-        return with_condition(pod, ready, self._now())
+    def _in_phase(self, status: PodStatus, phase: str, generation: int) -> PodStatus:
+        now, runs = self._now(), phase == "Running"
+        return replace(
+            status,
+            phase=phase,
+            start_time=timestamp(now) if runs and not status.start_time else status.start_time,
+            conditions=_with(status.conditions, _READY if runs else _NOT_READY, now, generation),
+        )
 
 
 def _is_not_ready(taint: Taint) -> bool:

@@ -16,7 +16,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.quantity import parse_quantity
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.store import Change, ChangeType
-from kubesched.simulator.object_server import NODES, PODS, ObjectServer
+from kubesched.simulator.object_server import ObjectServer
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -110,14 +110,12 @@ class PodLedger:
         self._now = now
         self._allocatable: dict[str, Mapping[str, int]] = {}
         self._capacity: dict[str, int] = {}
-        store = server.store
         for node in server.all(Node):
             self._node_is(node.metadata.name, node)
         for pod in server.all(Pod):
             self._add(pod)
         # Each change is read as it is made, so the ledger is always current.
-        self._pods = store.watch(PODS, store.version, self._read_pods)
-        self._nodes = store.watch(NODES, store.version, self._read_nodes)
+        server.store.on_write = self._read
 
     def add_reader(self, reader: LedgerReader) -> None:
         """Pass the current state to a reader, then every later step."""
@@ -132,19 +130,23 @@ class PodLedger:
         """Yield the names of the nodes, in order of creation."""
         yield from self._allocatable
 
+    def _read(self, change: Change[KubernetesObject]) -> None:
+        item, old = change.value, change.previous
+        is_deleted = change.type is ChangeType.DELETED
+        if isinstance(item, Pod):
+            assert old is None or isinstance(old, Pod), "an object keeps its kind"
+            self._pod_is(old, item, is_deleted=is_deleted)
+        elif isinstance(item, Node):
+            self._node_changed(item.metadata.name, None if is_deleted else item)
+
     # Nodes.
 
-    def _read_nodes(self) -> None:
-        for change in self._nodes.read():
-            node = change.value
-            assert isinstance(node, Node), "nodes are followed"
-            name = node.metadata.name
-            after = None if change.type is ChangeType.DELETED else node
-            has_changed = self._node_is(name, after)
-            for reader in self._readers:
-                reader.node_changed(name, after, self._now())
-                if has_changed:
-                    reader.capacity_changed(self._capacity, self._now())
+    def _node_changed(self, name: str, after: Node | None) -> None:
+        has_changed = self._node_is(name, after)
+        for reader in self._readers:
+            reader.node_changed(name, after, self._now())
+            if has_changed:
+                reader.capacity_changed(self._capacity, self._now())
 
     def _node_is(self, name: str, node: Node | None) -> bool:
         """Record a node's allocatable; return whether it changed."""
@@ -161,19 +163,12 @@ class PodLedger:
 
     # Pods.
 
-    def _read_pods(self) -> None:
-        for change in self._pods.read():
-            self._read_pod(change)
-
-    def _read_pod(self, change: Change[KubernetesObject]) -> None:
-        pod, old = change.value, change.previous
-        assert isinstance(pod, Pod), "pods are followed"
-        if change.type is ChangeType.DELETED or pod.status.phase in FINISHED:
+    def _pod_is(self, old: Pod | None, pod: Pod, *, is_deleted: bool) -> None:
+        if is_deleted or pod.status.phase in FINISHED:
             self._deleted(pod)
         elif old is None:
             self._add(pod)
         else:
-            assert isinstance(old, Pod), "pods are followed"
             self._changed(old, pod)
 
     def _add(self, pod: Pod) -> None:

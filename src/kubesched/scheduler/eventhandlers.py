@@ -134,7 +134,6 @@ class EventHandlers:
             case _:
                 self._cache.put(item)
                 self._other(Action.ADD, None, item)
-        self._steps.wake()
 
     def take_over(self, pods: Iterable[Pod]) -> None:
         """Apply pods on nodes that were there before the scheduler: no pod is pending yet."""
@@ -149,10 +148,10 @@ class EventHandlers:
         self._steps.between_cycles(self._updated, old, new)
 
     def _updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
-        match old, new:
-            case Pod(), Pod():
+        match new:
+            case Pod() if isinstance(old, Pod):
                 self._pod_updated(old, new)
-            case Node(), Node():
+            case Node() if isinstance(old, Node):
                 log_observed(V4, "Update event for node", new)
                 began = self.observer.now()
                 self._cache.update_node(new)
@@ -160,7 +159,6 @@ class EventHandlers:
             case _:
                 self._cache.put(new)
                 self._other(Action.UPDATE, old, new)
-        self._steps.wake()
 
     def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion; `item` is the last observed state."""
@@ -181,7 +179,6 @@ class EventHandlers:
             case _:
                 self._cache.delete(item)
                 self._other(Action.DELETE, item, None)
-        self._steps.wake()
 
     # Pods.
 
@@ -201,14 +198,18 @@ class EventHandlers:
             info = PodInfo(pod)
             if self._pod_groups is not None:
                 self._pod_groups.add(info)
-            self._queue.add(info, self._now())
+            if self._queue.add(info, self._now()):
+                self._steps.wake()
             if self._has_gangs:
                 # It may complete its gang.
                 self._move(UNSCHEDULED_POD_ADD, None, pod)
             self._handled(UNSCHEDULED_POD_ADD, began)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
-        old, new = (without_disabled_fields(pod, self._gates) for pod in (old, new))
+        old, new = (
+            without_disabled_fields(old, self._gates),
+            without_disabled_fields(new, self._gates),
+        )
         if new.status.phase in FINISHED:
             # The scheduler watches only unfinished pods, so this one counts as deleted.
             self._pod_deleted(old, is_final_state_known=True)
@@ -292,7 +293,8 @@ class EventHandlers:
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._assumed_deleted(info)
             return
-        self._queue.update(before, info, self._now())
+        if self._queue.update(before, info, self._now()):
+            self._steps.wake()
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
             self._nomination_freed(before)
@@ -377,4 +379,5 @@ class EventHandlers:
         new: object | None,
         pre_check: Callable[[QueuedPodInfo], bool] | None = None,
     ) -> None:
-        self._queue.move_all(event, old, new, self._now(), pre_check)
+        if self._queue.move_all(event, old, new, self._now(), pre_check):
+            self._steps.wake()

@@ -189,24 +189,18 @@ class Gauge:
 
     def set(self, now: float, value: float) -> None:
         """Set the value from `now` on; `now` must not decrease."""
-        self.advance(now)
+        if now != self._since or not self._bins.peaks:
+            self.advance(now)
         self.value = value
-        self.peak = max(self.peak, value)
-        at = self._bins.at(now)
-        self._bins.peaks[at] = max(self._bins.peaks[at], value)
-
-    def add(self, now: float, change: float) -> None:
-        """Add to the value."""
-        value = self.value + change
+        # `now` is in the last bin.
         peaks = self._bins.peaks
-        if now != self._since or not peaks:
-            self.set(now, value)
-            return
-        # No time has passed since the last change, so `now` is in the last bin.
-        self.value = value
         if value > peaks[-1]:
             peaks[-1] = value
             self.peak = max(self.peak, value)
+
+    def add(self, now: float, change: float) -> None:
+        """Add to the value."""
+        self.set(now, self.value + change)
 
     def advance(self, now: float) -> None:
         """Extend the current value to `now`."""
@@ -215,9 +209,10 @@ class Gauge:
         at = bins.at(self._since)
         while self._since < now:
             end = now if at >= last else min((at + 1) * bins.width_seconds, now)
-            bins.areas[at] += self.value * (end - self._since)
+            area = self.value * (end - self._since)
+            bins.areas[at] += area
             bins.peaks[at] = max(bins.peaks[at], self.value)
-            self._area += self.value * (end - self._since)
+            self._area += area
             self._since = end
             at += 1
 

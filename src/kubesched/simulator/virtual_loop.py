@@ -112,7 +112,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Run what is ready; before that, move the clock to the next timer if nothing is."""
         if self._raised:
             raise self._raised.pop(0)
-        self._drop_cancelled()
+        if self._timer_cancelled_count:
+            self._drop_cancelled()
         ready, timers = self._ready, self._timers
         if not (ready or self._stopping or (timers and timers[0] <= self._seconds)):
             self._on_idle()

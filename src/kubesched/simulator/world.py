@@ -86,7 +86,7 @@ class World:
 
     def _about(self, seconds: float, concern: str) -> Delay:
         pace = self.random_streams.stream(concern)
-        return lambda: seconds * pace.uniform(0.5, 1.5)
+        return lambda: seconds * (0.5 + pace.random())
 
     def _pace(self, latencies: Latencies) -> Pace:
         def lifetime_of(pod: Pod) -> Lifetime | None:
@@ -107,7 +107,7 @@ class World:
                 return None
             # Each informer has its own stream, so that adding one does not affect the others.
             pace = self.random_streams.stream(f"watch/{reader}/{kind}")
-            return lambda: self._watch_latency * pace.uniform(0.5, 1.0)
+            return lambda: self._watch_latency * (0.5 + pace.random() / 2)
 
         return LocalServer(self.server, asyncio.get_running_loop().time, delay_of)
 
@@ -153,7 +153,7 @@ class World:
             self.server.store,
             kind,
             handlers,
-            lambda: latency * pace.uniform(0.5, 1.0),
+            lambda: latency * (0.5 + pace.random() / 2),
             is_unfinished,
         )
         self.informers[kind] = informer

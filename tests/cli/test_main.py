@@ -75,7 +75,7 @@ def test_help_does_not_import_numpy() -> None:
     code = (
         "import sys\nfrom kubesched.cli.main import main\nsys.argv = ['kubesched', '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "sys.exit('numpy' in sys.modules or 'kubesched.cli.explain' in sys.modules)"
+        "sys.exit('numpy' in sys.modules or 'kubesched.cli.questions' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)  # noqa: S603 - our own code
     assert done.returncode == 0

@@ -18,10 +18,9 @@ from kubesched.api.decode import Loaded, Source, load
 from kubesched.api.meta import controller_of
 from kubesched.api.pod import PodSpec
 from kubesched.explain.sentences import names
-from kubesched.inputs.completed_input import not_read
+from kubesched.inputs.completed_input import not_read, unknown_fields
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects, pending_again
-from kubesched.inputs.unknown_fields import unknown_fields
 from kubesched.simulator.soundness import spec_errors
 from kubesched.snapshot.objects import KubernetesObject
 

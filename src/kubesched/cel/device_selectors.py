@@ -19,10 +19,9 @@ from kubesched.cel.comprehensions import (
     Evaluation,
 )
 from kubesched.cel.declarations import ANY, BOOL, QUANTITY, STRING, Type, map_of
+from kubesched.cel.device_values import CelQuantity, SemverError, parse_semver
 from kubesched.cel.evaluator import plan
 from kubesched.cel.parser import parse
-from kubesched.cel.quantities import CelQuantity
-from kubesched.cel.semver import SemverError, parse_semver
 from kubesched.cel.syntax import CelCompileError
 from kubesched.cel.values import CelError, DefaultMap, type_name
 

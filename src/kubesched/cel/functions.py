@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable
 
 from kubesched.api.go_text import GO_ESCAPES
-from kubesched.cel import net, operators, quantities, regular_expressions, semver, string_format
+from kubesched.cel import device_values, net, operators, regular_expressions, string_format
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import (
     NONE,
@@ -324,7 +324,6 @@ LIBRARIES = (
     string_format.LIBRARY,
     _LISTS,
     _OPTIONALS,
-    quantities.LIBRARY,
-    semver.LIBRARY,
+    device_values.LIBRARY,
     net.LIBRARY,
 )

@@ -6,7 +6,7 @@ import sys
 from typing import Final
 
 from kubesched.cli.main import ended, prepare_streams
-from kubesched.cli.why import why
+from kubesched.cli.questions import why
 
 _NAME: Final = "kubectl why"
 

@@ -90,6 +90,7 @@ SUBCOMMANDS: Final = {
 
 _MODULES: Final = {
     **dict.fromkeys(("fit", "drain", "whatif", "upgrade", "compact"), "trial_commands"),
+    **dict.fromkeys(("why", "explain", "top"), "questions"),
     "replay": "shadow",
 }
 """The module of a command that has none of its own."""

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubesched.api.core import Pod
 from kubesched.api.decode import STANDARD_INPUT, Loaded, Source, load, load_bytes
-from kubesched.inputs.completed_input import ALL_KINDS, completed
+from kubesched.inputs.completed_input import ALL_KINDS, completed, unknown_fields
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.inputs.sources import ClusterSource
-from kubesched.inputs.unknown_fields import unknown_fields
 from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.simulator.openb import is_openb, read_openb
 from kubesched.snapshot.objects import KubernetesObject

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kubesched.inputs.unknown_fields import unknown_fields
+from kubesched.inputs.completed_input import unknown_fields
 from tests.cli.cluster import Json, node, pod, run, write
 
 

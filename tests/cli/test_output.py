@@ -57,7 +57,7 @@ def test_the_width_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table_width(TABLE) == max(map(cell_len, aligned(TABLE))) == 35
     terminal = terminal_of(monkeypatch)
     assert page_width() == 60
-    writer().table(TABLE)
+    writer().table(TABLE, indent=0)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue())
     assert table_width(TABLE) == max(cell_len(line.rstrip()) for line in plain.splitlines())
 
@@ -123,7 +123,7 @@ def test_wide_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a table is too wide, headings in camel case are stacked."""
     terminal = terminal_of(monkeypatch)
     names = [f"NodeResourcesPlugin{letter}" for letter in "ABCD"]
-    writer().table(simple_table(names, [["1", "2", "3", "4"]], *names))
+    writer().table(simple_table(names, [["1", "2", "3", "4"]], *names), indent=0)
     lines = terminal.getvalue().splitlines()
     assert any("Resources" in line and "Node" not in line for line in lines)
 

@@ -183,4 +183,4 @@ def _compare_scenarios(
 
 def _write_measures(writer: Writer, comparison: TimelineComparison) -> None:
     rows = [(row.name, *row.texts()) for row in comparison.measures]
-    writer.table(simple_table(("what", *comparison.runs), rows, *comparison.runs))
+    writer.table(simple_table(("what", *comparison.runs), rows, *comparison.runs), indent=0)

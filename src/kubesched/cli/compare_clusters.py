@@ -22,15 +22,13 @@ from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.files import short_names
-from kubesched.cli.output import Writer, page_width, simple_table, table_width
+from kubesched.cli.output import DETAIL, ITEM, Writer, page_width, simple_table, table_width
 from kubesched.cli.simulate_run import run_simulation
-from kubesched.cli.trials import write_wrapped
-from kubesched.explain.sentences import count, names
+from kubesched.explain.sentences import count, names, phrases
 from kubesched.explain.tables import TextTable
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.simulator.report import ResourceUse, Summary, ZoneUse
 
-_INDENT: Final = 2
 _NONE: Final = "-"
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -92,7 +90,7 @@ def write_comparison(writer: Writer, comparison: ClusterComparison, top: int) ->
     for number, difference in enumerate(comparison.differences):
         if number:
             writer.line()
-        write_wrapped(writer, _headline(difference, first), headline=True)
+        writer.wrapped(_headline(difference, first), headline=True)
         _write_difference(writer, difference, first, top)
     writer.heading("Totals, after the pending pods were placed")
     _write_table(writer, comparison.clusters, list(_totals(comparison.clusters)), "what")
@@ -106,20 +104,15 @@ def write_comparison(writer: Writer, comparison: ClusterComparison, top: int) ->
 
 def _headline(difference: ClusterDifference, first: str) -> str:
     found = [
-        _phrase(len(difference.elsewhere), "lands elsewhere", "land elsewhere"),
-        _phrase(len(difference.no_longer_fit), "no longer fits", "no longer fit"),
-        _phrase(len(difference.newly_fit), "newly fits", "newly fit"),
-        _phrase(len(difference.pods_gone), "is gone", "are gone"),
-        _phrase(len(difference.pods_new), "is new", "are new"),
+        (len(difference.elsewhere), "pod lands elsewhere", "pods land elsewhere"),
+        (len(difference.no_longer_fit), "pod no longer fits", "pods no longer fit"),
+        (len(difference.newly_fit), "pod newly fits", "pods newly fit"),
+        (len(difference.pods_gone), "pod is gone", "pods are gone"),
+        (len(difference.pods_new), "pod is new", "pods are new"),
     ]
-    said = [phrase for phrase in found if phrase]
-    if not said:
-        return f"{difference.cluster}: every pod ends as in {first}."
-    return f"{difference.cluster}, compared with {first}: {', '.join(said)}."
-
-
-def _phrase(number: int, one: str, many: str) -> str:
-    return f"{count(number, 'pod')} {one if number == 1 else many}" if number else ""
+    if text := phrases(found):
+        return f"{difference.cluster}, compared with {first}: {text}."
+    return f"{difference.cluster}: every pod ends as in {first}."
 
 
 def _write_difference(writer: Writer, difference: ClusterDifference, first: str, top: int) -> None:
@@ -135,7 +128,7 @@ def _write_difference(writer: Writer, difference: ClusterDifference, first: str,
         if pods:
             writer.heading(heading)
             _write_pods(writer, pods[:top], first, difference.cluster)
-            _write_rest(writer, len(pods), top)
+            writer.rest(len(pods) - top, f"--top {len(pods)} shows all")
     if difference.workloads:
         writer.heading(f"Pods in {first} only (gone), or in {difference.cluster} only (new)")
         for found in difference.workloads[:top]:
@@ -143,25 +136,21 @@ def _write_difference(writer: Writer, difference: ClusterDifference, first: str,
             counts = [f"{found.gone} gone"] * bool(found.gone) + [f"{found.new} new"] * bool(
                 found.new
             )
-            writer.line(f"{owner}: {', '.join(counts)}", indent=_INDENT)
-        _write_rest(writer, len(difference.workloads), top)
+            writer.item(f"{owner}: {', '.join(counts)}")
+        number = len(difference.workloads)
+        writer.rest(number - top, f"--top {number} shows all")
     for heading, nodes in (("gone", difference.nodes_gone), ("new", difference.nodes_new)):
         if nodes:
             writer.heading(f"{count(len(nodes), 'node')} {heading}")
-            write_wrapped(writer, names(nodes), _INDENT)
+            writer.wrapped(names(nodes), ITEM)
 
 
 def _write_pods(writer: Writer, pods: Sequence[PodDifference], first: str, other: str) -> None:
     for pod in pods:
-        writer.line(f"{pod.pod}: {pod.before or _NONE} → {pod.after or _NONE}", indent=_INDENT)
+        writer.item(f"{pod.pod}: {pod.before or _NONE} → {pod.after or _NONE}")
         if pod.why:
             where = other if pod.before else first
-            write_wrapped(writer, f"in {where}: {pod.why}", 3 * _INDENT, dim=True)
-
-
-def _write_rest(writer: Writer, number: int, top: int) -> None:
-    if number > top:
-        writer.line(f"and {number - top} more; --top {number} shows all", indent=_INDENT)
+            writer.wrapped(f"in {where}: {pod.why}", DETAIL, dim=True)
 
 
 # Tables.
@@ -175,12 +164,12 @@ def _write_table(
     """Write a table with a column per cluster; long names are replaced by letters."""
     headings = [cluster.name for cluster in clusters]
     table = _table_of(what, headings, rows)
-    if table_width(table) + _INDENT > page_width():
+    if table_width(table) + ITEM > page_width():
         letters = list(_LETTERS[: len(headings)])
         for letter, name in zip(letters, headings, strict=False):
-            writer.line(f"{letter}: {name}", indent=_INDENT)
+            writer.item(f"{letter}: {name}")
         table = _table_of(what, letters, rows)
-    writer.table(table, indent=_INDENT)
+    writer.table(table)
 
 
 def _table_of(what: str, headings: Sequence[str], rows: Sequence[_Row]) -> TextTable:

@@ -153,7 +153,7 @@ def _write_checks(out: Writer, checks: Sequence[FamilyCheck]) -> None:
         sums = (sum(row[at] for row in counts) for at in range(1, 5))  # type: ignore[misc]  # ints
         counts.append(("total", *sums))  # type: ignore[arg-type]  # four numbers
     rows = [tuple(str(cell) for cell in row) for row in counts]
-    out.table(simple_table(("family", *numbers), rows, *numbers))
+    out.table(simple_table(("family", *numbers), rows, *numbers), indent=0)
     for check in checks:
         for answered, found in check.shown:
             _write_case(out, check.family, answered, found)
@@ -171,9 +171,7 @@ def _write_case(
         out.line(difference.path, indent=2)
         out.line(f"expected {_shortened(difference.expected)}", indent=4)
         out.line(f"got      {_shortened(difference.got)}", indent=4)
-    more = len(found) - _DIFFERENCES_PER_CASE_MAX
-    if more > 0:
-        out.line(f"and {more} more", indent=2, dim=True)
+    out.rest(len(found) - _DIFFERENCES_PER_CASE_MAX, dim=True)
 
 
 def _shortened(text: str) -> str:

@@ -28,8 +28,6 @@ from kubesched.explain.tables import (
     verdict_table,
 )
 
-_INDENT = 2
-
 
 def write_explanation(
     writer: Writer, report: PodExplanation, nodes: frozenset[str], top: int
@@ -61,13 +59,13 @@ def write_unknown(writer: Writer, unknown: Sequence[Unknown]) -> None:
     if unknown:
         writer.heading("Not known, because the input has none of these")
         for sentence in unknown_sentences(unknown):
-            writer.line(sentence, indent=_INDENT)
+            writer.item(sentence)
 
 
 def _write_condition(writer: Writer, report: PodExplanation) -> None:
     if report.outcome is PodOutcome.UNSCHEDULABLE and report.message:
         writer.heading("What kubectl shows")
-        writer.line(report.message, indent=_INDENT)
+        writer.item(report.message)
 
 
 def _write_pre_filter(writer: Writer, report: PodExplanation) -> None:
@@ -75,7 +73,7 @@ def _write_pre_filter(writer: Writer, report: PodExplanation) -> None:
     if sentences:
         writer.heading("Before looking at nodes")
         for sentence in sentences:
-            writer.line(sentence, indent=_INDENT)
+            writer.item(sentence)
 
 
 # Nodes.
@@ -86,7 +84,7 @@ def _write_nodes(writer: Writer, report: PodExplanation, nodes: frozenset[str]) 
     if nodes or report.all_filters:
         if chosen:
             writer.heading("Every filter, node by node" if report.all_filters else "Node by node")
-            writer.table(verdict_table(chosen), indent=_INDENT)
+            writer.table(verdict_table(chosen))
         return
     unknown = [verdict for verdict in chosen if verdict.unknown]
     rejected = [verdict for verdict in chosen if verdict.rejections and verdict.tried]
@@ -95,18 +93,18 @@ def _write_nodes(writer: Writer, report: PodExplanation, nodes: frozenset[str]) 
         for group in rejection_groups(rejected):
             _write_group(writer, group)
         if unknown:
-            writer.line(f"{count(len(unknown), 'node')}: not known", indent=_INDENT)
+            writer.item(f"{count(len(unknown), 'node')}: not known")
     untried = [verdict for verdict in chosen if not (verdict.tried or verdict.unknown)]
     if untried and rejected:
         text = f"{count(len(untried), 'node')} not looked at"
         reason = untried[0].rejections[0].message if untried[0].rejections else ""
-        writer.line(f"{text}: {reason}" if reason else text, indent=_INDENT)
+        writer.item(f"{text}: {reason}" if reason else text)
 
 
 def _write_group(writer: Writer, group: ReasonGroup) -> None:
-    writer.line(group_heading(group), indent=_INDENT)
+    writer.item(group_heading(group))
     for text in group_details(group):
-        writer.line(text, indent=3 * _INDENT, dim=True)
+        writer.detail(text)
 
 
 def _write_scores(writer: Writer, report: PodExplanation, nodes: frozenset[str], top: int) -> None:
@@ -116,14 +114,14 @@ def _write_scores(writer: Writer, report: PodExplanation, nodes: frozenset[str],
     shown = wanted[:top]
     title = f"Scores, best {len(shown)} of {len(wanted)}" if len(shown) < len(wanted) else "Scores"
     writer.heading(title)
-    writer.table(score_table(shown, deciding_plugins(report.scores)), indent=_INDENT)
+    writer.table(score_table(shown, deciding_plugins(report.scores)))
     same = same_for_all(report.scores)
     if same:
         listed = ", ".join(f"{score.plugin} {score.weighted}" for score in same)
-        writer.line(f"the same for all: {listed}", indent=_INDENT, dim=True)
+        writer.item(f"the same for all: {listed}", dim=True)
     if report.skipped_scores:
         listed = ", ".join(report.skipped_scores)
-        writer.line(f"nothing to score: {listed}", indent=_INDENT, dim=True)
+        writer.item(f"nothing to score: {listed}", dim=True)
 
 
 # What would help.
@@ -136,15 +134,15 @@ def _write_preemption(writer: Writer, report: PodExplanation, top: int) -> None:
     if preemption.candidates:
         writer.heading("Preemption")
         if text := as_far_as_known(report, choice_sentence(preemption)):
-            writer.line(text, indent=_INDENT)
-        writer.table(candidate_table(preemption, top), indent=_INDENT)
+            writer.item(text)
+        writer.table(candidate_table(preemption, top))
     elif preemption.not_helped:
         writer.heading("Preemption")
     for group in not_helped_groups(preemption.not_helped):
         _write_group(writer, group)
     if preemption.not_tried and (preemption.candidates or preemption.not_helped):
         text = f"{count(preemption.not_tried, 'node')}: evicting pods cannot cure the rejection"
-        writer.line(text, indent=_INDENT)
+        writer.item(text)
 
 
 def write_retry(writer: Writer, retry_after: Sequence[RetryEvents]) -> None:
@@ -154,4 +152,4 @@ def write_retry(writer: Writer, retry_after: Sequence[RetryEvents]) -> None:
     writer.heading("Tried again after")
     for entry in retry_after:
         events = ", ".join(entry.events) or "no event"
-        writer.line(f"{entry.plugin}: {events}", indent=_INDENT)
+        writer.item(f"{entry.plugin}: {events}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,9 @@ from kubesched.explain.tables import Column, TextTable
 
 D = TypeVar("D", bound=Document)
 
+ITEM: Final = 2
+DETAIL: Final = 6
+"""Indents of the items of a section, and of details about them."""
 _GAP: Final = "  "
 _PATIENCE_SECONDS: Final = 1.0
 _RENEWAL_SECONDS: Final = 0.2
@@ -78,7 +82,7 @@ def _yaml(plain: Mapping[str, object]) -> str:
 
 
 class Writer:
-    """Writes a report as aligned text without colours; lines are never wrapped."""
+    """Writes a report as aligned text without colours; only `wrapped` wraps lines."""
 
     def headline(self, text: str) -> None:
         """Write the summary sentence."""
@@ -92,7 +96,31 @@ class Writer:
         """Write a line."""
         write_line((" " * indent + printable(text)).rstrip())
 
-    def table(self, table: TextTable, *, indent: int = 0) -> None:
+    def item(self, text: str, *, dim: bool = False) -> None:
+        """Write a line of a section."""
+        self.line(text, indent=ITEM, dim=dim)
+
+    def detail(self, text: str) -> None:
+        """Write a line about the item above it."""
+        self.line(text, indent=DETAIL, dim=True)
+
+    def wrapped(
+        self, text: str, indent: int = 0, *, dim: bool = False, headline: bool = False
+    ) -> None:
+        """Write a text on lines of at most 80 columns; words are not broken."""
+        width = _PAGE_WIDTH - indent
+        for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False):
+            if headline:
+                self.headline(line)
+            else:
+                self.line(line, indent=indent, dim=dim)
+
+    def rest(self, left: int, remedy: str = "", *, indent: int = ITEM, dim: bool = False) -> None:
+        """Write how many more there are, and how to see them; nothing if there are none."""
+        if left > 0:
+            self.line(f"and {left} more{f'; {remedy}' if remedy else ''}", indent=indent, dim=dim)
+
+    def table(self, table: TextTable, *, indent: int = ITEM) -> None:
         """Write a table."""
         for line in aligned(table):
             write_line((" " * indent + line).rstrip())

@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from kubesched.cli.errors import printable
-from kubesched.cli.output import Writer, aligned, heading_of
+from kubesched.cli.output import ITEM, Writer, aligned, heading_of
 from kubesched.explain.tables import TextTable
 
 _HEADING_WIDTH: Final = 10
@@ -44,7 +44,7 @@ class RichWriter(Writer):
             Padding(Text(printable(text), style=style), (0, 0, 0, indent), expand=False)
         )
 
-    def table(self, table: TextTable, *, indent: int = 0) -> None:
+    def table(self, table: TextTable, *, indent: int = ITEM) -> None:
         """Write a table."""
         drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
         is_wide = max(map(len, aligned(table))) + indent > self._console.width

@@ -38,7 +38,7 @@ def schema(kind: str | None) -> None:
     kinds = (*DOCUMENTS, *inputs)
     if kind is None:
         rows = [(name, found(name)["description"]) for name in kinds]
-        writer().table(simple_table(("kind", "what it is"), rows))
+        writer().table(simple_table(("kind", "what it is"), rows), indent=0)
     elif kind in kinds:
         write_line(msgspec.json.format(msgspec.json.encode(found(kind)).decode(), indent=2))
     else:

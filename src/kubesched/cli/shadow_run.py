@@ -36,7 +36,6 @@ from kubesched.simulator import virtual_loop
 from kubesched.simulator.evaluate import exhaustive
 from kubesched.simulator.figures import duration, percent
 
-_INDENT: Final = 2
 _EXAMPLES_MAX: Final = 10
 _HEADINGS: Final = (
     (ShadowVerdict.DIFFERENT, "Different"),
@@ -177,12 +176,12 @@ def write_shadow(writer: Writer, report: ShadowReport) -> None:
         ("different", str(report.different)),
         ("still pending at the end", str(report.pending)),
     )
-    writer.table(simple_table(("outcome", "pods"), rows), indent=_INDENT)
+    writer.table(simple_table(("outcome", "pods"), rows))
     if report.agreed_late:
         late = count(report.agreed_late, "agreement")
-        writer.line(f"{late} after the cluster had changed since the pod appeared", indent=_INDENT)
+        writer.item(f"{late} after the cluster had changed since the pod appeared")
     if report.skipped:
-        writer.line(f"{count(report.skipped, 'pod')} of pod groups not judged", indent=_INDENT)
+        writer.item(f"{count(report.skipped, 'pod')} of pod groups not judged")
     write_disagreements(writer, report.disagreements)
 
 
@@ -210,9 +209,8 @@ def write_disagreements(writer: Writer, disagreements: Sequence[Disagreement]) -
             continue
         writer.heading(heading)
         for each in found[:_EXAMPLES_MAX]:
-            writer.line(f"{each.pod}: {each.sentence}", indent=_INDENT)
-        if len(found) > _EXAMPLES_MAX:
-            writer.line(f"and {len(found) - _EXAMPLES_MAX} more; -o json has them", indent=_INDENT)
+            writer.item(f"{each.pod}: {each.sentence}")
+        writer.rest(len(found) - _EXAMPLES_MAX, "-o json has them")
 
 
 # Replay.
@@ -270,9 +268,9 @@ def write_replay(writer: Writer, report: ReplayReport) -> None:
         ("a node now", report.now_placed),
     ]
     shown = [(outcome, str(number)) for outcome, number in rows if number]
-    writer.table(simple_table(("outcome", "decisions"), shown, "decisions"), indent=_INDENT)
+    writer.table(simple_table(("outcome", "decisions"), shown, "decisions"))
     if report.skipped:
-        writer.line(f"{count(report.skipped, 'pod')} of pod groups not judged", indent=_INDENT)
+        writer.item(f"{count(report.skipped, 'pod')} of pod groups not judged")
     # Which of equal nodes was drawn is chance; -o json lists ties.
     write_disagreements(
         writer, [each for each in report.disagreements if each.verdict is not ShadowVerdict.TIE]

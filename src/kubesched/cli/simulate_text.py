@@ -23,7 +23,6 @@ from kubesched.simulator.report import (
     Unplaced,
 )
 
-_INDENT: Final = 2
 _FULL_NODES_MAX: Final = 2
 
 
@@ -46,10 +45,10 @@ def write_report(
         _write_unplaced(writer, report)
     if "zones" in sections:
         writer.heading("Zones, requested of allocatable")
-        writer.table(zone_table(report), indent=_INDENT)
+        writer.table(zone_table(report))
     if "nodes" in sections:
         writer.heading("Nodes, requested of allocatable")
-        writer.table(node_table(report.nodes, report.summary), indent=_INDENT)
+        writer.table(node_table(report.nodes, report.summary))
 
 
 def headline(report: SimulationReport) -> str:
@@ -111,7 +110,7 @@ def _write_summary(writer: Writer, report: SimulationReport, top: int, *, short:
     if not report.nodes:
         return
     writer.heading("Requested of allocatable")
-    writer.table(amount_table(report.summary), indent=_INDENT)
+    writer.table(amount_table(report.summary))
     if short:
         _write_zones_and_nodes(writer, report, top)
 
@@ -127,26 +126,26 @@ def _write_reasons(writer: Writer, unplaced: Sequence[Unplaced], top: int) -> No
         first = pods[0]
         by = f" ({', '.join(first.plugins)})" if first.plugins else ""
         what = ", ".join(first.reasons) or "no reason given"
-        writer.line(f"{count(len(pods), 'pod')}: {what}{by}", indent=_INDENT)
-        writer.line(names([pod.pod for pod in pods]), indent=3 * _INDENT, dim=True)
+        writer.item(f"{count(len(pods), 'pod')}: {what}{by}")
+        writer.detail(names([pod.pod for pod in pods]))
     if len(ordered) > top:
         left = sum(map(len, ordered[top:]))
-        writer.line(f"{count(left, 'pod')} for other reasons: --show unplaced", indent=_INDENT)
+        writer.item(f"{count(left, 'pod')} for other reasons: --show unplaced")
 
 
 def _write_zones_and_nodes(writer: Writer, report: SimulationReport, top: int) -> None:
     if len(report.zones) > 1:
         writer.heading("Zones")
-        writer.table(zone_table(report), indent=_INDENT)
+        writer.table(zone_table(report))
     ordered = sorted(report.nodes, key=lambda node: -_fullness(node))
     if len(ordered) <= _FULL_NODES_MAX * top:
         writer.heading("Nodes, fullest first")
-        writer.table(node_table(ordered, report.summary), indent=_INDENT)
+        writer.table(node_table(ordered, report.summary))
         return
     writer.heading(f"The {top} fullest nodes")
-    writer.table(node_table(ordered[:top], report.summary), indent=_INDENT)
+    writer.table(node_table(ordered[:top], report.summary))
     writer.heading(f"The {top} emptiest nodes")
-    writer.table(node_table(ordered[-top:], report.summary), indent=_INDENT)
+    writer.table(node_table(ordered[-top:], report.summary))
 
 
 def _fullness(node: NodeUse) -> float:
@@ -157,27 +156,27 @@ def _fullness(node: NodeUse) -> float:
 def _write_placements(writer: Writer, report: SimulationReport) -> None:
     writer.heading(f"Placements: {report.summary.placed}")
     if report.placements:
-        writer.table(placement_table(report.placements), indent=_INDENT)
+        writer.table(placement_table(report.placements))
     for placement in report.placements:
         if placement.waits_for:
             text = f"{placement.pod} is bound when it has {' and '.join(placement.waits_for)}"
-            writer.line(text, indent=_INDENT)
+            writer.item(text)
     for eviction in report.evictions:
         owner = f" of {eviction.controller}" if eviction.controller else ""
         text = f"{eviction.pod}{owner} evicted from {eviction.node} for {eviction.preemptor}"
-        writer.line(text, indent=_INDENT)
+        writer.item(text)
 
 
 def _write_unplaced(writer: Writer, report: SimulationReport) -> None:
     writer.heading(f"Did not fit: {report.summary.unplaced}")
     if report.unplaced:
-        writer.table(unplaced_table(report.unplaced), indent=_INDENT)
+        writer.table(unplaced_table(report.unplaced))
     for gated in report.gated:
         message = "not known" if gated.unknown else gated.message
-        writer.line(f"{gated.pod} held back by {gated.plugin}: {message}", indent=_INDENT)
+        writer.item(f"{gated.pod} held back by {gated.plugin}: {message}")
     for ignored in report.ignored:
         text = f"{ignored.pod} ignored: {ignored.reason} ({ignored.scheduler_name})"
-        writer.line(text, indent=_INDENT)
+        writer.item(text)
 
 
 # Tables.

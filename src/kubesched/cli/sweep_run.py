@@ -54,7 +54,7 @@ def write_runs(plan: SweepPlan) -> None:
     """Write the runs of a sweep to stdout."""
     labels = list(plan.cells[0].labels)
     rows = [tuple(map(str, run.key)) for run in plan.runs()]
-    writer().table(simple_table((*labels, SEED), rows, SEED))
+    writer().table(simple_table((*labels, SEED), rows, SEED), indent=0)
 
 
 def run_sweep(
@@ -237,7 +237,7 @@ def _write_in_parts(to: Writer, table: TextTable, heads: int) -> None:
         parts = (_part(table, [*range(heads), *range(first, end)]) for end in ends)
         part = next((each for each in parts if table_width(each) <= page_width()), None)
         part = part or _part(table, [*range(heads), first])
-        to.table(part)
+        to.table(part, indent=0)
         first += len(part.columns) - heads
         if first < count_of:
             to.line()

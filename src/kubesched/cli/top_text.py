@@ -16,7 +16,6 @@ from kubesched.answers.room import Room
 from kubesched.answers.top import TopGroup, TopReport, TopRow
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.output import Writer, column_gap, heading_of, page_width
-from kubesched.cli.trials import write_wrapped
 from kubesched.explain.sentences import count
 from kubesched.explain.tables import Column, TextTable
 
@@ -45,9 +44,9 @@ def write_top(writer: Writer, report: TopReport, limit: int) -> None:
         report: The report.
         limit: The number of rows to show.
     """
-    write_wrapped(writer, _headline(report), headline=True)
+    writer.wrapped(_headline(report), headline=True)
     if report.pending.pods:
-        write_wrapped(writer, _pending_sentence(report))
+        writer.wrapped(_pending_sentence(report))
     if report.room is not None:
         _write_room(writer, report.room)
     if not report.rows:
@@ -55,13 +54,12 @@ def write_top(writer: Writer, report: TopReport, limit: int) -> None:
     shown = report.rows[:limit]
     writer.line()
     table, left_out = _table(report, shown, page_width(), column_gap())
-    writer.table(table)
-    more = len(report.rows) - len(shown)
-    if more:
-        writer.line(f"and {more} more; --top {len(report.rows)} shows all")
+    writer.table(table, indent=0)
+    number = len(report.rows)
+    writer.rest(number - len(shown), f"--top {number} shows all", indent=0)
     if left_out:
         text = f"Left out for width: {', '.join(left_out)}; see --sort-by RESOURCE, or -o json."
-        write_wrapped(writer, text, dim=True)
+        writer.wrapped(text, dim=True)
     if report.room is not None:
         write_unknown(writer, report.room.unknown)
 
@@ -96,17 +94,17 @@ def _write_room(writer: Writer, room: Room) -> None:
     pods = "1 more pod" if room.total == 1 else f"{room.total} more pods"
     if not room.by_plugins:
         text = f"Room for {pods} of {room.shape}; taints and cordons are ignored."
-        write_wrapped(writer, text)
+        writer.wrapped(text)
         return
     text = f"Room for {pods} like {room.shape}." if room.total else f"No room for {room.shape}."
-    write_wrapped(writer, text)
+    writer.wrapped(text)
     reasons = [
         f"{found.nodes} {found.reason}" if found.nodes else found.reason
         for found in room.stopped_by
     ]
     if reasons:
         text = f"{'The next' if room.total else 'It'} fits nowhere: {', '.join(reasons)}."
-        write_wrapped(writer, text)
+        writer.wrapped(text)
 
 
 # The table.

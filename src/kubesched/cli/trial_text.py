@@ -11,18 +11,16 @@ from kubesched.answers.fit import FitReport, MorePods, PodsOnNode, WorkloadFit
 from kubesched.answers.missing_nodes import MissingNodes
 from kubesched.answers.upgrade import CompactReport, NodesAtOnce, NodeThatBlocks, UpgradeReport
 from kubesched.answers.whatif import MovedPod, WhatIfReport
-from kubesched.cli.output import Writer, simple_table
+from kubesched.cli.output import DETAIL, ITEM, Writer, simple_table
 from kubesched.cli.trials import (
     write_list,
     write_notes,
     write_preempted,
     write_use,
     write_without_node,
-    write_wrapped,
 )
-from kubesched.explain.sentences import count, names
+from kubesched.explain.sentences import count, names, phrases
 
-_INDENT: Final = 2
 _MOVED_MAX: Final = 30
 _TROUBLES_MAX: Final = 10
 _PODS_MAX: Final = 20
@@ -35,9 +33,9 @@ _BLOCKED_MAX: Final = 10
 
 def write_drain(writer: Writer, report: DrainReport) -> None:
     """Write the answer."""
-    write_wrapped(writer, _drain_headline(report), headline=True)
+    writer.wrapped(_drain_headline(report), headline=True)
     if report.flags:
-        write_wrapped(writer, f"kubectl drain needs {' '.join(report.flags)}.")
+        writer.wrapped(f"kubectl drain needs {' '.join(report.flags)}.")
     write_notes(writer, report.notes, report.unknown)
     troubles = [pod for pod in report.pods if pod.is_trouble]
     if troubles:
@@ -63,11 +61,10 @@ def _drain_headline(report: DrainReport) -> str:
         (fates[PodFate.LOST], "would not come back", "would not come back"),
         (evicted, "other is evicted and finds none", "others are evicted and find none"),
     ]
-    parts = [f"{number} {one if number == 1 else many}" for number, one, many in found if number]
-    return f"Not every pod of {nodes} finds a place: {', '.join(parts)}."
+    return f"Not every pod of {nodes} finds a place: {phrases(found)}."
 
 
-def write_troubles(writer: Writer, pods: Sequence[DrainedPod], indent: int = _INDENT) -> None:
+def write_troubles(writer: Writer, pods: Sequence[DrainedPod], indent: int = ITEM) -> None:
     """Write which pods have no place and why, those with the same reason together."""
     groups: dict[tuple[object, ...], list[DrainedPod]] = {}
     for pod in pods:
@@ -85,15 +82,15 @@ def _write_trouble(writer: Writer, pods: Sequence[DrainedPod], indent: int) -> N
     match first.fate:
         case PodFate.WAITS:
             waits = "waits" if is_one else "wait"
-            write_wrapped(writer, f"{who} {waits} for {names(first.budgets)}:", indent)
+            writer.wrapped(f"{who} {waits} for {names(first.budgets)}:", indent)
         case PodFate.LOST:
             why = "it has no controller" if is_one else "they have no controller"
-            write_wrapped(writer, f"{who} would not come back: {why}", indent)
+            writer.wrapped(f"{who} would not come back: {why}", indent)
             return
         case _:
-            write_wrapped(writer, f"{who} stay{'s' * is_one} pending:", indent)
+            writer.wrapped(f"{who} stay{'s' * is_one} pending:", indent)
     text = "not known, because the input lacks objects" if first.unknown else first.message
-    write_wrapped(writer, text, indent + 2 * _INDENT, dim=True)
+    writer.wrapped(text, indent + 2 * ITEM, dim=True)
 
 
 def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
@@ -106,16 +103,15 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
     rounds = {pod.round for pod in moved}
     for pod in sorted(moved, key=lambda one: one.round)[:_MOVED_MAX]:
         when = f", in round {pod.round}" if len(rounds) > 1 else ""
-        write_wrapped(writer, f"{pod.pod} to {pod.new_node}{when}", _INDENT)
-    if len(moved) > _MOVED_MAX:
-        writer.line(f"and {len(moved) - _MOVED_MAX} more; -o json shows all", indent=_INDENT)
+        writer.wrapped(f"{pod.pod} to {pod.new_node}{when}", ITEM)
+    writer.rest(len(moved) - _MOVED_MAX, "-o json shows all")
     if stays:
         text = f"{count(stays, 'pod')} of DaemonSets, or static: not evicted"
-        writer.line(text, indent=_INDENT)
+        writer.item(text)
     if ended:
-        writer.line(f"{count(ended, 'pod')} being deleted already", indent=_INDENT)
+        writer.item(f"{count(ended, 'pod')} being deleted already")
     if not pods:
-        writer.line("no pods", indent=_INDENT)
+        writer.item("no pods")
 
 
 # Plans.
@@ -123,7 +119,7 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
 
 def write_what_if(writer: Writer, report: WhatIfReport) -> None:
     """Write the answer."""
-    write_wrapped(writer, _plan_headline(report), headline=True)
+    writer.wrapped(_plan_headline(report), headline=True)
     write_notes(writer, report.notes, report.unknown)
     steps = [f"{number}. {step}" for number, step in enumerate(report.steps, 1)]
     write_list(writer, "Steps", steps, len(steps))
@@ -142,24 +138,17 @@ def write_what_if(writer: Writer, report: WhatIfReport) -> None:
 
 def _plan_headline(report: WhatIfReport) -> str:
     pending = sum(len(group.pods) for group in report.now_pending)
-    troubles = [
+    found = [
         (len(report.lost), "is lost", "are lost"),
         (len(report.waiting), "is kept by a budget", "are kept by budgets"),
         (pending, "is pending", "are pending"),
-    ]
-    changes = [
         (len(report.moved), "moves", "move"),
         (len(report.no_longer_pending), "is no longer pending", "are no longer pending"),
         (len(report.created), "is new", "are new"),
         (len(report.removed), "is removed", "are removed"),
     ]
-    parts = [
-        f"{number} {one if number == 1 else many}"
-        for number, one, many in [*troubles, *changes]
-        if number
-    ]
     verdict = "The plan works" if report.works else "The plan leaves pods without a place"
-    return f"{verdict}: {', '.join(parts) if parts else 'no pod changes'}."
+    return f"{verdict}: {phrases(found) or 'no pod changes'}."
 
 
 def _write_pods(writer: Writer, heading: str, pods: Sequence[MovedPod]) -> None:
@@ -186,7 +175,7 @@ def write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
         text = f"{len(report.blocked)} of {nodes} cannot be upgraded; the others can, {how}."
         if not report.steps:
             text = f"None of {nodes} can be upgraded."
-    write_wrapped(writer, text, headline=True)
+    writer.wrapped(text, headline=True)
     write_notes(writer, report.notes, ())
     _write_steps(writer, "Order", report.steps)
     _write_blocked(writer, "Blocked", report.blocked)
@@ -197,7 +186,7 @@ def write_compact(writer: Writer, report: CompactReport) -> None:
     nodes = count(report.before.nodes, "node")
     number = len(report.removable)
     text = f"{number} of {nodes} can be removed, one after another." if number else ""
-    write_wrapped(writer, text or f"None of {nodes} can be removed.", headline=True)
+    writer.wrapped(text or f"None of {nodes} can be removed.", headline=True)
     write_notes(writer, report.notes, ())
     _write_steps(writer, "Order", report.removable)
     _write_blocked(writer, "Needed", report.kept)
@@ -218,14 +207,14 @@ def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]
         return
     writer.heading(heading)
     for one in nodes[:_BLOCKED_MAX]:
-        writer.line(one.node, indent=_INDENT)
-        write_troubles(writer, one.pods, 2 * _INDENT)
+        writer.item(one.node)
+        write_troubles(writer, one.pods, 2 * ITEM)
         if not one.pods:
             text = "its pods would evict others that find no place"
-            writer.line(text, indent=2 * _INDENT)
+            writer.line(text, indent=2 * ITEM)
     if len(nodes) > _BLOCKED_MAX:
         others = [one.node for one in nodes[_BLOCKED_MAX:]]
-        write_wrapped(writer, f"and {names(others)}; -o json shows all", _INDENT)
+        writer.wrapped(f"and {names(others)}; -o json shows all", ITEM)
 
 
 # Workloads that may fit.
@@ -235,7 +224,7 @@ _NODES_MAX: Final = 12
 
 def write_fit(writer: Writer, report: FitReport) -> None:
     """Write the answer."""
-    write_wrapped(writer, _fit_headline(report), headline=True)
+    writer.wrapped(_fit_headline(report), headline=True)
     write_notes(writer, report.notes, report.unknown)
     writer.heading("Workloads")
     headings = ("kind", "name", "pods", "there", "fit")
@@ -249,7 +238,7 @@ def write_fit(writer: Writer, report: FitReport) -> None:
         )
         for one in report.workloads
     ]
-    writer.table(simple_table(headings, rows, "pods", "there", "fit"), indent=_INDENT)
+    writer.table(simple_table(headings, rows, "pods", "there", "fit"))
     if any(one.nodes for one in report.workloads):
         writer.heading("Where they go")
         for one in report.workloads:
@@ -262,7 +251,7 @@ def write_fit(writer: Writer, report: FitReport) -> None:
     if report.other_evictions:
         number = count(len(report.other_evictions), "pod")
         writer.line()
-        write_wrapped(writer, f"{number} evicted for pods that were pending already.")
+        writer.wrapped(f"{number} evicted for pods that were pending already.")
     if report.more is not None:
         _write_more_pods(writer, report.workloads[0], report.more)
     if report.missing_nodes is not None:
@@ -289,23 +278,21 @@ def _write_nodes(writer: Writer, begin: str, nodes: Sequence[PodsOnNode]) -> Non
     ]
     left = len(nodes) - len(shown)
     more = f" and {count(left, 'node')} more" if left else ""
-    write_wrapped(writer, f"{begin}{', '.join(shown)}{more}", _INDENT)
+    writer.wrapped(f"{begin}{', '.join(shown)}{more}", ITEM)
 
 
 def _write_more_pods(writer: Writer, workload: WorkloadFit, more: MorePods) -> None:
     writer.heading("How many more")
     begin = "At least " if more.at_least else ""
     text = f"{begin}{count(more.count, 'more pod')} of {_workload_name(workload)} fit."
-    write_wrapped(writer, text[:1].upper() + text[1:], _INDENT)
+    writer.wrapped(text[:1].upper() + text[1:], ITEM)
     if more.nodes:
         _write_nodes(writer, "They go to ", more.nodes)
     if more.evicted:
-        write_wrapped(
-            writer, f"{count(len(more.evicted), 'pod')} would be evicted for them.", _INDENT
-        )
+        writer.wrapped(f"{count(len(more.evicted), 'pod')} would be evicted for them.", ITEM)
     if more.stopped_by is not None:
-        write_wrapped(writer, "The next one does not fit:", _INDENT)
-        write_wrapped(writer, more.stopped_by.message, 3 * _INDENT, dim=True)
+        writer.wrapped("The next one does not fit:", ITEM)
+        writer.wrapped(more.stopped_by.message, DETAIL, dim=True)
 
 
 def _write_missing(writer: Writer, missing: MissingNodes) -> None:
@@ -316,10 +303,10 @@ def _write_missing(writer: Writer, missing: MissingNodes) -> None:
         method = (
             "" if missing.exact else " A cheaper mix may exist; this one was found step by step."
         )
-        write_wrapped(writer, f"With {mix}{price}, everything fits.{method}", _INDENT)
+        writer.wrapped(f"With {mix}{price}, everything fits.{method}", ITEM)
         return
     if missing.nodes:
-        write_wrapped(writer, f"{mix}{price} would help, but not all pods.", _INDENT)
+        writer.wrapped(f"{mix}{price} would help, but not all pods.", ITEM)
     else:
-        write_wrapped(writer, "No number of such nodes helps.", _INDENT)
+        writer.wrapped("No number of such nodes helps.", ITEM)
     write_without_node(writer, "What does not fit even then", missing.left)

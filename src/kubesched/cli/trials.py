@@ -1,11 +1,7 @@
-"""What the commands that ask about a cluster have in common: how they read it, and write.
-
-Text has at most 80 columns.
-"""
+"""What the commands that ask about a cluster have in common: how they read it, and write."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,15 +14,13 @@ from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.files import check_inputs, check_outputs
-from kubesched.cli.output import Writer, simple_table
+from kubesched.cli.output import DETAIL, ITEM, Writer, simple_table
 from kubesched.cli.simulate_text import amount
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
-COLUMNS: Final = 80
-_INDENT: Final = 2
 _REASONS_MAX: Final = 5
 _EVICTED_MAX: Final = 10
 
@@ -80,23 +74,10 @@ def _is_file(word: str) -> bool:
     )
 
 
-def write_wrapped(
-    writer: Writer, text: str, indent: int = 0, *, dim: bool = False, headline: bool = False
-) -> None:
-    """Write a text on lines of at most 80 columns; words are not broken."""
-    for line in textwrap.wrap(
-        text, COLUMNS - indent, break_long_words=False, break_on_hyphens=False
-    ):
-        if headline:
-            writer.headline(line)
-        else:
-            writer.line(line, indent=indent, dim=dim)
-
-
 def write_notes(writer: Writer, notes: Iterable[str], unknown: Sequence[Unknown]) -> None:
     """Write what was assumed, and what the files lack."""
     for note in notes:
-        write_wrapped(writer, f"Note: {note}", dim=True)
+        writer.wrapped(f"Note: {note}", dim=True)
     write_unknown(writer, unknown)
 
 
@@ -106,9 +87,8 @@ def write_list(writer: Writer, heading: str, lines: Sequence[str], limit: int) -
         return
     writer.heading(heading)
     for line in lines[:limit]:
-        write_wrapped(writer, line, _INDENT)
-    if len(lines) > limit:
-        writer.line(f"and {len(lines) - limit} more; -o json shows all", indent=_INDENT)
+        writer.wrapped(line, ITEM)
+    writer.rest(len(lines) - limit, "-o json shows all")
 
 
 def write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWithoutNode]) -> None:
@@ -118,13 +98,13 @@ def write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWithou
     writer.heading(heading)
     for group in groups[:_REASONS_MAX]:
         number = count(len(group.pods), "pod")
-        write_wrapped(writer, f"{number}: {names(group.pods)}", _INDENT)
+        writer.wrapped(f"{number}: {names(group.pods)}", ITEM)
         text = "not known, because the input lacks objects" if group.unknown else group.message
-        write_wrapped(writer, text, 3 * _INDENT, dim=True)
+        writer.wrapped(text, DETAIL, dim=True)
     left = groups[_REASONS_MAX:]
     if left:
         pods = count(sum(len(group.pods) for group in left), "pod")
-        writer.line(f"and {pods} for other reasons; -o json shows all", indent=_INDENT)
+        writer.item(f"and {pods} for other reasons; -o json shows all")
 
 
 def write_preempted(writer: Writer, heading: str, evicted: Sequence[PreemptedPod]) -> None:
@@ -153,9 +133,7 @@ def write_use(writer: Writer, before: ClusterUse, after: ClusterUse) -> None:
             for use in (earlier, one)
         ]
         rows.append((one.resource, *cells))
-    writer.table(
-        simple_table(("resource", "before", "after"), rows, "before", "after"), indent=_INDENT
-    )
+    writer.table(simple_table(("resource", "before", "after"), rows, "before", "after"))
     nodes = f"{before.nodes} → {count(after.nodes, 'node')}"
     pending = f"{before.pending} → {count(after.pending, 'pending pod')}"
-    writer.line(f"{nodes}, {pending}", indent=_INDENT)
+    writer.item(f"{nodes}, {pending}")

@@ -16,7 +16,7 @@ from kubesched.answers.why import Cause, WhyReport, outcome_of, why_gone, with_r
 from kubesched.api.errors import ApiError
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_retry, write_unknown
-from kubesched.cli.output import Writer
+from kubesched.cli.output import DETAIL, Writer
 from kubesched.client.connect import connect, new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings, server_url
 from kubesched.client.requests import Request
@@ -32,7 +32,6 @@ from kubesched.inputs.live_cluster import live_target
 from kubesched.inputs.pod_names import pod_named
 from kubesched.inputs.sources import ClusterSource
 
-_INDENT: Final = 2
 _CAUSES_MAX: Final = 5
 _RECORDS_MAX: Final = 5
 _PART_WORDS: Final = {
@@ -114,13 +113,13 @@ def write_why(writer: Writer, report: WhyReport, top: int) -> None:
     if report.near_misses:
         writer.heading("Nearly right")
         for sentence in report.near_misses:
-            writer.line(sentence, indent=_INDENT)
+            writer.item(sentence)
     if report.needs_changes and report.causes:
         _write_causes(writer, report)
     if report.last_attempt is not None:
         when = f", {report.last_attempt.time}" if report.last_attempt.time else ""
         writer.heading(f"Last attempt{when}")
-        writer.line(report.last_attempt.message, indent=_INDENT)
+        writer.item(report.last_attempt.message)
     if report.queue is not None:
         _write_queue(writer, report.queue)
     if report.records:
@@ -132,11 +131,11 @@ def write_why(writer: Writer, report: WhyReport, top: int) -> None:
 def _write_queue(writer: Writer, queue: QueueState) -> None:
     writer.heading("In the queue")
     since = f" since {queue.since}" if queue.since else ""
-    writer.line(f"{_queue_words(queue)}{since}", indent=_INDENT)
-    writer.line(f"tried {count(queue.attempts, 'time')}", indent=_INDENT)
+    writer.item(f"{_queue_words(queue)}{since}")
+    writer.item(f"tried {count(queue.attempts, 'time')}")
     plugins = [entry.plugin for entry in queue.retry_after]
     if plugins:
-        writer.line(f"rejected by {names(plugins)}", indent=_INDENT)
+        writer.item(f"rejected by {names(plugins)}")
 
 
 def _queue_words(queue: QueueState) -> str:
@@ -154,10 +153,8 @@ def _write_records(writer: Writer, pod: str, records: Sequence[DecisionRecord]) 
     writer.heading("Last decisions")
     for record in records[:_RECORDS_MAX]:
         words = f"evicted for {record.pod}" if record.evicts(pod) else outcome_of(record)
-        writer.line(f"{record.time}  {words}", indent=_INDENT)
-    left = len(records) - _RECORDS_MAX
-    if left > 0:
-        writer.line(f"and {left} more; -o json shows them", indent=_INDENT)
+        writer.item(f"{record.time}  {words}")
+    writer.rest(len(records) - _RECORDS_MAX, "-o json shows them")
 
 
 def _write_changes(writer: Writer, report: WhyReport, top: int) -> None:
@@ -165,18 +162,17 @@ def _write_changes(writer: Writer, report: WhyReport, top: int) -> None:
         if report.together:
             writer.heading("No single change makes it fit; these together do")
             for number, change in enumerate(report.together, 1):
-                writer.line(f"{number}. {change.sentence}", indent=_INDENT)
-            writer.line(f"then it goes to {report.together[0].node}", indent=3 * _INDENT, dim=True)
+                writer.item(f"{number}. {change.sentence}")
+            writer.detail(f"then it goes to {report.together[0].node}")
         elif report.needs_changes:
             writer.line("No change that makes it fit was found.")
         return
     writer.heading("Any one of these makes it fit, the smallest first")
     for number, change in enumerate(report.changes[:top], 1):
-        writer.line(f"{number}. {change.sentence}", indent=_INDENT)
-        writer.line(f"then it goes to {change.node}", indent=3 * _INDENT, dim=True)
-    left = len(report.changes) - top
-    if left > 0:
-        writer.line(f"and {left} more; --top {len(report.changes)} shows all", indent=_INDENT)
+        writer.item(f"{number}. {change.sentence}")
+        writer.detail(f"then it goes to {change.node}")
+    number = len(report.changes)
+    writer.rest(number - top, f"--top {number} shows all")
 
 
 def _write_causes(writer: Writer, report: WhyReport) -> None:
@@ -186,21 +182,20 @@ def _write_causes(writer: Writer, report: WhyReport) -> None:
     left = report.causes[_CAUSES_MAX:]
     if left:
         nodes = count(sum(cause.count for cause in left), "node")
-        writer.line(f"and {nodes} for {len(left)} other combinations of reasons", indent=_INDENT)
+        writer.item(f"and {nodes} for {len(left)} other combinations of reasons")
 
 
 def _write_cause(writer: Writer, cause: Cause) -> None:
     reasons = "; ".join(
         reason or plugin for plugin, reason in zip(cause.plugins, cause.reasons, strict=True)
     )
-    writer.line(f"{count(cause.count, 'node')}: {reasons}", indent=_INDENT)
+    writer.item(f"{count(cause.count, 'node')}: {reasons}")
     for example in cause.examples:
         details = "; ".join(example.details)
         listed = names(example.nodes)
-        writer.line(f"{listed}: {details}" if details else listed, indent=3 * _INDENT, dim=True)
-    left = cause.count - sum(len(example.nodes) for example in cause.examples)
-    if left:
-        writer.line(f"and {left} more", indent=3 * _INDENT, dim=True)
+        writer.detail(f"{listed}: {details}" if details else listed)
+    shown = sum(len(example.nodes) for example in cause.examples)
+    writer.rest(cause.count - shown, indent=DETAIL, dim=True)
 
 
 # The running scheduler.

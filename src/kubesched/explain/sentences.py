@@ -225,6 +225,13 @@ def names(listed: Sequence[str]) -> str:
     return _enumerated(shown)
 
 
+def phrases(found: Iterable[tuple[int, str, str]]) -> str:
+    """Return numbers with their words for one and for many, without those that are 0."""
+    return ", ".join(
+        f"{number} {one if number == 1 else many}" for number, one, many in found if number
+    )
+
+
 def _enumerated(listed: Sequence[str]) -> str:
     if len(listed) < 2:
         return "".join(listed)

@@ -104,7 +104,7 @@ class Cluster:
         options: SchedulerOptions,
         warn: Callable[[Iterable[str]], object] | None = None,
     ) -> None:
-        """Take what was read; the `from_` methods read it."""
+        """Prepare to answer questions about what a `from_` method has read."""
         self._given = given
         self.objects = given.objects
         if options.profile is not None:

@@ -125,7 +125,7 @@ def _with_amounts(trial: ChangeTrial, steps: list[SuggestedChange]) -> tuple[Sug
     for step in steps:
         if step.kind is ChangeKind.LOWER_REQUEST:
             original = originals[step.field]
-            # A request of nothing is none any more, so the container is found in the whole pod.
+            # A request of 0 is not listed; it is found in the pod with only the other changes.
             rest = [other for other in steps if other is not step]
             there = _changed(trial, rest, {one.field: one.after for one in found})
             request = next(one for one in _requests(there) if one.field == step.field)

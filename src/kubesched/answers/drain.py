@@ -1,4 +1,4 @@
-"""What happens when nodes are drained: every pod's way, in the order that disruption budgets allow.
+"""What happens to each pod when nodes are drained, in the order that disruption budgets allow.
 
 All nodes are cordoned first, then drained one after another as `kubectl drain` does: every pod is
 evicted, those that a budget protects again after the replacements of the others run. Controllers
@@ -6,8 +6,8 @@ create evicted pods again, and the production scheduler places them.
 
 Upstream: staging/src/k8s.io/kubectl/pkg/drain (v1.36)
 Differs:  a node whose pods wait for a budget does not keep the next ones from being drained; its
-          pods are tried again after these. All that kubectl asks a flag for is taken as agreed to,
-          and the flags are reported.
+          pods are tried again after these. Where kubectl drain would need a flag, it is taken as
+          given and reported.
 """
 
 from __future__ import annotations

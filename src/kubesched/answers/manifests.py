@@ -1,4 +1,4 @@
-"""The objects of manifests that are to be tried in a cluster.
+"""Reads the manifests whose objects are tried in a cluster.
 
 Rejects:  manifests without a workload, and workloads that would make an answer wrong.
 """

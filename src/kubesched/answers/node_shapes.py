@@ -80,7 +80,7 @@ def parse_shape(text: str, number: int = 1) -> NodeShape:
         number: For the name of a shape without one.
 
     Raises:
-        ValueError: A word is wrong; says which, and what is right.
+        ValueError: A word is wrong; the message names it and the remedy.
     """
     amounts: dict[str, str] = {"pods": _PODS}
     labels = dict(_OWN_LABELS)

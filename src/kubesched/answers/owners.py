@@ -38,7 +38,7 @@ class Owners:
     """The owners of a cluster's pods."""
 
     def __init__(self, objects: Iterable[KubernetesObject]) -> None:
-        """Take the ReplicaSets and Jobs, as far as they are known; others are ignored."""
+        """Read the ReplicaSets and Jobs among the objects; others are ignored."""
         self._above: dict[PodOwner, OwnerReference | None] = {}
         for item in objects:
             if isinstance(item, ReplicaSet | Job):

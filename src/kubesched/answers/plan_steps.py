@@ -213,7 +213,7 @@ class PlanRun:
         """Return the nodes that a step names.
 
         Raises:
-            QuestionError: There is none.
+            QuestionError: There is no such node.
         """
         existing = names_of(self._cluster)
         if isinstance(written, str) and not _SELECTOR_SIGNS.isdisjoint(written):
@@ -253,7 +253,7 @@ class PlanRun:
             self._cluster.delete_pod(pod, for_good=True)
 
     def _grow(self, step: ScaleWorkload, pods: list[Pod], number: int) -> None:
-        """Create pods like those that are there."""
+        """Create further pods like the existing ones."""
         model = next(filter(None, map(replacement_of, pods)), None)
         if model is None:
             raise QuestionError(

@@ -83,7 +83,7 @@ def parse_pod_shape(text: str) -> dict[str, int]:
     """Return the amounts of `cpu=2,memory=4Gi`: cpu in millicores, others in whole units.
 
     Raises:
-        ValueError: A word is wrong; says which, and what is right.
+        ValueError: A word is wrong; the message names it and the remedy.
     """
     shape: dict[str, int] = {}
     for word in filter(None, (part.strip() for part in text.split(","))):
@@ -206,7 +206,7 @@ def _fill_nodes(
         if not len(rows):
             break
         per_row[rows] += 1
-        # One pod stands for a copy on each row: rows know their own pods only.
+        # One copy serves all rows: no row sees the pods of another.
         copy = _copy(info, int(per_row[rows[0]]))
         table.add_pods([(row, copy) for row in rows.tolist()])
         filtering = Filtering.all_passed(len(nodes))

@@ -30,7 +30,7 @@ class ScenarioPlay:
     """A scenario: what happens to a cluster over time, and the scheduler that decides on it."""
 
     def __init__(self, play: Play) -> None:
-        """Take what was read; `from_scenario` reads it."""
+        """Prepare to play a scenario that `from_scenario` has read."""
         self._play = play
 
     @classmethod

@@ -465,7 +465,7 @@ def _resource(flag: str, text: str, cluster: ClusterState) -> str:
     """Return a resource that a node has or a pod requests; `gpu` stands for `nvidia.com/gpu`.
 
     Raises:
-        UserError: There is none of that name.
+        UserError: There is no such resource.
     """
     known = dict.fromkeys(resource_names(cluster.cache.nodes))
     for info in cluster.pending.values():

@@ -100,7 +100,7 @@ class ChangeTrial:
         return found
 
     def node_for(self, pod: Pod | None = None) -> str:
-        """Return the node that a pod goes to, "" if it fits nowhere; None stands for the pod."""
+        """Return the node that a pod goes to, "" if it fits nowhere; by default the trial's pod."""
         info = PodInfo(pod or self.pod)
         self.decisions += 1
         if not self.cluster.pre_enqueue(info).is_success:

@@ -1,11 +1,11 @@
 """TrialCluster is a rehearsal in which controllers and disruption budgets react too.
 
-A pod that goes and has a controller is created again, whoever deleted it: a drain, the loss of its
-node, or preemption. What was changed can be undone.
+A deleted pod that has a controller is created again, whether a drain, the loss of its node or
+preemption deleted it. Changes can be undone.
 
 Invariants: after `undo`, every object is as it was when `begin` was called, except for its version,
             and so is the random source.
-Differs:  pods of a controller of any kind are created again, with the fields of the pod that went;
+Differs:  pods of a controller of any kind are created again, with the fields of the deleted pod;
           claims with a class that provisions are bound at once if the class binds immediately;
           quotas and limit ranges are not read.
 """
@@ -54,14 +54,14 @@ class QuestionError(ValueError):
 
 
 class TrialCluster:
-    """A cluster to change, to look at, and to change back.
+    """A cluster in which changes can be made, observed and undone.
 
     Attributes:
         rehearsal: The scheduler, and the objects on its server.
         server: The objects.
         budgets: The disruption budgets.
-        successors: The uid of a pod that went -> the uid of the pod that was created for it.
-        gone: `namespace/name` -> the uid of the last pod of that name that went.
+        successors: The uid of a deleted pod -> the uid of its replacement.
+        gone: `namespace/name` -> the uid of the last deleted pod of that name.
         notes: What was assumed, one sentence each.
     """
 
@@ -97,7 +97,7 @@ class TrialCluster:
             await self._bind_claims()
             await self.rehearsal.settle()
 
-    # What follows from a write.
+    # Consequences of a write.
 
     def _written(self, change: Change[KubernetesObject]) -> None:
         if self._journal is not None:
@@ -317,7 +317,7 @@ class TrialCluster:
             self.server.update(replace(pod, status=status))
 
     def _forget_claims_of(self, pod: Pod) -> None:
-        """Delete the claims that went with a pod."""
+        """Delete the claims that belong to a pod."""
         for volume in pod.spec.volumes:
             if volume.ephemeral is not None:
                 name = f"{pod.metadata.name}-{volume.name}"
@@ -391,7 +391,7 @@ class TrialCluster:
         self._succeed(pod, replacement)
 
     def last_successor(self, uid: str) -> str:
-        """Return the uid of the pod that stands for one that went, or of the pod itself."""
+        """Return the uid of the last pod that replaced a pod, or of the pod itself."""
         while uid in self.successors:
             uid = self.successors[uid]
         return uid
@@ -423,7 +423,7 @@ def is_daemon(pod: Pod) -> bool:
 
 
 def is_mirror(pod: Pod) -> bool:
-    """Whether a pod stands for a static one, which the API server cannot stop."""
+    """Whether it is the mirror pod of a static pod, which the API server cannot stop."""
     return "kubernetes.io/config.mirror" in pod.metadata.annotations
 
 

@@ -271,15 +271,15 @@ def attributes_of(request: ApiRequest, target: Target | None) -> Attributes:
 
 
 def impersonated(headers: Mapping[str, str], user: User, roles: StoredRoles) -> User:
-    """Return the user whom a request impersonates; its own user if the headers name no other.
+    """Return the user that a request impersonates, or the sender if it impersonates nobody.
 
     Args:
         headers: Of the request, by name in lower case.
         user: Who sends it.
-        roles: Decide whether it may.
+        roles: Decide whether the sender may do so.
 
     Raises:
-        StatusError: It is not.
+        StatusError: The sender may not impersonate this user.
     """
     name, uid = headers.get("impersonate-user", ""), headers.get("impersonate-uid", "")
     groups = [one.strip() for one in headers.get("impersonate-group", "").split(",") if one]

@@ -43,7 +43,7 @@ from kubesched.apiserver.values import Field, Place, Scalar, SchemaError, ValueT
 
 _NUMBERS: Final = ("bool", "int32", "int64")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# The zero of Go's times, which stands for none.
+# The zero of Go's times: no time was set.
 _NO_SECONDS: Final = -62135596800
 
 
@@ -252,7 +252,7 @@ def parsed(text: bytes, media_type: str) -> Plain:
         media_type: Of the body; "" for JSON.
 
     Raises:
-        BodyError: It is none.
+        BodyError: It is not an object.
         StatusError: It is in a form that is not read.
     """
     if media_type == PROTOBUF:

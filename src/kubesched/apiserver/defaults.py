@@ -1,11 +1,11 @@
 """Defaults: what the server fills in when an object is created, changed or read.
 
 Most of them are in the tables of types, next to their fields; those that depend on other fields
-are functions here, by type. So are fields with two names, of which both are kept in step.
+are functions here, by type, and so are fields that have two names and are kept in step.
 
 Upstream: pkg/apis/*/*/defaults.go, zz_generated.defaults.go (v1.36)
-Differs:  the time of a device taint is neither filled in nor renewed with its effect; autoscalers
-          get the number of replicas only. Malformed names of images are read as others.
+Differs:  the time of a device taint is neither filled in nor updated when its effect changes;
+          autoscalers get the number of replicas only; malformed image names are accepted.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _limit_range_item(item: Plain) -> None:
         item["defaultRequest"] = request
 
 
-# Fields with two names, kept in step: clients of both times read what is meant.
+# Fields with two names, kept in step for older and newer clients.
 
 
 def _pod_spec(spec: Plain) -> None:

@@ -28,10 +28,10 @@ from kubesched.cluster.store import Change, ChangeType, Key
 
 
 class GroupCommit:
-    """Writes to a journal, all waiting entries at once, in a thread of its own.
+    """Writes all waiting entries to a journal at once, in a separate thread.
 
     Attributes:
-        failure: Why writes can no longer be kept; None while they can.
+        failure: Why writes can no longer be stored; None while they can.
     """
 
     def __init__(self, journal: Journal, on_failure: Callable[[JournalError], None]) -> None:
@@ -55,10 +55,10 @@ class GroupCommit:
             asyncio.get_running_loop().call_soon(self._begin)
 
     async def flushed(self) -> None:
-        """Return when everything taken so far is on the disk.
+        """Return when everything queued so far is on the disk.
 
         Raises:
-            JournalError: It never will be.
+            JournalError: It cannot be stored.
         """
         wanted = self._added
         while self._kept < wanted:
@@ -89,7 +89,7 @@ class GroupCommit:
             self._begin()
 
     async def close(self) -> None:
-        """Keep what is left, and close the file; closing twice is fine."""
+        """Store what is still queued, and close the file; closing twice is fine."""
         with contextlib.suppress(JournalError):
             await self.flushed()
         if self._writing is not None:
@@ -111,9 +111,9 @@ class DurableServer(ApiServer):
         """Load the objects of a file, or start with those that every cluster has.
 
         Args:
-            path: The file; made if there is none.
+            path: The file; created if it does not exist.
             arguments: As for `ApiServer`.
-            on_failure: Told once if writes can no longer be kept.
+            on_failure: Called once, when writes can no longer be stored.
             options: As for `ApiServer`.
 
         Raises:
@@ -175,7 +175,7 @@ class DurableServer(ApiServer):
 
 # The file.
 
-# What tells our files from others: "ksbx", and the version of the tables.
+# Marks our files: "ksbx", and the version of the tables.
 _APPLICATION: Final = 0x6B736278
 _LAYOUT: Final = 1
 _TABLES: Final = (
@@ -227,7 +227,7 @@ class Journal:
         """
         self._path = path
         with self._named():
-            # A lock that is held will not be given up: there is no use in waiting.
+            # Another process holds the lock until it ends, so waiting is pointless.
             self._connection = sqlite3.connect(
                 path, timeout=0, isolation_level=None, check_same_thread=False
             )
@@ -280,7 +280,7 @@ class Journal:
         )
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Keep writes, in their order; return when they are on the disk.
+        """Store writes in order; return when they are on the disk.
 
         Raises:
             JournalError: They are not.
@@ -302,7 +302,7 @@ class Journal:
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Say in errors which file it was."""
+        """Name the file in errors."""
         try:
             yield
         except sqlite3.Error as error:

@@ -2,8 +2,8 @@
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints (installer.go, handlers),
           pkg/registry/*/*/storage (v1.36)
-Differs:  what needs a node behind it (logs, exec, port forwarding, proxies) fails, as where no
-          kubelet can be reached; tokens of service accounts are not served.
+Differs:  what needs a kubelet (logs, exec, port forwarding, proxies) fails as if the kubelet were
+          unreachable; tokens of service accounts are not served.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BINDING: Final = Resource("bindings", "Binding", "", "v1")
 EVICTION: Final = Resource("evictions", "Eviction", "policy", "v1")
 _COLLECTION_VERBS: Final = frozenset(("create", "deletecollection", "list", "watch"))
 _EVERYWHERE: Final = frozenset(("list", "watch"))
-# Parts of an object that are read and written as the whole.
+# Subresources that are read and written as the whole object.
 _PARTS: Final = frozenset(("approval", "ephemeralcontainers", "finalize", "resize", "status"))
 _OF_KUBELETS: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 _REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
@@ -55,7 +55,7 @@ _DEPRECATED: Final = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
 }
-# Watches without a timeout of their own end after a time between these.
+# A watch without a timeout ends after a random time between these.
 _TIMEOUT_SECONDS: Final = (1800.0, 3600.0)
 
 

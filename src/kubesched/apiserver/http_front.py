@@ -123,7 +123,7 @@ class HttpFront:
         self._streaming[task] = None
         try:
             async with contextlib.aclosing(answer.stream) as lines:
-                # A write shows that the client is gone.
+                # A write fails once the client has disconnected.
                 with contextlib.suppress(ConnectionResetError):
                     await outgoing.prepare(incoming)
                     async for line in lines:

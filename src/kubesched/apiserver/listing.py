@@ -6,7 +6,7 @@ Upstream: staging/src/k8s.io/apiserver/pkg/storage (SelectionPredicate),
           staging/src/k8s.io/apimachinery/pkg/apis/meta/internalversion (ListOptions, validation),
           staging/src/k8s.io/apiserver/pkg/storage/cacher (GetList), etcd3/store.go (v1.36)
 Rejects:  400 for texts that are no field selector, and for fields that a kind does not offer;
-          numbers that are none, selectors that do not parse, combinations that make no sense.
+          malformed numbers and selectors, and combinations that make no sense.
 Differs:  nothing.
 """
 
@@ -383,7 +383,7 @@ async def list_objects(
         sleep: Waits for so many seconds, where a version has not come yet.
 
     Raises:
-        StatusError: The version is gone, or has not come in time.
+        StatusError: The version is gone, or was not reached before the timeout.
     """
     question = _question(options)
     wanted = question.version or list_version(options)

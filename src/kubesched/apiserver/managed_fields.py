@@ -84,7 +84,7 @@ class Ownership(msgspec.Struct, frozen=True):
     Attributes:
         fields: The fields.
         api_version: That the fields are named by.
-        time: Of the last change, as in objects; None if there never was one.
+        time: Of the last change, as in objects; None if unknown.
         entry: The written form that it was read from, as long as nothing has changed; None if
             there is none.
     """
@@ -187,7 +187,7 @@ def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
 
 
 def stripped(fields: FieldSet) -> FieldSet:
-    """Return fields without those that never have owners."""
+    """Leave out the fields that never have owners."""
     return fields - _STRIPPED
 
 

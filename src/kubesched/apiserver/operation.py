@@ -36,7 +36,7 @@ class Operation(msgspec.Struct):
         namespace: "" for none.
         name: "" if only the object has it.
         subresource: "" for the object itself.
-        is_dry_run: Whether nothing is to be kept.
+        is_dry_run: Whether nothing is stored.
         validation: What to do about unknown fields: `Ignore`, `Strict` or `Warn`.
     """
 
@@ -50,7 +50,7 @@ class Operation(msgspec.Struct):
 
     @property
     def warnings(self) -> list[str]:
-        """Texts for the user, in order; they are sent even where the request is refused."""
+        """Warnings for the user, in order; they are sent even if the request is refused."""
         return self.request.warnings
 
     @property

@@ -77,7 +77,7 @@ def from_fields_v1(written: Any) -> FieldSet:
     """Return the set of a written form.
 
     Raises:
-        FieldSetError: It is none.
+        FieldSetError: It is malformed.
     """
     paths: list[Path] = []
     _collect(written, (), paths)
@@ -98,7 +98,7 @@ def _collect(node: Any, path: Path, paths: list[Path]) -> None:
 
 
 def sorted_paths(fields: Iterable[Path]) -> list[Path]:
-    """Return paths in order: at each level first those that end there, then the longer ones."""
+    """Sort paths: at each level, paths that end there come before longer ones."""
     return sorted(fields, key=_sort_key)
 
 
@@ -205,7 +205,7 @@ _FORMS: Final[Mapping[str, tuple[str, Any]]] = {
 
 
 def type_errors(value: Any, value_type: ValueType, path: Path = ()) -> Iterator[str]:
-    """Yield why a value is none of its type, each reason with its path."""
+    """Yield why a value does not fit its type, each reason with its path."""
     if value is None or isinstance(value_type, Untyped):
         return
     wanted = ""
@@ -416,7 +416,7 @@ def _merge_entries(live: list[Any], applied: list[Any], list_type: ListType) -> 
         for element in waiting[:count]:
             found = present.get(element, ())
             new = wanted[element]
-            # Of duplicates none is the one that is meant.
+            # It is unclear which of several duplicates is meant.
             merged.append(merge(found[0], new, list_type.element) if len(found) == 1 else new)
         del waiting[:count]
 
@@ -440,7 +440,7 @@ def _remove(value: Any, unwanted: Plain, value_type: ValueType) -> Any:
     if not unwanted:
         return value
     if value_type.is_whole(value):
-        # Somebody owned parts of what is now owned as a whole.
+        # Parts had owners of what is now owned as a whole.
         return type(value)() if isinstance(value, dict | list) else value
     if isinstance(value_type, ListType):
         return (

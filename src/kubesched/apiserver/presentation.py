@@ -42,7 +42,7 @@ class Presentation:
         Args:
             resource: What is shown.
             media_type: The form.
-            include_object: What rows of a table carry; "" for metadata.
+            include_object: What rows of a table contain; "" for metadata.
             now: The present, for ages.
 
         Raises:

@@ -3,9 +3,9 @@
 It answers in the process, for tests and sandboxes, and over HTTP on a loopback address.
 
 Upstream: cmd/kube-apiserver, staging/src/k8s.io/apiserver/pkg/server (v1.36)
-Invariants: a request is answered whole before the next one changes anything.
-Differs:  no etcd, no audit, no priority and fairness; users and tokens are those it is
-          started with. Of what every cluster has, flow schemas and most roles are left out.
+Invariants: a request is answered completely before the next one changes anything.
+Differs:  no etcd, no audit, no priority and fairness; users and tokens are given at the start.
+          Flow schemas and most roles that every cluster has are left out.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ApiServer:
             anonymous: The user of requests without a token; `ADMIN` for no access control.
             now: Returns the present, with time zone UTC.
             random: Draws identities and names; None for the system's.
-            changes_kept: So many changes of a kind a watch may be behind.
+            changes_kept: How many changes of each kind are kept for watches that lag behind.
             has_alpha: Whether alpha versions are served.
             tracks_managers: Whether objects have managed fields. Writes are cheaper without them;
                 only server-side apply needs them.
@@ -126,7 +126,7 @@ class ApiServer:
         await self._front.start(host, port, tls)
 
     async def stop(self) -> None:
-        """End all watches, and listen no more; stopping twice is fine."""
+        """End all watches and stop listening; stopping twice is fine."""
         await self._front.stop()
 
     def user_of(self, headers: Mapping[str, str]) -> User:

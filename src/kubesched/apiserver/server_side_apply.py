@@ -66,7 +66,7 @@ class _Conflict(NamedTuple):
     path: Path
 
 
-class _Conflicts(Exception):  # noqa: N818 - conflicts may be settled yet, an error not
+class _Conflicts(Exception):  # noqa: N818 - it may still be resolved, so it is no error yet
     def __init__(self, conflicts: list[_Conflict]) -> None:
         super().__init__()
         self.conflicts = conflicts

@@ -51,7 +51,7 @@ class StatusError(ApiError):
 
 
 def failure(error: ApiError) -> Plain:
-    """Return the Status object of an error; an error of no own words has neither reason."""
+    """Return the Status object of an error."""
     details = error.details if isinstance(error, StatusError) else None
     metadata = error.metadata if isinstance(error, StatusError) else {}
     answer: Plain = {
@@ -115,7 +115,7 @@ def conflict(resource: Resource, name: str, why: str = _OPTIMISTIC_LOCK) -> Stat
 
 
 def conflict_of(group: str, kind: str, name: str, why: str) -> StatusError:
-    """The same, for objects and subresources by other names."""
+    """Return a conflict about an object or subresource that has no resource here."""
     qualified = f"{kind}.{group}" if group else kind
     message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
     return StatusError(409, "Conflict", message, details_of(group, kind, name))
@@ -127,7 +127,7 @@ def bad_request(message: str) -> StatusError:
 
 
 def internal(message: str) -> StatusError:
-    """An error that upstream has no reason for; its answers carry code 500 and the text."""
+    """An error for which upstream has no reason: code 500 and a message."""
     return StatusError(500, "", message)
 
 
@@ -185,7 +185,7 @@ def no_representation() -> StatusError:
 
 
 def unsupported_media_type(*accepted: str) -> StatusError:
-    """The body has an unsupported media type; () stands for all supported ones."""
+    """The body has an unsupported media type; without arguments, the message lists all others."""
     message = (
         "the body of the request was in an unknown format - "
         f"accepted media types include: {', '.join(accepted) or _CONTENT_TYPES}"

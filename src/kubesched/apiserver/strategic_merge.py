@@ -41,7 +41,7 @@ def apply(object_type: ObjectType, current: Plain, patch: Any) -> Plain:
     """
     if not isinstance(patch, dict | None):
         raise bad_request("json: cannot unmarshal into Go value of type map[string]interface {}")
-    # The merge takes both apart.
+    # The merge changes both.
     rest = deep_copy(patch or {})
     is_directed = any(name.startswith("$") for name in rest)
     copied = {
@@ -72,7 +72,7 @@ def _below(field: Field | None) -> ObjectType | None:
 
 
 def _merge_map(original: Plain, patch: Plain, object_type: ObjectType | None) -> Plain:
-    """Merge a patch into an object; both are used up."""
+    """Merge a patch into an object; both are changed."""
     if _DIRECTIVE in patch:
         directive = patch.pop(_DIRECTIVE)
         if directive not in ("delete", "replace"):
@@ -110,7 +110,7 @@ def _retain_keys(original: Plain, patch: Plain) -> None:
 
 
 def _list_name(name: str, prefix: str) -> str:
-    """Return the field that a directive's name speaks of."""
+    """Return the field that a directive applies to."""
     before, slash, after = name.partition("/")
     if slash and before == prefix:
         return after

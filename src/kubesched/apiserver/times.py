@@ -58,7 +58,7 @@ class Clock:
 
 
 def after(moment: datetime, seconds: int) -> datetime:
-    """Return a moment some seconds later, or where Go's nanoseconds of 64 bits lead to."""
+    """Return a moment some seconds later; overflows as Go's 64-bit nanoseconds do."""
     nanoseconds = (seconds * _BILLION + 2**63) % 2**64 - 2**63
     return moment + timedelta(microseconds=nanoseconds // 1000)
 

@@ -111,8 +111,8 @@ def _is_fraction(text: str) -> bool:
 def sendable(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the warnings that can be sent, each once and in order.
 
-    Together they have at most 4,096 characters; where that is too little, each is cut to 256, and
-    what no longer finds room is left out.
+    Together they have at most 4,096 characters. If they are longer, each is cut to 256 characters,
+    and those that still do not fit are left out.
     """
     fit = [text for text in dict.fromkeys(texts) if text and _is_sendable(text)]
     if sum(map(len, fit)) <= _TOTAL_MAX:
@@ -127,5 +127,5 @@ def sendable(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_sendable(text: str) -> bool:
-    # UTF-8 cannot encode category Cs.
+    # Category Cs cannot be encoded in UTF-8.
     return not any(unicodedata.category(letter) in {"Cc", "Cs"} for letter in text)

@@ -124,7 +124,7 @@ def _check_clusters(
 
     if len(saved) < len(files):
         if saved:
-            # Raises an error that says what it is instead.
+            # Raises an error with the reason.
             read_scenario(saved[0])
         other = next(file for file in files if file not in saved)
         raise UserError(

@@ -1,4 +1,4 @@
-"""`kubesched demo`: what kubesched does, told on a small cluster.
+"""`kubesched demo`: what kubesched does, shown on a small cluster.
 
 Everything below the `$` lines is what the command prints now. Nothing is prepared or recorded.
 """

@@ -152,7 +152,7 @@ class _Bar:
         self._task = bar.add_task("runs", total=total)
 
     def advance(self, run: SweepRun, outcome: SweepOutcome) -> None:
-        """Count a run; tell if it failed."""
+        """Count a run, and report it if it failed."""
         self._bar.advance(self._task)
         if outcome.error:
             text = one_line(f"{_title(run)}: {_end(outcome)}")
@@ -199,7 +199,7 @@ def _write_times(found: Outcomes) -> None:
 
 
 def _report_failures(found: Outcomes) -> int:
-    """Tell how many runs have failed; return the exit code."""
+    """Report how many runs have failed; return the exit code."""
     failed = [(run, outcome) for run, outcome in found if outcome.error]
     if not failed:
         return 0

@@ -1,4 +1,4 @@
-"""The pods and nodes that somebody names: a pod by its own name, or by the workload that owns it.
+"""Finds the pods and nodes that a user names: a pod by its own name, or by its workload.
 
 Rejects:  unknown and ambiguous names; suggests similar ones.
 """
@@ -30,7 +30,7 @@ _TEMPLATE_HASH: Final = "pod-template-hash"
 def find_pod(
     text: str, pods: Sequence[Pod], preferred: str = "", *, only: bool = False
 ) -> tuple[Pod, tuple[str, ...]]:
-    """Return the pod that is named, and a note if it stands for others.
+    """Return the named pod, and a note if it is one of several.
 
     Args:
         text: `NAME`, `NAMESPACE/NAME`, `pod/NAME`, or a workload such as `deploy/NAME`.

@@ -39,7 +39,7 @@ Key = tuple[str, str, str]
 
 
 def collecting(loaded: Iterable[Loaded], workloads: list[Loaded]) -> Iterator[Loaded]:
-    """Yield all objects, and add those that are workloads to the list."""
+    """Yield all objects, and add the workloads among them to the list."""
     for found in loaded:
         if isinstance(found.object, _WORKLOADS):
             workloads.append(found)

@@ -110,7 +110,7 @@ def _library(name: str, packages: Sequence[dict[str, Any]]) -> str:
 
 
 def _in_order(name: str, done: list[str]) -> list[str]:
-    """Return the names of a module and of those it imports, each after those that it imports."""
+    """Return the names of a module and its imports, each after its own imports."""
     for imported in _IMPORT.findall(_text("assets", f"{name}.js")):
         if imported not in done:
             _in_order(imported, done)

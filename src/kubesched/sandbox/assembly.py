@@ -22,7 +22,7 @@ from kubesched.sandbox.local_client import LocalClient
 from kubesched.sandbox.pod_reports import PodLatencies, kubelets_of
 
 CAPACITY: Final = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
-"""Of nodes that nobody describes."""
+"""The capacity of nodes without one of their own."""
 
 # Nodes created before the event loop runs other tasks.
 _NODES_AT_ONCE: Final = 100

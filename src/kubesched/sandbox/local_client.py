@@ -1,7 +1,7 @@
-"""LocalClient is the server for kubelets and controllers in the same process.
+"""LocalClient reads and writes for kubelets and controllers in the process of the API server.
 
-Upstream: none; there they ask over the network.
-Differs:  what it writes does not say who manages its fields, except for what it creates.
+Upstream: none; there they use the network.
+Differs:  managed fields are recorded only for objects that it creates.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LocalClient:
     keeps_statuses: bool = True
 
     def __init__(self, registry: ObjectRegistry, user_name: str) -> None:
-        """Take where objects are, and the name under which they are written."""
+        """Read and write in a registry, as a user of this name."""
         self.store: Store[StoredObject] = registry.store
         self.clock: Clock = registry.clock
         self._registry = registry
@@ -174,7 +174,7 @@ class LocalClient:
         self.write(key, {**plain, "metadata": metadata, "spec": spec})
 
     def write(self, key: Key, plain: Plain) -> Plain:
-        """Keep a new state of an object that is there; nobody is asked whether it is valid."""
+        """Store a new state of an existing object, without validation."""
         return self._registry.write(key, plain).plain
 
     def delete(
@@ -185,8 +185,8 @@ class LocalClient:
         Args:
             key: Of the object.
             uid: The identity it must have; "" for any.
-            grace_seconds: How long it may take; None for what the object says.
-            policy: What becomes of its dependents.
+            grace_seconds: How long it may take; None for the object's own grace period.
+            policy: What happens to its dependents.
 
         Raises:
             ApiError: It is not there, or it is another one.
@@ -195,7 +195,7 @@ class LocalClient:
         delete(self._registry, self._operation("DELETE", key), options)
 
     def release(self, key: Key, finalizer: str) -> None:
-        """Take a finalizer off an object; it goes if that was the last thing that held it."""
+        """Remove a finalizer from an object, and delete the object if nothing else holds it."""
         plain = self.find(*key)
         if plain is None or finalizer not in plain["metadata"].get("finalizers", ()):
             return

@@ -1,4 +1,4 @@
-"""A sandbox on the current event loop, with its scheduler, for those within a process.
+"""A sandbox on the current event loop, with its scheduler, inside a process.
 
 The scheduler is that of `kubesched run`, but handles no signals, serves no port and has no rate
 limit. Settings of the whole process, such as those of the garbage collector, stay as they are.
@@ -65,7 +65,7 @@ async def start_cluster(
     async def schedule() -> None:
         try:
             await scheduler.run()
-        except Exception as error:  # noqa: BLE001  # somebody else is told
+        except Exception as error:  # noqa: BLE001  # reported to the caller
             _LOG.exception("The scheduler failed")
             on_failure(error)
 

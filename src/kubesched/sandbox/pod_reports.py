@@ -36,7 +36,7 @@ class PodLatencies(msgspec.Struct, frozen=True):
         start: From the binding until it runs; a drawn time is between half and one and a half
             times this one.
         stop: From its deletion until it is gone; drawn in the same way, at most its grace.
-        run: Until a pod ends that its restart policy lets end.
+        run: How long a pod runs if its restart policy lets it end.
     """
 
     start: float = 1.0
@@ -61,7 +61,7 @@ def lifetime_of(pod: Pod, usual_seconds: float) -> Lifetime | None:
 
     Args:
         pod: The pod.
-        usual_seconds: Of pods that may end and do not say when.
+        usual_seconds: Of pods that may end and have no annotation.
     """
     policy = pod.spec.restart_policy or "Always"
     seconds = _number(pod, RUN_SECONDS)
@@ -75,7 +75,7 @@ def lifetime_of(pod: Pod, usual_seconds: float) -> Lifetime | None:
 
 
 def _number(pod: Pod, annotation: str) -> float | None:
-    """Return what an annotation says, None if it is missing or no sensible number."""
+    """Return the number in an annotation, None if it is missing or invalid."""
     text = pod.metadata.annotations.get(annotation)
     try:
         number = None if text is None else float(text)

@@ -237,7 +237,7 @@ def check_format(file: Path) -> None:
     """Check that the format which a file's ending names can be written.
 
     Raises:
-        UserError: It cannot; says which can, or what to install.
+        UserError: It cannot; the message names those that can, or what to install.
     """
     if file.suffix not in FORMATS:
         raise UserError(f"{file}: results are written as {' or '.join(FORMATS)}; name such a file")

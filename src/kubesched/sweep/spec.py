@@ -187,7 +187,7 @@ def seeds_of(seeds: int | str | Sequence[int]) -> tuple[int, ...]:
     """Return the seeds, in order.
 
     Raises:
-        ValueError: They are not written as seeds; says how.
+        ValueError: They are not seeds; the message shows how to write them.
     """
     if isinstance(seeds, int):
         found: list[int] = list(range(1, seeds + 1)) if 0 < seeds <= _SEEDS_MAX else []

@@ -178,7 +178,7 @@ class SandboxCluster:
             timeout: In seconds.
 
         Raises:
-            TimeoutError: It does not hold in time.
+            TimeoutError: It does not become true before the timeout.
             RuntimeError: The scheduler has failed.
         """
         return self._running.wait_for(condition, timeout)

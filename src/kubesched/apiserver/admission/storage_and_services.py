@@ -5,9 +5,8 @@ an address and node ports that no other service has.
 
 Upstream: plugin/pkg/admission/storage, pkg/registry/core/service/storage/alloc.go (v1.36)
 Differs:  addresses of services are IPv4 and of one range; the first that is free is taken, not a
-          random one. What a service names itself is neither refused for being taken nor for being
-          out of range. A service whose type has no ports on nodes loses them. Nobody checks a
-          service's health.
+          random one. Addresses and ports that a service asks for are not checked. A service whose
+          type has no node ports loses them. Health checks of services are not served.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class FitQuestion(NamedTuple):
     Attributes:
         replicas: The number of pods of every workload that has one; None for its own.
         replicas_of: The number of pods of single workloads, by name.
-        more: Whether to find out how many more pods of the workload fit; it is the only one then.
+        more: Whether to find out how many more pods fit; there is only one workload then.
         shapes: Nodes that could be added if something does not fit.
     """
 

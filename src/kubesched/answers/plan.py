@@ -52,10 +52,10 @@ class PlanError(ValueError):
 class PlanStep(
     msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True
 ):
-    """What steps have in common: `check` finds what their types cannot express."""
+    """What steps have in common: `check` finds errors that types cannot express."""
 
     def check(self) -> None:
-        """Look at the values.
+        """Check the values.
 
         Raises:
             ValueError: One is wrong; `field: problem`.
@@ -98,7 +98,7 @@ class AddNodes(PlanStep, frozen=True):
     template: str = ""
 
     def check(self) -> None:
-        """See that there is one shape."""
+        """Check that there is one shape."""
         if bool(self.like) == bool(self.template):
             raise ValueError("like: name either a node with `like`, or a shape with `template`")
         self.shape()
@@ -125,7 +125,7 @@ class TaintNodes(OfNodes, frozen=True):
     remove: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """See that taints can be parsed."""
+        """Check that taints can be parsed."""
         self.taints()
 
     def taints(self) -> list[Taint]:
@@ -142,7 +142,7 @@ class ResizeNodes(OfNodes, frozen=True):
     capacity: dict[str, str | int]
 
     def check(self) -> None:
-        """See that amounts can be parsed."""
+        """Check that amounts can be parsed."""
         for resource, amount in self.capacity.items():
             try:
                 is_negative = parse_quantity(amount).sign < 0
@@ -159,7 +159,7 @@ class OfWorkload(PlanStep, frozen=True, kw_only=True):
     namespace: str = "default"
 
     def check(self) -> None:
-        """See that the kind is known."""
+        """Check that the kind is known."""
         kind, slash, name = self.workload.partition("/")
         if not slash or not name or kind.lower() not in OWNER_KINDS:
             raise ValueError(
@@ -186,7 +186,7 @@ class SetPriority(OfWorkload, frozen=True):
     class_name: str = ""
 
     def check(self) -> None:
-        """See that there is one priority."""
+        """Check that there is one priority."""
         super().check()
         if (self.priority is None) == (not self.class_name):
             raise ValueError("priority: write either priority or className")
@@ -203,7 +203,7 @@ class SetBudget(PlanStep, frozen=True):
     delete: bool = False
 
     def check(self) -> None:
-        """See that there is one number of pods."""
+        """Check that there is one number of pods."""
         given = [self.min_available is not None, self.max_unavailable is not None, self.delete]
         if sum(given) != 1:
             raise ValueError("minAvailable: write one of minAvailable, maxUnavailable and delete")

@@ -132,7 +132,7 @@ class ChangeTrial:
         return max(1, int(rejections[trace.tried_rows].min()))
 
     def node_for_on(self, node: Node) -> str:
-        """Return the node that the pod goes to if a node is like this."""
+        """Return the node that the pod goes to if this node replaces the one of its name."""
         name = node.metadata.name
         nodes = self.cluster.cache.nodes
         before = nodes.nodes[nodes.row_of[name]]
@@ -143,7 +143,7 @@ class ChangeTrial:
             self.cluster.cache.update_node(before)
 
     def node_for_beside(self, node: Node) -> str:
-        """Return the node that the pod goes to if there is one node more."""
+        """Return the node that the pod goes to if this node is added."""
         self.cluster.cache.add_node(node)
         try:
             return self.node_for()

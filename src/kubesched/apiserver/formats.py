@@ -49,7 +49,7 @@ def between(least: int, most: int) -> str:
 
 
 def _form(rule: str, form: str, *examples: str, length_max: int = 0) -> NameRule:
-    """Return the check of a form, by its regular expression."""
+    """Return a function that checks texts against a regular expression."""
     pattern, said = re.compile(form), form_error(rule, form, *examples)
 
     @lru_cache(maxsize=65_536)

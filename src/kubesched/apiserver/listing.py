@@ -486,7 +486,7 @@ class Page(msgspec.Struct, frozen=True):
 
     Attributes:
         version: Of the list that the page belongs to; -1 for the newest.
-        start: The first key that it may hold, less what all keys of the list begin with.
+        start: The first key of the page, without the prefix that all keys of the list share.
     """
 
     version: int

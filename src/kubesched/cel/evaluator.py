@@ -191,7 +191,7 @@ def _plan_or(*operands: Evaluation) -> Evaluation:
 
 
 def _plan_logical(operands: tuple[Evaluation, ...], *, decisive: bool) -> Evaluation:
-    """One decisive operand decides, even if other operands fail."""
+    """Plan `&&` or `||`: one decisive operand settles the result, even if others fail."""
 
     def logical(variables: Variables) -> bool:
         error: CelError | None = None

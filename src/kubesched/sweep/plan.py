@@ -156,7 +156,7 @@ def plan_of(spec: SweepSpec, file: Path | None) -> SweepPlan:
 
 @contextmanager
 def importing_from(directory: Path) -> Iterator[None]:
-    """Let modules of a directory be imported."""
+    """Make the modules of a directory importable."""
     before = list(sys.path)
     sys.path.insert(0, str(directory))
     try:

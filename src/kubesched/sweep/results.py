@@ -261,9 +261,9 @@ class _Line(msgspec.Struct, frozen=True):
     """A finished run.
 
     Attributes:
-        key: What tells it apart.
-        digests: What it depended on.
-        outcome: What came of it.
+        key: Identifies the run.
+        digests: Of the files it depended on.
+        outcome: Its outcome.
     """
 
     key: tuple[Scalar, ...]

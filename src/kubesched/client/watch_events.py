@@ -18,7 +18,6 @@ Differs:  upstream's objects share nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from copy import copy
 from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -54,16 +53,16 @@ _WORDS_OF_PIECES: Final = frozenset(
 _SIMPLE: Final = frozenset((str, int, float, bool))
 
 _encode: Final = msgspec.json.Encoder().encode
-_Keep = Callable[[Any, Any], Any]
-_Tables = defaultdict[str, dict[Any, Any]]
+_Table = dict[Any, Any]
+_Tables = defaultdict[str, _Table]
 
 
 class _Fields(NamedTuple):
     """The shared fields of a class: strings, values, and lists shared by element."""
 
-    texts: tuple[tuple[str, _Keep], ...]
-    values: tuple[tuple[str, _Keep], ...]
-    pieces: tuple[tuple[str, _Fields, dict[Any, Any]], ...]
+    texts: tuple[tuple[str, _Table], ...]
+    values: tuple[tuple[str, _Table], ...]
+    pieces: tuple[tuple[str, _Fields, _Table], ...]
 
 
 class SharedParts:
@@ -99,11 +98,9 @@ class SharedParts:
         own = copy(spec)
         force_setattr(own, "node_name", "")
         force_setattr(own, "volumes", ())
-        key = _encode(own)
-        known: PodSpec | None = self._pod_specs.get(key)
-        if known is None:
+        known: PodSpec = _stored(self._pod_specs, own)
+        if known is own:
             _share(fields, own)
-            self._pod_specs[key] = known = own
         if not node_name and not volumes:
             return known
         own = copy(known)
@@ -113,8 +110,7 @@ class SharedParts:
 
     def _shared_volumes(self, volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
         """Share volumes one by one: the name of the token volume differs per pod."""
-        keep = self._volumes.setdefault
-        return tuple([keep(_encode(volume), volume) for volume in volumes])
+        return tuple([_stored(self._volumes, volume) for volume in volumes])
 
     def _check(self) -> None:
         self._until_check = _OBJECTS_BETWEEN_CHECKS
@@ -124,33 +120,38 @@ class SharedParts:
 
 
 def _share(fields: _Fields, whole: Any) -> None:
-    for name, keep in fields.texts:
+    for name, table in fields.texts:
         if value := getattr(whole, name):
-            force_setattr(whole, name, keep(value, value))
-    for name, keep in fields.values:
+            force_setattr(whole, name, table.setdefault(value, value))
+    for name, table in fields.values:
         if value := getattr(whole, name):
-            force_setattr(whole, name, keep(_encode(value), value))
-    for name, of_pieces, known in fields.pieces:
+            force_setattr(whole, name, _stored(table, value))
+    for name, of_pieces, table in fields.pieces:
         if pieces := getattr(whole, name):
-            force_setattr(whole, name, tuple([_piece(of_pieces, known, each) for each in pieces]))
+            force_setattr(whole, name, tuple([_piece(of_pieces, table, each) for each in pieces]))
 
 
-def _piece(fields: _Fields, known: dict[Any, Any], piece: Any) -> Any:
+def _piece(fields: _Fields, table: _Table, piece: Any) -> Any:
     """Return an equal element that is stored already, or store this one."""
-    key = _encode(piece)
-    same = known.get(key)
-    if same is None:
+    same = _stored(table, piece)
+    if same is piece:
         _share(fields, piece)
-        known[key] = same = piece
     return same
+
+
+def _stored(table: _Table, value: Any) -> Any:
+    """Return an equal value that is stored already, or store this one."""
+    # The encoding itself would be as large as the value; hashes of different ones may be equal.
+    same = table.setdefault(hash(_encode(value)), value)
+    return same if same == value else value
 
 
 def _fields_of(type_: Any, words: frozenset[str], tables: _Tables, place: str) -> _Fields:
     """Return the shared fields of a class."""
     hints = get_type_hints(type_)
-    texts: list[tuple[str, _Keep]] = []
-    values: list[tuple[str, _Keep]] = []
-    pieces: list[tuple[str, _Fields, dict[Any, Any]]] = []
+    texts: list[tuple[str, _Table]] = []
+    values: list[tuple[str, _Table]] = []
+    pieces: list[tuple[str, _Fields, _Table]] = []
     for name in type_.__struct_fields__:
         hint = hints[name]
         if name in _PIECEMEAL and get_origin(hint) is tuple:
@@ -158,9 +159,9 @@ def _fields_of(type_: Any, words: frozenset[str], tables: _Tables, place: str) -
             pieces.append((name, of_pieces, tables[f"pieces of {place}.{name}"]))
         elif not _leaves(hint) <= _SIMPLE:
             # One table per field: values of different classes may have the same encoding.
-            values.append((name, tables[f"{place}.{name}"].setdefault))
+            values.append((name, tables[f"{place}.{name}"]))
         elif name in words:
-            texts.append((name, tables[name].setdefault))
+            texts.append((name, tables[name]))
     return _Fields(tuple(texts), tuple(values), tuple(pieces))
 
 

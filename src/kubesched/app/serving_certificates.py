@@ -16,6 +16,8 @@ from __future__ import annotations
 import errno
 import os
 import ssl
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +31,8 @@ from kubesched.app.options import ServingOptions
 from kubesched.client.tls import load_key_pair
 
 PAIR_NAME: Final = "kube-scheduler"
+
+_made: Final = msgspec.json.Decoder(tuple[bytes, bytes])
 
 
 class ServingCertificateError(SetupError):
@@ -81,11 +85,21 @@ def make_pair(bind_address: str, moment: datetime) -> KeyPair:
     Args:
         bind_address: An IP address to include; an unspecified one adds nothing.
         moment: The current time, with a time zone.
-    """
-    # The library takes 8 MiB; a process that reads its certificate does not need it.
-    from kubesched.app.self_signed_certificates import self_signed_pair  # noqa: PLC0415
 
-    return KeyPair(*self_signed_pair(bind_address, moment))
+    Raises:
+        ServingCertificateError: It cannot be generated.
+    """
+    arguments = [bind_address, moment.isoformat()]
+    try:
+        # In a process of its own, which gives back the 8 MiB that the library takes.
+        made = subprocess.run(  # noqa: S603 - a module of this package, without a shell
+            [sys.executable, "-m", "kubesched.app.self_signed_certificates", *arguments],
+            check=True,
+            capture_output=True,
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise ServingCertificateError(f"unable to generate self signed cert: {error}") from None
+    return KeyPair(*_made.decode(made.stdout))
 
 
 def unusable(options: ServingOptions, why: str) -> ServingCertificateError:

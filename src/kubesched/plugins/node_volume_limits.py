@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
 from typing import ClassVar, Final
 
 import numpy as np
@@ -83,14 +84,18 @@ class NewVolumes:
 
     Attributes:
         snapshot: The cluster.
-        with_csi_node, without: The volumes on nodes with and without a CSINode; a status if they
-            cannot be identified.
+        with_csi_node: The volumes on nodes with a CSINode; a status if they cannot be identified.
     """
 
     def __init__(self, pod: Pod, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+        self._pod = pod
         self.with_csi_node = _volumes_of(pod, snapshot.objects, has_csi_node=True)
-        self.without = _volumes_of(pod, snapshot.objects, has_csi_node=False)
+
+    @cached_property
+    def without(self) -> Attachables | Status:
+        """The volumes on nodes without a CSINode; a status if they cannot be identified."""
+        return _volumes_of(self._pod, self.snapshot.objects, has_csi_node=False)
 
 
 class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
@@ -146,7 +151,8 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
             return NodeToStatus.passing(len(nodes))
         filtered = _FilteredRows(nodes, state.snapshot, self._csi_nodes)
         answers = _Answers(len(nodes))
-        for volumes, has_csi_node in ((state.with_csi_node, True), (state.without, False)):
+        for has_csi_node in (True,) if filtered.csi_nodes.is_everywhere else (True, False):
+            volumes = state.with_csi_node if has_csi_node else state.without
             if isinstance(volumes, Status):
                 answers.give(filtered.has_csi_node == has_csi_node, volumes)
             elif volumes and self._needs_driver:
@@ -156,7 +162,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         if isinstance(new, Status) or not new:
             return answers.statuses()
         doubtful = self._may_exceed(new, filtered)
-        if np.count_nonzero(doubtful):
+        if doubtful is not None and np.count_nonzero(doubtful):
             doubtful &= answers.without() & filtered.csi_nodes.has_limits[filtered.rows]
             for row in np.flatnonzero(doubtful).tolist():
                 status = self._count(new, nodes, row, filtered.objects)
@@ -184,8 +190,8 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
                 return f"{driver}: {count} new volumes, {in_use[driver]} of {limits[driver]} in use"
         return ""
 
-    def _may_exceed(self, new: Attachables, filtered: _FilteredRows) -> NDArray[np.bool_]:
-        """Return the rows where an exact count may exceed a limit, or fail.
+    def _may_exceed(self, new: Attachables, filtered: _FilteredRows) -> NDArray[np.bool_] | None:
+        """Return the rows where an exact count may exceed a limit, or fail; None if no row.
 
         An exact count reads all pods of a row. Most rows are far from their limits, so an upper
         bound for the number of volumes comes first.
@@ -193,10 +199,14 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         nodes, table, rows = filtered.nodes, filtered.table, filtered.rows
         if len(nodes) <= _FEW_ROWS:
             return np.ones(len(nodes), np.bool_)
+        counts = Counter(new.values())
+        is_whole = nodes is table
+        if is_whole and all(self._room.has(*item, filtered) for item in counts.items()):
+            return None
         doubtful = np.zeros(len(nodes), np.bool_)
-        for driver, count in Counter(new.values()).items():
+        for driver, count in counts.items():
             doubtful |= self._room.of(driver, filtered)[rows] < count
-        if nodes is not table:
+        if not is_whole:
             doubtful |= nodes.pod_counts > table.pod_counts[rows]
         return doubtful
 
@@ -335,6 +345,8 @@ class _Room:
         self._attached: NDArray[np.int64] | None = None
         self._limits: dict[str, NDArray[np.int64]] = {}
         self._rooms: dict[str, NDArray[np.int64]] = {}
+        # At most the least room of any row; found anew only when it is not enough.
+        self._least: dict[str, int] = {}
 
     def of(self, driver: str, filtered: _FilteredRows) -> NDArray[np.int64]:
         """Return the room of all rows, as int64 per row; valid until the table changes."""
@@ -348,12 +360,22 @@ class _Room:
             for row in renewed:
                 taken = in_use.item(row) + attached.item(row)
                 for name, room in self._rooms.items():
-                    room[row] = self._limits[name].item(row) - taken
+                    left = self._limits[name].item(row) - taken
+                    room[row] = left
+                    self._least[name] = min(self._least[name], left)
         if driver not in self._rooms:
             limit = filtered.csi_nodes.limit(driver)
             self._limits[driver] = limit = np.where(limit == NO_LIMIT, UNCERTAIN, limit)
             self._rooms[driver] = limit - in_use - attached
+            self._least[driver] = 0
         return self._rooms[driver]
+
+    def has(self, driver: str, count: int, filtered: _FilteredRows) -> bool:
+        """Whether every row of the whole table can take so many more volumes for sure."""
+        room = self.of(driver, filtered)
+        if self._least[driver] < count:
+            self._least[driver] = int(room.min())
+        return self._least[driver] >= count
 
 
 def _check_drivers(

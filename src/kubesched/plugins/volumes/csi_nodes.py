@@ -28,12 +28,14 @@ class CsiNodeColumns:
     Attributes:
         nodes: The CSINode per row; None if the node has none.
         exists: Bool per row: whether the node has a CSINode.
+        is_everywhere: Whether every node has one.
         has_limits: Bool per row: whether a driver has a limit there.
     """
 
     def __init__(self, nodes: list[CSINode | None]) -> None:
         self.nodes = nodes
         self.exists = np.array([node is not None for node in nodes], np.bool_)
+        self.is_everywhere = None not in nodes
         limits = [limits_of(node) for node in nodes]
         self.has_limits = np.array([bool(one) for one in limits], np.bool_)
         self._limits = limits

@@ -9,6 +9,7 @@ Differs:  claims of equal size keep their order; upstream's sort keeps it for up
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -287,8 +288,12 @@ class _Outcome:
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
-        self._keys = np.zeros(rows, np.int64)
         self._failures: list[str] = []
+
+    @cached_property
+    def _keys(self) -> NDArray[np.int64]:
+        # For most pods no row is marked.
+        return np.zeros(self.rows, np.int64)
 
     def mark(self, rows: NDArray[np.bool_], reason: int) -> None:
         """Add a reason to rows."""
@@ -305,7 +310,7 @@ class _Outcome:
 
     def statuses(self) -> NodeToStatus:
         """Return one status per row."""
-        if not self._keys.any():
+        if "_keys" not in self.__dict__ or not self._keys.any():
             return NodeToStatus.passing(self.rows)
         found = np.flatnonzero(np.bincount(self._keys)).tolist()
         statuses = [SUCCESS]

@@ -189,17 +189,21 @@ class NodeToStatus:
 
         Calls `status_of` once per distinct key.
         """
-        if len(keys) <= _ROWS_FEW:
-            distinct = sorted({0, *keys.tolist()})
+        # Nearly all rows mostly have the same key.
+        others = np.flatnonzero(keys != keys[:1])
+        if len(others) <= _ROWS_FEW:
+            first, some = keys[:1].tolist(), keys[others].tolist()
+            distinct = sorted({0, *first, *some})
             codes = {key: code for code, key in enumerate(distinct)}
-            index = np.array([codes[key] for key in keys.tolist()], np.int32)
+            index = np.full(len(keys), codes[first[0]] if first else 0, np.int32)
+            index[others] = [codes[key] for key in some]
         elif keys.max() < _KEYS_FEW:
             counts = np.bincount(keys)
             counts[0] = 1
             distinct = np.flatnonzero(counts).tolist()
             position = np.zeros(len(counts), np.int32)
             position[distinct] = np.arange(len(distinct))
-            index = position[keys]
+            index = position.take(keys)
         else:
             sorted_keys, inverse = np.unique(np.append(0, keys), return_inverse=True)
             distinct, index = sorted_keys.tolist(), inverse[1:].astype(np.int32)

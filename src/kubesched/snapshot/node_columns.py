@@ -11,7 +11,7 @@ Differs:  rows are not in the order of upstream's node list, which is round-robi
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableSequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, MutableSequence
 from typing import Final, TypeVar
 
 import numpy as np
@@ -133,6 +133,10 @@ class NodeColumns(NodeTable):
         if self._name_ranks is None:
             self._name_ranks = np.argsort(np.argsort(np.array(self.names, np.object_)))
         return self._name_ranks
+
+    def rows_with(self, resource: str) -> Collection[int] | None:
+        """Return the rows that perhaps have a resource without a column; None if it has one."""
+        return None if resource in self.resources else self.rare.get(resource, ())
 
     def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:
         amounts = np.zeros(len(self), np.int64)

@@ -10,7 +10,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -105,6 +105,10 @@ class NodeTable(ABC):
         """Return the requested amount per row."""
         at = self.resources.get(resource)
         return self._rare_requested(resource) if at is None else self.requested[at]
+
+    def rows_with(self, resource: str) -> Collection[int] | None:
+        """Return the rows that perhaps have a resource without a column; None if not known."""
+        return None
 
     @abstractmethod
     def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:

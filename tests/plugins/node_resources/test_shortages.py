@@ -5,7 +5,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.api.quantity import milli_value, value
-from kubesched.plugins.node_resources.shortages import format_amount
+from kubesched.plugins.node_resources.shortages import (
+    Requests,
+    ResourceRequest,
+    find_shortages,
+    format_amount,
+)
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.testing.builders import make_node, make_pod_info
+
+_NAMES = ("cpu", "a.io/x", "b.io/y")
+_AMOUNTS = st.dictionaries(st.sampled_from(_NAMES), st.integers(0, 3))
+_REQUESTS = st.lists(
+    st.builds(
+        ResourceRequest, st.sampled_from(_NAMES), st.integers(-1, 3000), delegated=st.booleans()
+    ),
+    unique_by=lambda request: request.resource,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,3 +51,23 @@ def test_amounts_lose_nothing(amount: int) -> None:
     """Formatting keeps the exact amount."""
     assert amount == value(format_amount("memory", amount))
     assert amount == milli_value(format_amount("cpu", amount))
+
+
+@pytest.mark.slow
+@given(st.lists(_AMOUNTS, min_size=5, max_size=9), st.data())
+def test_resources_without_columns(offered: list[dict[str, int]], data: st.DataObject) -> None:
+    """Shortages are the same with and without columns, and row by row."""
+    requests = Requests(data.draw(_REQUESTS))
+    rows = st.integers(0, len(offered) - 1)
+    placed = data.draw(st.lists(st.tuples(rows, _AMOUNTS), max_size=6))
+    found = []
+    for table in (NodeColumns(), NodeColumns(resources_max=3)):
+        for at, amounts in enumerate(offered):
+            table.add_node(make_node(f"n{at}", allocatable={"pods": 2, **amounts}))
+        for at, (row, amounts) in enumerate(placed):
+            table.add_pod(make_pod_info(f"p{at}", requests=amounts), row)
+        together = find_shortages(requests, table)
+        found.append([together[row] for row in range(len(table))])
+        one_by_one = [find_shortages(requests, table.row_view(row)) for row in range(len(table))]
+        found.append([statuses[0] for statuses in one_by_one])
+    assert [found[0]] * 4 == found

@@ -8,7 +8,7 @@ Differs:  a node's reasons come in a fixed order: pods, cpu, memory, ephemeral-s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -115,18 +115,54 @@ def _key_of_row(requests: Requests, nodes: NodeTable, row: int) -> int:
 
 def _keys_of_rows(requests: Requests, nodes: NodeTable) -> NDArray[np.int64] | None:
     """Return the answers for all rows; None if every row meets the requests."""
+    items, bits = requests.items, _BITS[: len(requests.items)]
+    rare = _rare_requests(requests, nodes) if nodes.rare else {}
+    if rare:
+        common = [at for at in range(len(items)) if at not in rare]
+        items, bits = tuple([items[at] for at in common]), bits[common]
+        requests, every = Requests(items), requests
     full = nodes.pod_counts >= nodes.allowed_pods
     offered, used = nodes.amounts_of(requests.names)
     short = (offered - used) < requests.amounts
-    for at, request in enumerate(requests.items):
+    for at, request in enumerate(items):
         if request.delegated:
             short[at] &= offered[at] > 0
-    if not np.count_nonzero(short) and not np.count_nonzero(full):
+    is_short = np.count_nonzero(short) > 0
+    if not is_short and not rare and not np.count_nonzero(full):
         return None
-    keys: NDArray[np.int64] = _BITS[: len(short)] @ short
-    keys |= np.logical_or.reduce(short & (offered < requests.amounts), axis=0)
+    keys = np.zeros(len(nodes), np.int64)
+    if is_short:
+        keys = bits @ short
+        keys |= np.logical_or.reduce(short & (offered < requests.amounts), axis=0)
     keys |= full * _PODS
+    if rare:
+        _add_rare(every, rare, nodes, keys)
     return keys
+
+
+def _rare_requests(requests: Requests, nodes: NodeTable) -> dict[int, Collection[int]]:
+    """Return the requests for resources of few rows, by position, with these rows."""
+    rare: dict[int, Collection[int]] = {}
+    for at, name in enumerate(requests.names):
+        rows = nodes.rows_with(name)
+        if rows is not None and len(rows) <= _ROWS_FEW:
+            rare[at] = rows
+    return rare
+
+
+def _add_rare(
+    requests: Requests,
+    rare: Mapping[int, Collection[int]],
+    nodes: NodeTable,
+    keys: NDArray[np.int64],
+) -> None:
+    """Add the answers for rare resources: nearly all rows lack them, the others are looked at."""
+    for at in rare:
+        request = requests.items[at]
+        if request.amount > 0 and not request.delegated:
+            keys |= 1 << (_FIRST + at) | _UNRESOLVABLE
+    for row in {row for rows in rare.values() for row in rows}:
+        keys[row] = _key_of_row(requests, nodes, row)
 
 
 @lru_cache(4096)

@@ -9,8 +9,7 @@ Invariants: a pod is in at most one part, or follows a pod that is in one (`chec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.backoff_queue import BackoffQueue
@@ -23,8 +22,6 @@ from kubesched.snapshot.pod_info import PodTemplate
 
 _Kind = tuple[PodTemplate, float, frozenset[str], frozenset[str], str]
 """Pods of one kind that were rejected at the same moment may be in one cohort."""
-
-_PLACES: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE)
 
 
 class QueueParts:
@@ -59,6 +56,11 @@ class QueueParts:
             has_pod_groups=options.generic_workload,
         )
         self.unschedulable = UnschedulablePods()
+        self._parts: Mapping[QueuePlace, KeyedHeap | BackoffQueue | UnschedulablePods] = {
+            QueuePlace.ACTIVE: self.active,
+            QueuePlace.BACKOFF: self.backoff,
+            QueuePlace.UNSCHEDULABLE: self.unschedulable,
+        }
         self.cohorts = Cohorts()
         self._pops_from_backoff = options.pops_from_backoff
         self._topics_of = topics_of
@@ -97,20 +99,15 @@ class QueueParts:
         Args:
             place: ACTIVE, BACKOFF or UNSCHEDULABLE.
         """
-        first = self._part(place).pods()
+        first = self._parts[place].pods()
         found = [each for queued in first for each in self.cohorts.members(queued)]
         if len(found) > len(first):
-            found.sort(key=lambda queued: (*self._part(place).order(queued), queued.arrival))
+            found.sort(key=lambda queued: (*self._parts[place].order(queued), queued.arrival))
         return found
-
-    def _part(self, place: QueuePlace) -> KeyedHeap | BackoffQueue | UnschedulablePods:
-        if place is QueuePlace.ACTIVE:
-            return self.active
-        return self.backoff if place is QueuePlace.BACKOFF else self.unschedulable
 
     def sizes(self) -> dict[QueuePlace, int]:
         """Return the number of pods in each part."""
-        sizes = {place: len(self._part(place)) for place in _PLACES}
+        sizes = {place: len(part) for place, part in self._parts.items()}
         for leader in self.cohorts.leaders():
             sizes[self.place_of(leader.key)] += self.cohorts.size(leader) - 1
         return sizes
@@ -124,11 +121,11 @@ class QueueParts:
 
     def order(self, queued: QueuedPodInfo, place: QueuePlace) -> tuple[object, ...]:
         """Return the place and the sort key of a pod of activeQ or backoffQ."""
-        return (place, *self._part(place).order(queued))
+        return (place, *self._parts[place].order(queued))
 
     def check(self) -> None:
         """Assert that every pod is in one place; check each part."""
-        for part in (self.active, self.backoff, self.unschedulable, self.cohorts):
+        for part in (*self._parts.values(), self.cohorts):
             part.check()
         backoff, rejected = self.backoff.keys(), self.unschedulable.keys()
         twice = (backoff & rejected) | (self.active.keys() & (backoff | rejected))
@@ -155,8 +152,8 @@ class QueueParts:
     def delete(self, key: str) -> tuple[QueuedPodInfo, QueuePlace] | None:
         """Remove one pod; return it and where it was, None if it is unknown."""
         self.single_out(key)
-        for place in _PLACES:
-            queued = self._part(place).delete(key)
+        for place, part in self._parts.items():
+            queued = part.delete(key)
             if queued is not None:
                 return queued, place
         return None

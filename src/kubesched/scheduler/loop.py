@@ -76,10 +76,10 @@ class Scheduler:
         try:
             while not self._stopped:
                 decision = self.repeated_rejections.carry_out()
-                queued = self.queue.pop(self.now())
-                if queued is None and self.queue.is_closed:
-                    break
+                queued = self.queue.pop(self.steps.now())
                 if queued is None:
+                    if self.queue.is_closed:
+                        break
                     awakened.clear()
                     await awakened.wait()
                     continue

@@ -375,13 +375,14 @@ class PodScheduling:
         condition = PodConditionPatch("PodScheduled", "False", reason, message)
         queued.standing_message = ""
         attempt = FailedAttempt(queued, profile.scheduler_name, status, message, diagnosis, started)
+        now = self.now()
         for observer in self.observers:
-            observer.failed(attempt, self.now())
+            observer.failed(attempt, now)
         known = self.pods.get(pod.namespace, pod.name)
         if known is None or known.spec.node_name:
-            self.queue.done(pod.uid, self.now())
+            self.queue.done(pod.uid, now)
         elif known.metadata.uid != pod.pod.metadata.uid:
-            self.queue.done(pod.uid, self.now())
+            self.queue.done(pod.uid, now)
             return
         else:
             if known is not pod.pod:
@@ -389,7 +390,7 @@ class PodScheduling:
             elif is_of_all and self.status_writer.is_written(known, condition, nominated_node_name):
                 queued.standing_message = message
             try:
-                self.queue.add_unschedulable_if_not_present(queued, self.now())
+                self.queue.add_unschedulable_if_not_present(queued, now)
             except QueueError as error:
                 # The pod was queued again meanwhile; it must not be queued twice.
                 log.error("Failed to put pod back: %s", error)  # noqa: TRY400 - message suffices

@@ -47,9 +47,10 @@ class RepeatedRejections:
             return True
 
         taken = queue.take_again(is_rejected)
-        now = self._steps.now() if taken else 0.0
-        for queued in queue.try_again(taken, now):
-            self._reject(queued, rejections[queued.key], now)
+        if taken:
+            now = self._steps.now()
+            for queued in queue.try_again(taken, now):
+                self._reject(queued, rejections[queued.key], now)
         return last
 
     def _decide_again(self, queued: QueuedPodInfo) -> Decision | None:

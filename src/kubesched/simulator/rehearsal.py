@@ -243,6 +243,7 @@ class Rehearsal:
             writers=Writers(InstantClaimWriter(self.server), InstantVolumeWriter(self.server)),
             report_plugin_error=self._end_on_plugin_error,
         )
+        self.scheduler.steps.records_events = False
         # Each pod is bound, and its victims are gone, before the next one is tried.
         self.scheduler.pods_per_slice = 1
         self.outcomes = Outcomes(self.scheduler, self.server)

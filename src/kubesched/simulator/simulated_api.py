@@ -131,30 +131,24 @@ class SimulatedApi:
         """
         self.requests[kind] += 1
         fate = self._fates[kind].draw()
-        if self._is_instant and fate is FINE:
-            return self._carried_out_at_once(kind, carry_out)
-        seconds = self._latency_seconds * self._pace.uniform(0.5, 1.5) + fate.extra_seconds
-        await asyncio.sleep(seconds / 2)
+        takes_time = not self._is_instant or fate is not FINE
+        seconds = 0.0
+        if takes_time:
+            seconds = self._latency_seconds * self._pace.uniform(0.5, 1.5) + fate.extra_seconds
+            await asyncio.sleep(seconds / 2)
         refusal = fate.refusal
         if refusal is None:
             try:
                 carry_out()
             except ApiError as error:
                 refusal = error
-        await asyncio.sleep(seconds / 2)
+        if takes_time:
+            await asyncio.sleep(seconds / 2)
         if refusal is not None:
             self.failures[kind] += 1
             raise refusal
         self.failures[kind] += not fate.is_answered
         return fate.is_answered
-
-    def _carried_out_at_once(self, kind: str, carry_out: Callable[[], None]) -> bool:
-        try:
-            carry_out()
-        except ApiError:
-            self.failures[kind] += 1
-            raise
-        return True
 
     def _delete_by_chance(self, pod: Pod) -> None:
         share = self._deleted_while_binding

@@ -23,7 +23,7 @@ from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, TypeVar, TypeVarTuple
 
-from kubesched.api.times import parse_time, second_time
+from kubesched.api.times import parse_time
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -191,6 +191,7 @@ def _deadlock_message() -> str:
 # Timestamps.
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_START: Final = EPOCH.replace(tzinfo=None)
 _NANOSECONDS: Final = 1_000_000_000
 SECONDS_MAX: Final = 86_400.0 * 365 * 100
 
@@ -203,7 +204,7 @@ def timestamp(seconds: float) -> str:
 # The fields of one object mostly get the same time.
 @lru_cache(maxsize=16)
 def _timestamp(seconds: int) -> str:
-    return second_time(EPOCH + timedelta(seconds=seconds))
+    return f"{(_START + timedelta(seconds=seconds)).isoformat()}Z"
 
 
 def seconds_of(text: str) -> float:

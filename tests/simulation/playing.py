@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import threading
@@ -35,14 +36,14 @@ class ThoroughCheckers(Checkers):
 
     _is_within = False
 
-    def step(self, now: float) -> None:
+    def step(self) -> None:
         """Check everything; which looks at the step first, once."""
         if self._is_within:
-            super().step(now)
+            super().step()
             return
         self._is_within = True
         try:
-            self.check(now)
+            self.check(asyncio.get_running_loop().time())
         finally:
             self._is_within = False
 

@@ -53,7 +53,7 @@ def test_nothing_wrong() -> None:
         world.server.create(make_pod("b", requests={"cpu": "4"}))
         world.server.bind("default", "b", "", "node-1")
         await asyncio.sleep(1)
-        checkers.step(1.0)
+        checkers.step()
         checkers.check(1.0)
         assert checkers.checks == 2
 
@@ -69,7 +69,7 @@ def test_node_promised_more_than_it_has() -> None:
             world.server.bind("default", name, "", "node-1")
         words = r"seed 9: at 1\.000 s node node-1 is promised 6000 of 4000 cpu when pod default/b"
         with pytest.raises(InvariantError, match=words):
-            checkers.step(1.0)
+            checkers.step()
 
     _tell(story)
 
@@ -82,7 +82,7 @@ def test_lost_answers_are_an_excuse() -> None:
         for name in ("a", "b"):
             world.server.create(make_pod(name, requests={"cpu": "3"}))
             world.server.bind("default", name, "", "node-1")
-        checkers.step(1.0)
+        checkers.step()
 
     _tell(story)
 
@@ -105,7 +105,7 @@ def test_pod_bound_twice() -> None:
         bound = world.server.bind("default", "a", "", "node-1")
         world.server.update(make_pod("a", uid=bound.metadata.uid, node_name="node-2"))
         with pytest.raises(InvariantError, match="bound to node-1 and then to node-2"):
-            checkers.step(1.0)
+            checkers.step()
 
     _tell(story)
 

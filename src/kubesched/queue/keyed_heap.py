@@ -75,7 +75,7 @@ class KeyedHeap:
         heap, entries = self._heap, self._entries
         while heap:
             entry = heap[0]
-            if entries.get(entry[-1].pod_info.key) is entry:
+            if entries.get(entry[-1].key) is entry:
                 return entry[-1]
             heappop(heap)
         return None

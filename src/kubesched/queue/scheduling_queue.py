@@ -490,11 +490,10 @@ class SchedulingQueue:
             QueueError: The pod is queued already.
         """
         key, uid = queued.key, queued.pod_info.uid
-        if key in self:
+        place = self._parts.place_of(key)
+        if place is not QueuePlace.NOWHERE:
             self.done(uid, now)
-            raise QueueError(
-                f"Pod {key} is already present in the {self.place_of(key).value} queue"
-            )
+            raise QueueError(f"Pod {key} is already present in the {place.value} queue")
         note_failure(queued, now)
         self._rejections.add_all(queued)
         strategy = self._strategy_of_failed(queued)

@@ -7,6 +7,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 from typing import Final, Protocol
 
@@ -20,14 +21,12 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import Configuration
 from kubesched.framework.dra import ClaimWriter
-from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
 from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.pod_group_states import NoPodGroupStates
 from kubesched.framework.registry import Registry
 from kubesched.framework.volume_writer import VolumeWriter
 from kubesched.framework.waiting_pods import WaitingPods
-from kubesched.queue.gates import PreEnqueue
 from kubesched.queue.hinting import ask_hint
 from kubesched.queue.nominator import Nominator
 from kubesched.queue.queue_events import ClusterChange
@@ -180,11 +179,12 @@ def _rules_of(
     configuration: Configuration,
     gates: FeatureGates,
 ) -> ProfileRules:
-    def asks(plugin: PreEnqueuePlugin) -> PreEnqueue:
-        return lambda info: profile.ask_pre_enqueue(plugin, info, cache.snapshot())
-
+    ask, snapshot = profile.ask_pre_enqueue, cache.snapshot()
     return ProfileRules(
-        pre_enqueue={plugin.name: asks(plugin) for plugin in profile.pre_enqueue_plugins},
+        pre_enqueue={
+            plugin.name: partial(ask, plugin, snapshot=snapshot)
+            for plugin in profile.pre_enqueue_plugins
+        },
         registrations=registrations_of(
             profile.plugins.values(),
             has_extenders=bool(configuration.extenders),

@@ -80,6 +80,7 @@ class PodScheduling:
         evictions: Preemptions under way.
         placer: Assumes pods and undoes it.
         observers: Receive decisions, bindings and failures.
+        now: Returns the seconds on the event loop's clock.
         records_events: Whether anybody reads events.
     """
 
@@ -119,20 +120,10 @@ class PodScheduling:
         self.awakened = asyncio.Event()
         self.records_events = True
         self._held: list[Callable[[], None]] | None = None
-        self._event_loop: asyncio.AbstractEventLoop | None = None
+        self._loop = asyncio.get_running_loop()
+        self.now = self._loop.time
         self._binding_numbers = count()
         self.bindings: dict[int, asyncio.Task[None]] = {}
-
-    @property
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        if self._event_loop is None:
-            self._event_loop = asyncio.get_running_loop()
-        return self._event_loop
-
-    def now(self) -> float:
-        """Seconds on the event loop's clock."""
-        # Called several times per pod, so without the property.
-        return (self._event_loop or self._loop).time()
 
     def done(self, uid: str) -> None:
         """End the flight of a pod: events no longer concern its attempt."""

@@ -63,7 +63,7 @@ class Checkers(LedgerReader):
                     f"{allocatable.get(resource, 0)} {resource} when pod {booking.key} is bound"
                 )
 
-    def step(self, now: float) -> None:
+    def step(self) -> None:
         """Raise a violation found since the last step.
 
         Raises:
@@ -83,7 +83,7 @@ class Checkers(LedgerReader):
             InvariantError: if an invariant is violated.
             AssertionError: if the queue, cache or ledger is inconsistent.
         """
-        self.step(now)
+        self.step()
         self._scheduler.queue.check()
         self._scheduler.cache.check()
         self._ledger.check()

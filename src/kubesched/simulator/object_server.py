@@ -13,7 +13,7 @@ Differs:  validation, quota, limit ranges, service accounts, finalizers and owne
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from kubesched.api.core import (
     Toleration,
 )
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
-from kubesched.api.meta import Condition, KubeStruct, ObjectMeta
+from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import kind_name
@@ -191,7 +191,9 @@ def _stamp(item: KubernetesObject, version: int) -> KubernetesObject:
 def with_metadata(item: T, metadata: ObjectMeta) -> T:
     """Return the object with other metadata."""
     # Every kind is a struct with metadata; a protocol cannot express both.
-    return cast("T", replace(cast("KubeStruct", item), metadata=metadata))
+    struct: Any = item
+    changed: T = replace(struct, metadata=metadata)
+    return changed
 
 
 class ObjectServer:
@@ -324,10 +326,11 @@ class ObjectServer:
                 f'Operation cannot be fulfilled on pods/binding "{name}": pod {name} {reason}'
             )
         metadata, status = self._metadata_on(pod, node_name), pod.status
-        conditions = _with(status.conditions, _SCHEDULED, self._now(), 0)
+        now = self._now()
+        conditions = _with(status.conditions, _SCHEDULED, now, 0)
         status = replace(status, nominated_node_name="", conditions=conditions)
         if runs:
-            status = self._in_phase(status, "Running", metadata.generation)
+            status = _in_phase(status, "Running", now, metadata.generation)
         spec = replace(pod.spec, node_name=node_name)
         return self.update(replace(pod, metadata=metadata, spec=spec, status=status))
 
@@ -415,17 +418,18 @@ class ObjectServer:
 
     def set_phase(self, pod: Pod, phase: str) -> Pod:
         """Report a pod's progress, as its kubelet does."""
-        status = self._in_phase(pod.status, phase, pod.metadata.generation)
+        status = _in_phase(pod.status, phase, self._now(), pod.metadata.generation)
         return self.update(replace(pod, status=status))
 
-    def _in_phase(self, status: PodStatus, phase: str, generation: int) -> PodStatus:
-        now, runs = self._now(), phase == "Running"
-        return replace(
-            status,
-            phase=phase,
-            start_time=timestamp(now) if runs and not status.start_time else status.start_time,
-            conditions=_with(status.conditions, _READY if runs else _NOT_READY, now, generation),
-        )
+
+def _in_phase(status: PodStatus, phase: str, now: float, generation: int) -> PodStatus:
+    runs = phase == "Running"
+    return replace(
+        status,
+        phase=phase,
+        start_time=timestamp(now) if runs and not status.start_time else status.start_time,
+        conditions=_with(status.conditions, _READY if runs else _NOT_READY, now, generation),
+    )
 
 
 def _is_not_ready(taint: Taint) -> bool:

@@ -108,12 +108,8 @@ def simulate(
             recording,
             log_moves=log_moves,
         )
-        if checks:
-            steps.append(simulation.step)
-        if watch is not None:
-            simulation.watch = watch
-            steps.append(simulation.call_watch)
-        return await simulation.run(objects, checks=checks)
+        simulation.watch = watch
+        return await simulation.run(objects, steps, checks=checks)
 
     return run(main(), on_idle=step)
 
@@ -189,7 +185,6 @@ class _Simulation:
             self._scheduler.queue.observers.append(log.moved)
         self._world.nodes.on_disrupted = self._disrupted
         self._script = Script(scenario, self._world)
-        self._checkers: Checkers | None = None
 
     def _disrupted(self, pod: Pod, disruption: Disruption) -> None:
         now = self._scheduler.now()
@@ -200,11 +195,6 @@ class _Simulation:
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._scheduler.profiles
 
-    def step(self) -> None:
-        """Run the checks of this moment; called before the clock moves."""
-        if self._checkers is not None:
-            self._checkers.step(self._scheduler.now())
-
     def call_watch(self) -> None:
         """Call the watch, and end the run if it returns False."""
         if self.watch is not None and self._end is not None:
@@ -212,8 +202,16 @@ class _Simulation:
             if not self.watch(self._scheduler.now(), timeline.attempts, timeline.bound):
                 self._end.cancel()
 
-    async def run(self, objects: list[KubernetesObject], *, checks: bool) -> TimelineReport:
-        """Run to the end, or until the watch returns False."""
+    async def run(
+        self, objects: list[KubernetesObject], steps: list[Callable[[], None]], *, checks: bool
+    ) -> TimelineReport:
+        """Run to the end, or until the watch returns False.
+
+        Args:
+            objects: What is there at the start.
+            steps: Receives what is to be called before the clock moves.
+            checks: Whether to check invariants.
+        """
         loop = asyncio.get_running_loop()
         self._failed = failed = loop.create_future()
         ledger = PodLedger(self._world.server, self._is_ours, loop.time)
@@ -221,7 +219,10 @@ class _Simulation:
         if self._recorder is not None:
             ledger.add_reader(self._recorder)
         checkers = Checkers(self._world, self._scheduler, ledger) if checks else None
-        self._checkers = checkers
+        if checkers is not None:
+            steps.append(checkers.step)
+        if self.watch is not None:
+            steps.append(self.call_watch)
         self._script.prepare(objects)
         self._world.connect(self._handlers)
         self._script.start()
@@ -241,7 +242,8 @@ class _Simulation:
         failed.cancel()
         if checkers is not None:
             checkers.check(loop.time())
-        report = self._report(loop.time(), partial=end.cancelled())
+        number = 0 if checkers is None else checkers.checks
+        report = self._report(loop.time(), number, partial=end.cancelled())
         for task in tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -263,11 +265,10 @@ class _Simulation:
             await asyncio.sleep(self._check_seconds)
             checkers.check(self._scheduler.now())
 
-    def _report(self, now: float, *, partial: bool) -> TimelineReport:
+    def _report(self, now: float, checks: int, *, partial: bool) -> TimelineReport:
         timeline, api = self._timeline, self._world.api
         timeline.sample(self._scheduler.cache.nodes, now)
         timeline.end(now)
-        checkers = self._checkers
         return TimelineReport(
             scenario=self._scenario.name,
             seed=self._random_streams.seed,
@@ -289,7 +290,7 @@ class _Simulation:
                 ),
             ),
             relists=sum(informer.relists for informer in self._world.informers.values()),
-            checks=0 if checkers is None else checkers.checks,
+            checks=checks,
             decisions=self._log.lines,
             decision_digest=self._log.digest,
             series=timeline.series(),

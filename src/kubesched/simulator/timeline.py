@@ -252,20 +252,20 @@ class Timeline(LedgerReader):
 
     def moved(self, move: QueueMove) -> None:
         """Count a move in the queue."""
-        origin, destination = move.origin, move.destination
+        origin, destination, pods = move.origin, move.destination, move.pods
         key = (origin, destination, move.event)
         if key not in self._moves and len(self._moves) >= _MOVES_MAX:
             key = (origin, destination, "other")
-        self._moves[key] = self._moves.get(key, 0) + move.pods
+        self._moves[key] = self._moves.get(key, 0) + pods
         if origin is destination:
             return
         # Of pods that are popped early, each leaves activeQ before the next one enters it.
         is_early = move.event == POP_FROM_BACKOFF
         before, after = self._queued.get(origin), self._queued.get(destination)
         if before is not None:
-            before.add(move.now, -1 if self._was_early else -move.pods)
+            before.add(move.now, -1 if self._was_early else -pods)
         if after is not None:
-            after.add(move.now, 1 if is_early else move.pods)
+            after.add(move.now, 1 if is_early else pods)
         self._was_early = is_early
 
     # Samples.

@@ -6,22 +6,23 @@ Differs:  an answer longer than 256 MiB is refused.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 from types import TracebackType
 from typing import Final, Self
-
-import aiohttp
+from urllib.parse import quote, unquote, urlsplit
 
 from kubesched.client.connection_settings import TlsSettings
-from kubesched.client.dial import dial_error
+from kubesched.client.credentials import basic
+from kubesched.client.dial import Dialer, DialError
+from kubesched.client.http_connection import ConnectionPool, HttpConnection
+from kubesched.client.rest import PATH_SAFE
 from kubesched.client.tls import TlsError, tls_context
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import ExtenderConfiguration, ExtenderTLSConfig
 
 _ANSWER_BYTES_MAX: Final = 256 * 2**20
-_CONNECTIONS_MAX: Final = 100
-_HEADERS: Final = {"Content-Type": "application/json"}
 
 
 class HttpExtenderTransports:
@@ -54,73 +55,62 @@ class HttpExtenderTransports:
             ConfigError: Its TLS configuration is invalid.
         """
         tls = configuration.tls_config
-        transport = _HttpTransport(_context_of(configuration), tls.server_name if tls else "")
+        transport = _HttpTransport(
+            configuration.url_prefix, _context_of(configuration), tls.server_name if tls else ""
+        )
         self._transports.append(transport)
         return transport
 
 
 class _HttpTransport:
-    """The HTTP connection to one extender."""
+    """The HTTP connections to one extender."""
 
-    def __init__(self, context: ssl.SSLContext | None, server_name: str) -> None:
-        self._context = context
-        self._server_name = server_name
-        self._session: aiohttp.ClientSession | None = None
+    def __init__(self, url: str, context: ssl.SSLContext | None, server_name: str) -> None:
+        parts = urlsplit(url)
+        tls = (context or ssl.create_default_context()) if parts.scheme == "https" else None
+        self._dialer = Dialer(url, tls, server_name)
+        self._fields = f"Host: {self._dialer.authority}\r\nContent-Type: application/json\r\n"
+        if parts.username:
+            user, password = unquote(parts.username), unquote(parts.password or "")
+            self._fields += f"Authorization: {basic(user, password).header}\r\n"
+        self._pool: ConnectionPool | None = None
 
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
         """POST JSON; return status and body; see `scheduler.extender.ExtenderTransport`."""
+        if self._pool is None:
+            self._pool = ConnectionPool(self._dialer.dial)
+        parts = urlsplit(url)
+        target = quote(parts.path or "/", safe=PATH_SAFE)
+        query = f"?{parts.query}" if parts.query else ""
+        head = f"POST {target}{query} HTTP/1.1\r\n{self._fields}Content-Length: {len(body)}\r\n\r\n"
         phase = "Client.Timeout exceeded while awaiting headers"
         try:
-            async with self._open().post(
-                url,
-                data=body,
-                timeout=aiohttp.ClientTimeout(total=timeout_seconds),
-                server_hostname=self._server_name or None,
-            ) as answer:
-                phase = "Client.Timeout or context cancellation while reading body"
-                return answer.status, await _body_of(answer)
+            async with asyncio.timeout(timeout_seconds or None):
+                connection = await self._pool.take()
+                try:
+                    status = await connection.ask(head.encode() + body)
+                    phase = "Client.Timeout or context cancellation while reading body"
+                    return status, await _body_of(connection)
+                finally:
+                    self._pool.give_back(connection)
         except TimeoutError as error:
             raise TimeoutError(f"context deadline exceeded ({phase})") from error
-        except aiohttp.ClientError as error:
-            raise _in_go_words(error) from error
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            connector = aiohttp.TCPConnector(
-                ssl=True if self._context is None else self._context, limit=_CONNECTIONS_MAX
-            )
-            self._session = aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers=_HEADERS,
-                skip_auto_headers=("Accept-Encoding",),
-            )
-        return self._session
+        except DialError:
+            raise
+        except OSError as error:
+            words = os.strerror(error.errno).lower() if error.errno else str(error)
+            raise OSError(words) from error
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
+        if self._pool is not None:
+            await self._pool.aclose()
 
 
-def _in_go_words(error: aiohttp.ClientError) -> OSError:
-    """Return a failed request as an OSError, in Go's words."""
-    match error:
-        case aiohttp.ClientConnectorCertificateError():
-            return dial_error(error.certificate_error, error.host, error.port or 0)
-        case aiohttp.ClientConnectorError():
-            return dial_error(error.os_error, error.host, error.port or 0)
-        case aiohttp.ServerDisconnectedError():
-            return OSError("EOF")
-        case aiohttp.ClientOSError(errno=int() as number):
-            return OSError(os.strerror(number).lower())
-    return OSError(str(error) or type(error).__name__)
-
-
-async def _body_of(answer: aiohttp.ClientResponse) -> bytes:
+async def _body_of(connection: HttpConnection) -> bytes:
     chunks: list[bytes] = []
     total = 0
-    async for chunk in answer.content.iter_any():
+    while chunk := await connection.read():
         chunks.append(chunk)
         total += len(chunk)
         if total > _ANSWER_BYTES_MAX:

@@ -101,7 +101,9 @@ class RequestRetries:
 
 _UNAUTHORIZED: Final = 401
 _GOOD: Final = range(200, 207)
-_PATH_SAFE: Final = "/:@!$&'()*+,;=~"
+PATH_SAFE: Final = "/:@!$&'()*+,;=~"
+"""Characters of a path that are sent as they are."""
+
 # Most paths need no quoting.
 _is_plain: Final = re.compile(r"[\w/.:-]*", re.ASCII).fullmatch
 _LINE_BREAKS: Final = re.compile(r"[\r\n\0]")
@@ -410,7 +412,7 @@ class HttpRestClient:
 def _target(request: Request) -> str:
     path = request.path
     if not _is_plain(path):
-        path = quote(path, safe=_PATH_SAFE)
+        path = quote(path, safe=PATH_SAFE)
     if not request.query:
         return path
     return f"{path}?{urlencode(sorted(request.query, key=itemgetter(0)))}"

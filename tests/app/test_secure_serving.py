@@ -18,7 +18,7 @@ from yarl import URL
 
 from kubesched.app.http_exchange import HttpRequest, HttpResponse, text_response
 from kubesched.app.options import ServingOptions
-from kubesched.app.secure_port import Handler, SecureServing
+from kubesched.app.secure_serving import Handler, SecureServing
 from kubesched.app.serving_certificates import (
     KeyPair,
     ServingCertificateError,
@@ -115,6 +115,93 @@ def test_head_and_failures() -> None:
     assert (200, b"") == head
     assert 500 == failed[0]
     assert 413 == too_long[0]
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        pytest.param(
+            [b"GET /a HTTP/1.1\r\nX-A: 1\r\n\r\nGET /b HTTP/1.1\r\n\r\n"],
+            ["200 GET /a /a 1  0", "200 GET /b /b   0"],
+            id="two at once are answered in order",
+        ),
+        pytest.param(
+            [b"PUT /a HT", b"TP/1.1\r\nContent-Le", b"ngth: 4\r\n\r\nbo", b"dy"],
+            ["200 PUT /a /a  body 0"],
+            id="in pieces",
+        ),
+        pytest.param(
+            [
+                b"PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                b"2\r\nab\r\n0\r\nX-A: 2\r\n\r\n",
+            ],
+            ["200 PUT /a /a  ab 0"],
+            id="what follows the body is no header",
+        ),
+        pytest.param([b"GET / HTTP/1.0\r\n\r\n"], ["200 GET / /   0"], id="an older client"),
+        pytest.param(
+            [b"GET / HTTP/1.1\r\n\r\nnonsense\r\n\r\n"],
+            ["200 GET / /   0", "400 400 Bad Request\n"],
+            id="what is no HTTP ends the connection",
+        ),
+        pytest.param(
+            [b"GET / HTTP/1.1\r\nX-A: " + b"a" * 70_000 + b"\r\n\r\n"],
+            ["400 400 Bad Request\n"],
+            id="a head that is too long",
+        ),
+        pytest.param(
+            [b"GET / HTTP/1.1\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"],
+            ["200 GET / /   0"],
+            id="no other protocol",
+        ),
+    ],
+)
+def test_requests_as_they_come(sent: list[bytes], expected: list[str]) -> None:
+    """Each is answered in its turn, however its bytes arrive."""
+
+    async def ask(_session: aiohttp.ClientSession, url: str) -> list[str]:
+        port = int(url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("localhost", port, ssl=client_context())
+        found = []
+        try:
+            for part in sent:
+                writer.write(part)
+                await writer.drain()
+            for _ in expected:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                length = int(head.lower().split("content-length: ")[1].split()[0])
+                body = (await reader.readexactly(length)).decode()
+                found.append(f"{head.split()[1]} {body}")
+        finally:
+            writer.close()
+        return found
+
+    assert expected == served(echo, ask)
+
+
+def test_a_request_under_way_is_answered_when_the_port_closes() -> None:
+    """The port waits for it, and takes no other."""
+
+    async def main() -> str:
+        arrived, may_go = asyncio.Event(), asyncio.Event()
+
+        async def slow(_request: HttpRequest) -> HttpResponse:
+            arrived.set()
+            await may_go.wait()
+            return text_response("done")
+
+        connector = aiohttp.TCPConnector(ssl=client_context())
+        async with aiohttp.ClientSession(connector=connector) as session:
+            async with SecureServing(slow, serving_context(PAIR), "127.0.0.1", 0) as server:
+                url = f"https://localhost:{server.port}"
+                asked = asyncio.ensure_future(session.get(url))
+                await arrived.wait()
+                asyncio.get_running_loop().call_soon(may_go.set)
+            async with await asked as answer:
+                assert "close" == answer.headers["Connection"]
+                return await answer.text()
+
+    assert "done" == asyncio.run(main())
 
 
 def test_clients_may_show_a_certificate() -> None:

@@ -491,7 +491,7 @@ class Profile:
         """Run all filters on the one row of `node`: with pods nominated to it, then without."""
         nominated = relevant_nominated_pods(pod, snapshot, node.names[0])
         if nominated:
-            status = self.filter_with(nominated, cycle, pod, node)
+            status = self.filter_with(nominated, cycle, pod, node.take(_FIRST_ROW))
             if not status.is_success:
                 return status
         return self._filter_row(cycle, pod, node)
@@ -504,16 +504,16 @@ class Profile:
         node: SelectedRows,
         passing: Iterable[str] = (),
     ) -> Status:
-        """Run all filters on the one row of `node` as if `nominated` were on it already.
+        """Add `nominated` to the one row of `node`, and run all filters on it.
 
         `passing` are filters that are known to pass; they count as evaluated.
         """
-        supposed, row = cycle.skipping_filters(passing), node.take(_FIRST_ROW)
+        supposed = cycle.skipping_filters(passing)
         for added in nominated:
-            status = self.add_pod(supposed, pod, added, row)
+            status = self.add_pod(supposed, pod, added, node)
             if not status.is_success:
                 return status
-        status, failed_at = self._first_rejection(supposed, pod, row)
+        status, failed_at = self._first_rejection(supposed, pod, node)
         self.timer.filtered_one(cycle, failed_at)
         return status
 

@@ -138,6 +138,8 @@ def _trials(question: Question, rows: Sequence[int], rivals: Rivals) -> list[_Tr
 
 def _outcomes(question: Question, trials: list[_Trial]) -> Iterator[tuple[_Amounts, _Outcome]]:
     """Yield what becomes of the amounts of each trial."""
+    if not trials:
+        return
     cycle = _skipping_node_filters(question)
     while trials:
         undecided: list[_Trial] = []

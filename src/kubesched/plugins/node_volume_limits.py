@@ -248,7 +248,6 @@ class _FilteredRows:
         rows: The rows in `table` of the rows of `nodes`.
         objects: The cluster's objects.
         csi_nodes: The CSINodes of the whole table.
-        has_csi_node: Bool per row of `nodes`.
     """
 
     def __init__(self, nodes: NodeTable, snapshot: Snapshot, csi_nodes: CsiNodes) -> None:
@@ -257,16 +256,26 @@ class _FilteredRows:
         self.rows = snapshot.rows_of(nodes)
         self.objects = snapshot.objects
         self.csi_nodes = csi_nodes.of(snapshot.nodes, snapshot.objects)
-        self.has_csi_node: NDArray[np.bool_] = self.csi_nodes.exists[self.rows]
+
+    @property
+    def has_csi_node(self) -> NDArray[np.bool_]:
+        """Bool per row of `nodes`."""
+        rows: NDArray[np.bool_] = self.csi_nodes.exists[self.rows]
+        return rows
 
 
 class _Answers:
     """Collects one status per row; the first status of a row is kept."""
 
     def __init__(self, rows: int) -> None:
-        self._index = np.zeros(rows, np.int32)
+        self._rows = rows
         self._statuses = [SUCCESS]
         self._positions = {SUCCESS: 0}
+
+    @cached_property
+    def _index(self) -> NDArray[np.int32]:
+        # For most pods no row has a status.
+        return np.zeros(self._rows, np.int32)
 
     def without(self) -> NDArray[np.bool_]:
         """Return, as bool per row, whether it has no status yet."""

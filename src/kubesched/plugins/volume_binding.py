@@ -70,6 +70,7 @@ from kubesched.plugins.volumes.binder import (
 )
 from kubesched.plugins.volumes.claims import (
     NoBindingModeError,
+    PodClaim,
     claim_not_found,
     claims_of,
     class_of_claim,
@@ -204,12 +205,12 @@ class VolumeBinding(
         """Reject pods whose claims cannot be served on any node; classify the others' claims."""
         if not has_claims(pod.spec.volumes):
             return PreFilterResult(status=SKIP)
-        objects = snapshot.objects
-        error = _claims_error(pod.pod, objects)
+        objects, used = snapshot.objects, claims_of(pod.pod)
+        error = _claims_error(pod.pod, used, objects)
         if error:
             return PreFilterResult(status=unresolvable(error))
         try:
-            claims = self._sort_claims(pod.pod, objects)
+            claims = self._sort_claims(used, pod.namespace, objects)
         except NoBindingModeError as missing:
             return PreFilterResult(status=failure(str(missing)))
         if claims is None:
@@ -358,7 +359,9 @@ class VolumeBinding(
     def _count_failure(self, stage: VolumeSchedulingStage) -> None:
         self.handle.services.observer.volume_scheduling_failed(stage)
 
-    def _sort_claims(self, pod: Pod, objects: Objects) -> PodVolumeClaims | None:
+    def _sort_claims(
+        self, claims: Iterable[PodClaim], namespace: str, objects: Objects
+    ) -> PodVolumeClaims | None:
         """Classify the pod's claims; None if another controller must bind some of them first.
 
         Raises:
@@ -367,8 +370,8 @@ class VolumeBinding(
         bound: list[PersistentVolumeClaim] = []
         delayed: list[PersistentVolumeClaim] = []
         has_immediate = False
-        for used in claims_of(pod):
-            claim = self._binder.claims.get(objects, used.name, pod.metadata.namespace)
+        for used in claims:
+            claim = self._binder.claims.get(objects, used.name, namespace)
             assert claim is not None, f"claim {used.name} was there a moment ago"
             if is_fully_bound(claim):
                 bound.append(claim)
@@ -415,9 +418,9 @@ def _state_of(cycle: CycleState) -> PodBinding | None:
     return state if isinstance(state, PodBinding) else None
 
 
-def _claims_error(pod: Pod, objects: Objects) -> str:
+def _claims_error(pod: Pod, claims: Iterable[PodClaim], objects: Objects) -> str:
     """Return upstream's error if the pod cannot use its claims, or ""."""
-    for used in claims_of(pod):
+    for used in claims:
         name = used.name
         claim = objects.get(PersistentVolumeClaim, name, pod.metadata.namespace)
         if claim is None:

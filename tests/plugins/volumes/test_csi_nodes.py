@@ -21,7 +21,12 @@ def test_columns() -> None:
     assert [True, False, True] == columns.has_driver("e").tolist()
     plugin = plugin_named(EBS)
     assert plugin is not None
-    assert [True, False, False] == columns.is_migrated(plugin).tolist()
+    migrated = columns.is_migrated(plugin)
+    assert migrated is not None
+    assert [True, False, False] == migrated.tolist()
+    never = plugin_named("kubernetes.io/gce-pd")
+    assert never is not None
+    assert columns.is_migrated(never) is None
 
 
 def test_kept_columns_follow_changes() -> None:

@@ -40,7 +40,7 @@ class CsiNodeColumns:
         self.has_limits = np.array([bool(one) for one in limits], np.bool_)
         self._limits = limits
         self._limit_columns: dict[str, NDArray[np.int64]] = {}
-        self._migrated: dict[str, NDArray[np.bool_]] = {}
+        self._migrated: dict[str, NDArray[np.bool_] | None] = {}
 
     def limit(self, driver: str) -> NDArray[np.int64]:
         """Return, as int64 per row, the limit of a driver's volumes, or NO_LIMIT."""
@@ -55,14 +55,15 @@ class CsiNodeColumns:
         """Return, as bool per row, whether the driver is installed."""
         return np.array([is_installed(driver, node) for node in self.nodes], np.bool_)
 
-    def is_migrated(self, plugin: InTreePlugin) -> NDArray[np.bool_]:
-        """Return, as bool per row, whether the node reports the plugin's volumes as migrated."""
-        column = self._migrated.get(plugin.name)
-        if column is None:
-            column = self._migrated[plugin.name] = np.array(
-                [is_migrated_on(plugin, node) for node in self.nodes], np.bool_
-            )
-        return column
+    def is_migrated(self, plugin: InTreePlugin) -> NDArray[np.bool_] | None:
+        """Return, as bool per row, whether the node reports the plugin's volumes as migrated.
+
+        None if no node does.
+        """
+        if plugin.name not in self._migrated:
+            rows = np.array([is_migrated_on(plugin, node) for node in self.nodes], np.bool_)
+            self._migrated[plugin.name] = rows if rows.any() else None
+        return self._migrated[plugin.name]
 
 
 class CsiNodes:

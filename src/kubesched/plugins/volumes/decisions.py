@@ -185,46 +185,36 @@ class Decider:
 
     def _check_bound(self, access: NodeAccess, outcome: _Outcome) -> None:
         """Mark rows that cannot reach a bound volume; each row keeps its first problem."""
-        passed = np.ones(outcome.rows, np.bool_)
         for claim in self._claims.bound:
             volume = self._volumes.get(self._objects, claim.spec.volume_name)
             if volume is None:
-                outcome.mark(passed, _VOLUME_MISSING)
+                outcome.mark(outcome.unmarked(), _VOLUME_MISSING)
                 return
-            passed &= self._reachable(volume, access, passed, outcome)
+            self._check_reach(volume, access, outcome)
 
-    def _reachable(
-        self,
-        volume: PersistentVolume,
-        access: NodeAccess,
-        passed: NDArray[np.bool_],
-        outcome: _Outcome,
-    ) -> NDArray[np.bool_]:
-        """Return the rows that reach a volume; mark the others of `passed`."""
+    def _check_reach(self, volume: PersistentVolume, access: NodeAccess, outcome: _Outcome) -> None:
+        """Mark rows without a problem that cannot reach a volume."""
         required = required_of(volume.spec.node_affinity)
         migrated = self._migrated(volume, access.nodes)
         if migrated is None and required is None:
-            return passed
+            return
         reached = access.mask_of_selector(required)
         if migrated is not None:
             try:
                 translated = access.mask_of_selector(translate_volume(volume).node_affinity)
             except TranslationError as error:
-                outcome.fail(passed & migrated, f"could not translate pv: {error}")
-                passed = passed & ~migrated
-                reached = reached & ~migrated
+                outcome.fail(outcome.unmarked() & migrated, f"could not translate pv: {error}")
             else:
                 reached = np.where(migrated, translated, reached)
-        outcome.mark(passed & ~reached, _NODE_CONFLICT)
-        return reached
+        outcome.mark(outcome.unmarked() & ~reached, _NODE_CONFLICT)
 
     def _migrated(self, volume: PersistentVolume, nodes: NodeTable) -> NDArray[np.bool_] | None:
         """Return the rows that treat an in-tree volume as a CSI volume, or None if none does."""
         plugin = plugin_of_volume(volume)
         if plugin is None or not plugin.is_migrated:
             return None
-        rows = self._csi_nodes.is_migrated(plugin)[self._snapshot.rows_of(nodes)]
-        return rows if rows.any() else None
+        migrated = self._csi_nodes.is_migrated(plugin)
+        return None if migrated is None else migrated[self._snapshot.rows_of(nodes)]
 
     def _serve_delayed(
         self, access: NodeAccess, outcome: _Outcome
@@ -303,6 +293,10 @@ class _Outcome:
         """Mark rows as failed, which replaces their reasons."""
         self._keys[rows] = _FIRST_FAILURE + len(self._failures)
         self._failures.append(error)
+
+    def unmarked(self) -> NDArray[np.bool_]:
+        """Return the rows without a reason or failure."""
+        return np.equal(self._keys, 0)
 
     def unfailed(self) -> NDArray[np.bool_]:
         """Return the rows that did not fail."""

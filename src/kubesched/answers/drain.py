@@ -201,6 +201,16 @@ class DrainTrial:
             for pod in pods
         )
 
+    def troubles(self, outcomes: PodOutcomes) -> tuple[DrainedPod, ...]:
+        """Return the pods that do not go, or end without a node."""
+        found = (
+            self._drained(pod, name, outcomes)
+            for name, pods in self._on_node.items()
+            for pod in pods
+            if uid_of(pod) not in self._rounds or not self._cluster.has_node(uid_of(pod))
+        )
+        return tuple(pod for pod in found if pod.is_trouble)
+
     def succeeded(self, *, may_lose: bool) -> bool:
         """Whether every pod that had to go has a place, and every pod that was evicted for it.
 

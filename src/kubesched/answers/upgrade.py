@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from kubesched.answers.drain import DrainedPod, DrainTrial, drain_nodes, is_cordoned
+from kubesched.answers.drain import DrainedPod, drain_nodes, is_cordoned
 from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.answers.whatif import ClusterUse, use_of
@@ -207,10 +207,6 @@ async def _drained(cluster: TrialCluster, name: str, *, may_lose: bool) -> int |
     if trial.succeeded(may_lose=may_lose):
         cluster.keep()
         return trial.evicted
-    blocks = NodeThatBlocks(name, _troubles(cluster, trial))
+    blocks = NodeThatBlocks(name, trial.troubles(PodOutcomes(cluster)))
     await cluster.undo()
     return blocks
-
-
-def _troubles(cluster: TrialCluster, trial: DrainTrial) -> tuple[DrainedPod, ...]:
-    return tuple(pod for pod in trial.pods(PodOutcomes(cluster)) if pod.is_trouble)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime, timedelta
 from random import Random
 from typing import Final
@@ -183,6 +183,8 @@ class Replay:
             host_name="<hostname>",
             has_threads=False,
             settle_memory=lambda: None,
+            # The virtual loop has no signals; the script calls `stop`.
+            signals=lambda _stop, _debug: nullcontext(),
         )
 
     async def _answer(self, request: ApiRequest) -> Response:

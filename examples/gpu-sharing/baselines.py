@@ -64,7 +64,11 @@ class RandomNode(GpuSharing, PreScorePlugin[str]):
 
     def score(self, state: str, pod: PodInfo, nodes: NodeTable) -> Milli:
         """Score the drawn node 100, the others 0."""
-        return np.array([100 * (name == state) for name in nodes.names], np.int64)
+        scores = np.zeros(len(nodes), np.int64)
+        row = nodes.row_of.get(state)
+        if row is not None:
+            scores[row] = 100
+        return scores
 
     def pick(self, free: Sequence[int], milli_cpu: int, request: Request, model: str | None) -> int:
         """Draw a device."""

@@ -206,7 +206,8 @@ class Gauge:
         """Extend the current value to `now`."""
         bins = self._bins
         last = bins.at(now)
-        at = bins.at(self._since)
+        is_in_last = self._since / bins.width_seconds >= last
+        at = last if is_in_last else bins.at(self._since)
         while self._since < now:
             end = now if at >= last else min((at + 1) * bins.width_seconds, now)
             area = self.value * (end - self._since)

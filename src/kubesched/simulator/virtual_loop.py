@@ -17,7 +17,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import Context
+from contextvars import Context, copy_context
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
@@ -45,26 +45,47 @@ def _in_ticks(seconds: float) -> float:
     return math.ceil(seconds * _TICKS_PER_SECOND) / _TICKS_PER_SECOND
 
 
-class _Timer(asyncio.TimerHandle):
-    """A timer; asyncio's loop counts those that are cancelled while they are scheduled."""
+class _Timer(float):
+    """A handle that is the time when it is due: such numbers are compared faster than handles.
 
-    __slots__ = ()
-    _scheduled: bool
+    Attributes:
+        callback: What to call then; None if it was cancelled.
+        args: Its arguments.
+        context: Its context.
+        loop: The loop that waits for it; None if it is no longer waited for.
+    """
 
+    __slots__ = ("args", "callback", "context", "loop")
+    callback: Callable[..., object] | None
+    args: tuple[Any, ...]
+    context: Context
+    loop: VirtualLoop | None
 
-class _Due(float):
-    """When a timer is due; compares as a number, which is faster than comparing handles."""
+    def when(self) -> float:
+        """Return the virtual second when it is due."""
+        return float(self)
 
-    __slots__ = ("timer",)
-    timer: _Timer
+    def cancel(self) -> None:
+        """Call nothing; cancelling twice is fine."""
+        if self.callback is not None:
+            self.callback, self.args = None, ()
+            if self.loop is not None:
+                self.loop.cancelled_timers += 1
+
+    def cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self.callback is None
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """An event loop with a virtual clock."""
+    """An event loop with a virtual clock.
+
+    Attributes:
+        cancelled_timers: Number of timers that were cancelled and are still in the heap.
+    """
 
     _ready: deque[Any]
     _stopping: bool
-    _timer_cancelled_count: int
 
     def __init__(self, start: float, on_idle: Callable[[], None]) -> None:
         """Start at a second; `on_idle` is called before the clock moves."""
@@ -72,7 +93,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._seconds = _in_ticks(start)
         self._on_idle = on_idle
         self._raised: list[BaseException] = []
-        self._timers: list[_Due] = []
+        self._timers: list[_Timer] = []
+        self.cancelled_timers = 0
         self.set_exception_handler(self._on_exception)
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -100,19 +122,27 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
         Otherwise a loop that waits for a tiny rest of a second would do so for ever.
         """
-        when = _in_ticks(when)
-        timer = _Timer(when, callback, args, self, context)
-        timer._scheduled = True  # noqa: SLF001 - `_timer_cancelled_count` depends on it
-        due = _Due(when)
-        due.timer = timer
-        heappush(self._timers, due)
-        return timer
+        timer = _Timer(_in_ticks(when))
+        timer.callback, timer.args, timer.loop = callback, args, self
+        timer.context = copy_context() if context is None else context
+        heappush(self._timers, timer)
+        return timer  # type: ignore[return-value]  # it has the same methods
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Schedule a callback after a delay in seconds; see `call_at`."""
+        return self.call_at(self._seconds + delay, callback, *args, context=context)
 
     def _run_once(self) -> None:
         """Run what is ready; before that, move the clock to the next timer if nothing is."""
         if self._raised:
             raise self._raised.pop(0)
-        if self._timer_cancelled_count:
+        if self.cancelled_timers:
             self._drop_cancelled()
         ready, timers = self._ready, self._timers
         if not (ready or self._stopping or (timers and timers[0] <= self._seconds)):
@@ -120,25 +150,29 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if not timers:
                 raise DeadlockError(_deadlock_message())
             self._seconds = float(timers[0])
+        due: list[_Timer] = []
         while timers and timers[0] <= self._seconds:
-            timer = heappop(timers).timer
-            timer._scheduled = False  # noqa: SLF001 - as above
-            ready.append(timer)
+            timer = heappop(timers)
+            timer.loop = None
+            due.append(timer)
         for _ in range(len(ready)):
             handle = ready.popleft()
             # Not `handle._run()`, which reports what a callback raises and goes on.
             if not handle._cancelled:  # noqa: SLF001
                 handle._context.run(handle._callback, *handle._args)  # noqa: SLF001
+        for timer in due:
+            if timer.callback is not None:
+                timer.context.run(timer.callback, *timer.args)
 
     def _drop_cancelled(self) -> None:
         timers = self._timers
-        if len(timers) > _TIMERS_MIN and 2 * self._timer_cancelled_count > len(timers):
-            timers[:] = [due for due in timers if not due.timer.cancelled()]
+        if len(timers) > _TIMERS_MIN and 2 * self.cancelled_timers > len(timers):
+            timers[:] = [timer for timer in timers if timer.callback is not None]
             heapify(timers)
-            self._timer_cancelled_count = 0
-        while timers and timers[0].timer.cancelled():
+            self.cancelled_timers = 0
+        while timers and timers[0].callback is None:
             heappop(timers)
-            self._timer_cancelled_count -= 1
+            self.cancelled_timers -= 1
 
     def _write_to_self(self) -> None:
         """Do nothing: the loop never sleeps, so no thread has to wake it."""

@@ -220,11 +220,11 @@ class NodeToStatus:
         """The distinct statuses but success, with their numbers of rows; read once it is final."""
         if self._counts is None:
             if len(self.statuses) <= _COUNTED_ONE_BY_ONE_MAX:
-                codes = range(len(self.statuses))
+                codes = range(1, len(self.statuses))
                 counts = [int(np.count_nonzero(self.index == code)) for code in codes]
             else:
-                counts = np.bincount(self.index, minlength=len(self.statuses)).tolist()
-            both = zip(self.statuses[1:], counts[1:], strict=True)
+                counts = np.bincount(self.index, minlength=len(self.statuses)).tolist()[1:]
+            both = zip(self.statuses[1:], counts, strict=True)
             self._counts = [(status, rows) for status, rows in both if rows]
         return self._counts
 

@@ -446,11 +446,11 @@ class SchedulingCycle:
                     passing = known.passed_node_filters(whole[name]) if remembers else ()
                     node = nodes.take(np.array([row], np.intp))
                     status = self.profile.filter_with(nominated, cycle, pod, node, passing)
+                    if not (status.is_success or status.is_rejected):
+                        raise PluginFailure(status)
                 if remembers and name != own:
                     known.with_nominated[name] = (version, there, status)
-            if not status.is_success:
-                if not status.is_rejected:
-                    raise PluginFailure(status)
+            if status is not SUCCESS:
                 rejections[row] = status
         if rejections:
             filtering.mutable_answers().override(rejections)

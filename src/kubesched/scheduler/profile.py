@@ -461,8 +461,10 @@ class Profile:
 
     def count_filters(self, cycle: CycleState, times: int, rejected_by: str = "") -> None:
         """Count evaluations of all filters, or of those up to the one that rejected the pod."""
-        names = [plugin.name for plugin in self.filter_plugins]
-        failed_at = names.index(rejected_by) if rejected_by in names else PASSED
+        failed_at = PASSED
+        if rejected_by:
+            names = [plugin.name for plugin in self.filter_plugins]
+            failed_at = names.index(rejected_by) if rejected_by in names else PASSED
         self.timer.filtered_one(cycle, failed_at, times)
 
     def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:

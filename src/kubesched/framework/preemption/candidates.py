@@ -90,8 +90,10 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 def potential_rows(statuses: NodeToStatus) -> NDArray[np.intp]:
     """Return the rows whose rejection evicting pods may resolve."""
-    helpful = np.array([status.code is Code.UNSCHEDULABLE for status in statuses.statuses])
-    return np.flatnonzero(helpful.take(statuses.index))
+    helpful = [status.code is Code.UNSCHEDULABLE for status in statuses.statuses]
+    if all(helpful[1:]):
+        return np.flatnonzero(statuses.index)
+    return np.flatnonzero(np.array(helpful).take(statuses.index))
 
 
 def find_candidates(
@@ -121,12 +123,20 @@ def find_candidates(
     verdicts = memory.about(question)
     size = max(wanted, _BATCH_ROWS_MIN)
     while True:
-        enough = rows_needed(verdicts.costs[0].take(rows), wanted) or len(rows)
+        enough = _rows_to_try(verdicts.costs[0], rows, wanted)
         unknown = verdicts.unknown(nodes, rows[:enough])
         if not len(unknown):
             return collect(verdicts, rows[:enough], wanted, nodes.all_names)
         verdicts.judge(question, unknown[:size])
         size *= 2
+
+
+def _rows_to_try(violations: NDArray[np.int64], rows: NDArray[np.intp], wanted: int) -> int:
+    # The first rows mostly have enough candidates.
+    for some in (rows[: 2 * wanted], rows):
+        if enough := rows_needed(violations.take(some), wanted):
+            return enough
+    return len(rows)
 
 
 def rows_needed(violations: NDArray[np.int64], wanted: int) -> int:

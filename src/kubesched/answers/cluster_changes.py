@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from kubesched.answers.near_misses import taint_text
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
+from kubesched.answers.trial_cluster import is_daemon
 from kubesched.api.core import Node
-from kubesched.api.meta import controller_of
 from kubesched.api.quantity import canonical
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated
@@ -42,7 +42,6 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 _UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
 _SYSTEM: Final = "system-"
 """The prefix of PriorityClasses that are reserved for the cluster's own pods."""
-_OWNERS_THAT_RESTORE: Final = ("DaemonSet", "Node")
 
 
 def cluster_changes(
@@ -213,14 +212,9 @@ def _evictable(trial: ChangeTrial, node_name: str) -> list[PodInfo]:
     pods = [
         info
         for info in nodes.pods[nodes.row_of[node_name]].values()
-        if not info.is_terminating and not _comes_back(info)
+        if not info.is_terminating and not is_daemon(info.pod)
     ]
     return sorted(pods, key=lambda info: (info.priority, *_requested(info), info.key))
-
-
-def _comes_back(info: PodInfo) -> bool:
-    owner = controller_of(info.pod.metadata)
-    return owner is not None and owner.kind in _OWNERS_THAT_RESTORE
 
 
 def _requested(info: PodInfo) -> tuple[int, int]:

@@ -17,9 +17,9 @@ import msgspec
 
 from kubesched.answers.owners import Owners, PodOwner
 from kubesched.api.core import Pod
+from kubesched.cluster.kubelets import FINISHED
 from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
-from kubesched.scheduler.eventhandlers import FINISHED
 from kubesched.simulator.report import Eviction, SimulationReport, Summary, ZoneUse
 from kubesched.simulator.simulation import SimulationEnd
 from kubesched.simulator.utilisation import AveragePod, fragmentation

@@ -18,6 +18,7 @@ from kubesched.answers.near_misses import near_misses
 from kubesched.answers.pod_changes import pod_changes
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.api.core import Pod, PodCondition
+from kubesched.cluster.kubelets import FINISHED
 from kubesched.config.types import Configuration
 from kubesched.explain.decision_records import (
     DecisionRecord,
@@ -37,7 +38,6 @@ from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
 
-_FINISHED: Final = ("Succeeded", "Failed")
 _EXAMPLES_MAX: Final = 3
 _CAUSES_MAX: Final = 4
 
@@ -165,7 +165,7 @@ class WhyReport(Document, frozen=True, kw_only=True):
 
 def state_of(pod: Pod, schedulers: Iterable[str]) -> PodState | None:
     """Return why the scheduler makes no decision for a pod; None if it makes one."""
-    if pod.status.phase in _FINISHED:
+    if pod.status.phase in FINISHED:
         return PodState.FINISHED
     if pod.metadata.deletion_timestamp is not None:
         return PodState.TERMINATING
@@ -418,7 +418,7 @@ def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> P
 def notes_on(pod: Pod) -> Iterable[str]:
     """Yield what is special about explaining a pod as it is."""
     on = pod.spec.node_name
-    if pod.status.phase in _FINISHED:
+    if pod.status.phase in FINISHED:
         yield f"The pod has finished ({pod.status.phase}); this is what would happen to it now."
     elif on:
         yield f"The pod is on {on}; this is how it would be placed again, without it there."

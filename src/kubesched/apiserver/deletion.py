@@ -23,6 +23,7 @@ from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors, bad_request, conflict_of, invalid_kind
 from kubesched.apiserver.stored_object import StoredObject, key_of
 from kubesched.apiserver.times import after, moment_of
+from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.store import Key
 
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -31,7 +32,6 @@ BACKGROUND: Final = "Background"
 ORPHAN: Final = "Orphan"
 _FINALIZER_OF: Final = {ORPHAN: "orphan", FOREGROUND: "foregroundDeletion"}
 _GC_FINALIZERS: Final = ("orphan", "foregroundDeletion")
-_FINISHED: Final = ("Succeeded", "Failed")
 _JOB_WARNING: Final = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
     "to remove them or set propagationPolicy=Orphan to suppress this warning"
@@ -244,7 +244,7 @@ class _Deleter:
 
     def _grace_of(self, pod: Plain) -> int:
         spec, status = pod.get("spec", {}), pod.get("status", {})
-        if not spec.get("nodeName") or status.get("phase") in _FINISHED:
+        if not spec.get("nodeName") or status.get("phase") in FINISHED:
             return 0
         wanted = self._options.grace_period_seconds
         if wanted is None:

@@ -171,13 +171,6 @@ def whatif(
     return 0 if report.works else EXIT_DIFFERENT
 
 
-_force = click.option(
-    "--force",
-    is_flag=True,
-    help="Pods without a controller may go for good, as with `kubectl drain --force`.",
-)
-
-
 @click.command()
 @cluster_options
 @table_options("upgrade", selector={"required": True})

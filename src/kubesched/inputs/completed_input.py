@@ -24,6 +24,7 @@ from kubesched.api.decode import files_in
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.scheme import KINDS, find_kind
+from kubesched.cluster.kubelets import FINISHED
 from kubesched.explain.sentences import count, names
 from kubesched.simulator.defaults import (
     PriorityClasses,
@@ -33,8 +34,6 @@ from kubesched.simulator.defaults import (
 )
 from kubesched.snapshot.objects import KubernetesObject
 
-FINISHED: Final = ("Succeeded", "Failed")
-"""Phases in which a pod uses no resources."""
 ALL_KINDS: Final = tuple(kind.type for kind in KINDS)
 """Every kind that may be among the files."""
 _CONFIGURATION: Final = "KubeSchedulerConfiguration"

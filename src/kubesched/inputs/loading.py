@@ -16,13 +16,13 @@ import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.api.decode import Loaded, Source
+from kubesched.cluster.kubelets import FINISHED
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import PluginFactory, Registry, RegistryError
-from kubesched.inputs.completed_input import FINISHED
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.near_names import near_names
 from kubesched.inputs.plugin_loading import load_entry_points, load_plugin

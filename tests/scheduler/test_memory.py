@@ -601,7 +601,8 @@ def test_old_answers_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
         pod = make_pod_info("pod", labels={"number": str(number)})
         cycle.schedule_one(pod, snapshot)
 
-    monkeypatch.setattr("kubesched.scheduler.memory._BYTES_MAX", 0)
+    for limit in ("_BYTES_MAX", "_NODE_BYTES_MAX"):
+        monkeypatch.setattr(f"kubesched.scheduler.memory.{limit}", 0)
     plugin = toy("P", filter={}, scope=Scope.NODE, sign=sign)
     snapshot, cycle = _cluster(), _remembering(plugin)
     for number in (*range(8), 0, 8):

@@ -34,11 +34,14 @@ from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
 
 _BYTES_MAX: Final = 80 * 1024 * 1024
-"""Memory limit for the answers per signature, and again for those of scope node."""
+"""Memory limit for the answers per signature."""
+_NODE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Memory limit for the answers of scope node: pods that differ share few of them often."""
 _BYTES_PER_ROW: Final = 16
 """A total, the first rejection, and whether there is one."""
 _SIGNATURES_MIN: Final = 8
-_TEMPLATES_MAX: Final = 16_384
+_TEMPLATES_MAX: Final = 2048
+_NUMBERS_MAX: Final = 32_768
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +124,7 @@ class Memory:
             node_answers = self._answers_of_nodes(signature, pod, snapshot)
             if signature.whole not in self._came or node_answers.names_nodes:
                 # One that comes again only after so many others would find its answers dropped.
-                _keep(self._came, signature.whole, None, _limit(len(snapshot.nodes)))
+                _keep(self._came, signature.whole, None, _limit(len(snapshot.nodes), _BYTES_MAX))
                 return node_answers, False
             answers = self._new_answers(signature, node_answers, pod, snapshot)
         else:
@@ -142,7 +145,7 @@ class Memory:
         scopes = NODE_SCOPES | ROW_SCOPES
         plan = Plan.keeping(scopes, self._profile, pod, snapshot, node_answers.plan)
         answers = Remembered(self._profile, plan, node_answers)
-        _keep(self._answers, signature.whole, answers, _limit(len(snapshot.nodes)))
+        _keep(self._answers, signature.whole, answers, _limit(len(snapshot.nodes), _BYTES_MAX))
         return answers
 
     def _answers_of_nodes(
@@ -152,7 +155,8 @@ class Memory:
         if answers is None:
             plan = Plan.keeping(NODE_SCOPES, self._profile, pod, snapshot)
             answers = NodeAnswers(self._profile, plan)
-            _keep(self._node_answers, signature.shared, answers, _limit(len(snapshot.nodes)))
+            limit = _limit(len(snapshot.nodes), _NODE_BYTES_MAX)
+            _keep(self._node_answers, signature.shared, answers, limit)
         else:
             self._node_answers.move_to_end(signature.shared)
         if answers.plan.usable:
@@ -174,7 +178,7 @@ class Memory:
         self._node_answers.clear()
 
     def _signature_of(self, pod: PodInfo) -> Signature:
-        if len(self._numbers) >= 2 * _TEMPLATES_MAX:
+        if len(self._numbers) >= _NUMBERS_MAX:
             self._forget()
         timer = self._profile.timer
         started = timer.begin_unsampled()
@@ -217,8 +221,8 @@ class Memory:
             self._profile.report(self._profile.plugins[plugin], SIGN, pod.key, failure.__cause__)
 
 
-def _limit(rows: int) -> int:
-    return max(_SIGNATURES_MIN, _BYTES_MAX // (_BYTES_PER_ROW * max(1, rows)))
+def _limit(rows: int, bytes_max: int) -> int:
+    return max(_SIGNATURES_MIN, bytes_max // (_BYTES_PER_ROW * max(1, rows)))
 
 
 def _looks_at_nodes(plugin: Plugin) -> bool:

@@ -9,9 +9,11 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Final, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -22,7 +24,7 @@ from kubesched.api.times import parse_time
 from kubesched.snapshot.affinity_terms import AffinityTerms, affinity_terms_of
 from kubesched.snapshot.host_ports import HostPort, host_ports_of
 
-_TEMPLATES_MAX: Final = 16_384
+_RECENT_MAX: Final = 1024
 _CLAIM: Final = "claim"
 
 Labels = tuple[tuple[str, str], ...]
@@ -51,7 +53,7 @@ class PodTemplate:
 
     Two pods share a template if their namespace, labels, controller, the spec's fields that
     scheduling reads, and the resources in their status are equal. Templates can be compared by
-    identity: equal pods nearly always have the same template, different pods never do.
+    identity: equal pods that exist at a time have the same template, different pods never do.
     """
 
     def __init__(self, pod: Pod) -> None:
@@ -246,7 +248,9 @@ def scheduler_name_of(pod: Pod) -> str:
     return pod.spec.scheduler_name or "default-scheduler"
 
 
-_templates: OrderedDict[bytes, PodTemplate] = OrderedDict()
+_templates: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
+# The next pod of a template often comes when no other is left.
+_recent: deque[PodTemplate] = deque(maxlen=_RECENT_MAX)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -255,16 +259,16 @@ def _template_of(pod: Pod) -> PodTemplate:
     template = _templates.get(key)
     if template is None:
         template = _templates[key] = PodTemplate(pod)
-        if len(_templates) > _TEMPLATES_MAX:
-            _templates.popitem(last=False)
+        _recent.append(template)
     return template
 
 
 def _template_key(pod: Pod) -> bytes:
+    """Return a digest of what a template is made of, which is as large as the template."""
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     volumes = _volumes_of(spec)
     name = metadata.name if volumes and any(volume.ephemeral for volume in volumes) else ""
-    return _encode(
+    content = _encode(
         (
             metadata.namespace,
             metadata.labels,
@@ -290,6 +294,7 @@ def _template_key(pod: Pod) -> bytes:
             spec.scheduling_group,
         )
     )
+    return blake2b(content, digest_size=16).digest()
 
 
 def _volumes_of(spec: PodSpec) -> tuple[Volume, ...]:

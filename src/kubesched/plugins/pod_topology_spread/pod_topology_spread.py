@@ -82,7 +82,7 @@ _LACKS_LABEL, _TOO_SKEWED = 1, 2
 _DECIDES: Final = {DO_NOT_SCHEDULE: Decides.FIT, SCHEDULE_ANYWAY: Decides.CHOICE}
 _NONE: Final = SpreadConstraints()
 _UNKNOWN: Final = SpreadConstraints(error="services and controllers are not known yet")
-_TEMPLATES_MAX: Final = 8192
+_TEMPLATES_MAX: Final = 2048
 _SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
     TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5),
@@ -124,7 +124,7 @@ class PodTopologySpread(
         self._uses_match_label_keys = gates.enabled("MatchLabelKeysInPodTopologySpread")
         self._compares_tolerations = gates.enabled("TaintTolerationComparisonOperators")
         self._own = lru_cache(maxsize=_TEMPLATES_MAX)(self._parse_own)
-        self._default: TemplateMemo[SpreadConstraints] = TemplateMemo(_TEMPLATES_MAX)
+        self._default: TemplateMemo[SpreadConstraints] = TemplateMemo()
         self._objects: Objects | None = None
 
     @classmethod

@@ -16,7 +16,7 @@ class TemplateMemo(Generic[V]):
 
     __slots__ = ("_entries", "_size_max")
 
-    def __init__(self, size_max: int = 8192) -> None:
+    def __init__(self, size_max: int = 2048) -> None:
         self._entries: dict[Hashable, tuple[tuple[object, ...], V]] = {}
         self._size_max = size_max
 

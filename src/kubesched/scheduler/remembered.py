@@ -5,8 +5,7 @@ Invariants: a remembered answer equals a fresh one (a property test compares the
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from random import Random
 from typing import ClassVar, Final
 
@@ -83,23 +82,37 @@ class Remembered(Answers):
             raise
 
     def _catch_up(self, pod: PodInfo, nodes: NodeColumns) -> bool:
-        changed = self._changed.read(nodes)
-        if changed is not None and len(changed) <= _ROWS_FEW:
-            # The same rows often change again and again.
-            changed = array("q", dict.fromkeys(changed))
-        if changed is None or 4 * len(changed) > len(nodes):
+        rows = self._rows_to_ask(nodes)
+        if rows is None:
             self._ask_all(pod, nodes)
             return True
-        if len(changed) == 1:
-            self._ask_row(pod, nodes, changed[0])
-        elif changed and self._one_by_one.pays(len(changed)):
+        if len(rows) == 1:
+            self._ask_row(pod, nodes, rows[0])
+        elif rows and self._one_by_one.pays(len(rows)):
             states = len(self._outcomes)
-            for row in changed:
+            for row in rows:
                 self._ask_row(pod, nodes, row)
-            self._one_by_one.record(len(changed), len(self._outcomes) - states)
-        elif changed:
-            self._ask_rows(pod, nodes, np.frombuffer(changed, np.int64))
+            self._one_by_one.record(len(rows), len(self._outcomes) - states)
+        elif rows:
+            self._ask_rows(pod, nodes, np.array(rows, np.intp))
         return False
+
+    def _rows_to_ask(self, nodes: NodeColumns) -> Sequence[int] | None:
+        """Return the rows that changed; None if it is cheaper to ask about all."""
+        changed = self._changed.read(nodes)
+        if changed is None:
+            return None
+        few = len(nodes) // 4
+        if _ROWS_FEW < len(changed) <= few:
+            # It is cheaper to ask about a row twice than to find out that it is listed twice.
+            return changed
+        if len(changed) <= _ROWS_FEW:
+            rows = [*dict.fromkeys(changed)]
+        else:
+            mask = np.zeros(len(nodes), np.bool_)
+            mask[changed] = True
+            rows = np.flatnonzero(mask).tolist()
+        return rows if len(rows) <= few else None
 
     def _ask_all(self, pod: PodInfo, nodes: NodeColumns) -> None:
         known = self._node_answers

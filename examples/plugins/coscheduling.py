@@ -74,7 +74,7 @@ class Coscheduling(PreFilterPlugin[int], ReservePlugin, PermitPlugin):
         placed = cycle.filter_states.get(self.name)
         here = 1 + (placed if isinstance(placed, int) else 0)
         if here < needed:
-            # Whoever was sent back earlier should try again now, and not after this pod gave up.
+            # Pods that were sent back earlier should try again now, not after this pod's timeout.
             self.handle.activate(list(self._sent_back.pop(group, {}).values()))
             return Status(Code.WAIT, (f"{here} of {needed} pods have a place",)), self._seconds
         for waiting in self.handle.waiting_pods:

@@ -135,7 +135,7 @@ class BudgetStatuses:
             return
         old = () if before is None else self._budgets_of(before)
         new = () if after is None else self._budgets_of(after)
-        if before is not None and after is not None and _counts_alike(before, after):
+        if before is not None and after is not None and _counted(before) == _counted(after):
             return
         for selected in old:
             selected.remove(pod)
@@ -215,10 +215,6 @@ class BudgetStatuses:
         if granted.budget is not None:
             self._server.update(granted.budget)
         return True
-
-
-def _counts_alike(before: Pod, after: Pod) -> bool:
-    return _counted(before) == _counted(after)
 
 
 def _counted(pod: Pod) -> tuple[object, ...]:

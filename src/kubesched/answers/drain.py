@@ -12,7 +12,7 @@ Differs:  a node whose pods wait for a budget does not keep the next ones from b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -219,7 +219,12 @@ class DrainTrial:
         """
         evicted = self._cluster.evictions[self._evictions :]
         uids = [self._cluster.gone.get(one.pod, "") for one in evicted]
-        uids += [uid_of(pod) for pod in self._leaving() if not pod.metadata.deletion_timestamp]
+        uids += [
+            uid_of(pod)
+            for pods in self._on_node.values()
+            for pod in pods
+            if not (_stays(pod) or pod.metadata.deletion_timestamp)
+        ]
         return not self.left and all(
             self._cluster.has_node(uid) or (may_lose and uid not in self._cluster.successors)
             for uid in uids
@@ -229,9 +234,6 @@ class DrainTrial:
     def evicted(self) -> int:
         """How many pods left."""
         return len(self._rounds)
-
-    def _leaving(self) -> Iterator[Pod]:
-        return (pod for pods in self._on_node.values() for pod in pods if not _stays(pod))
 
     def _drained(self, pod: Pod, node_name: str, outcomes: PodOutcomes) -> DrainedPod:
         uid = uid_of(pod)

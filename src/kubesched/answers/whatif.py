@@ -115,7 +115,10 @@ async def what_if(
         QuestionError: A step names something that does not exist.
     """
     await cluster.settle()
-    pods = {uid: _was(pod) for uid, pod in cluster.pods().items()}
+    pods = {
+        uid: _Was(pod.metadata.key, pod.spec.node_name, is_daemon(pod))
+        for uid, pod in cluster.pods().items()
+    }
     before = use_of(cluster)
     earlier = len(cluster.evictions)
     run = PlanRun(cluster, manifests)
@@ -188,10 +191,6 @@ class _Difference:
             self.moved.append(found)
         else:
             self.unmoved.add(was.key)
-
-
-def _was(pod: Pod) -> _Was:
-    return _Was(pod.metadata.key, pod.spec.node_name, is_daemon(pod))
 
 
 def use_of(cluster: TrialCluster) -> ClusterUse:

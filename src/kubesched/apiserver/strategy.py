@@ -71,7 +71,7 @@ def prepare_for_update(
     if resource.has_status:
         new = _with_status(resource, new, old)
     if resource.kind == "PersistentVolumeClaim":
-        new = _update_claim(new, old)
+        new = {**new, "spec": _with_data_sources(new["spec"], old["spec"])}
     return _with_generation(resource, new, old)
 
 
@@ -313,10 +313,6 @@ def _create_volume(_resource: Resource, obj: Plain) -> Plain:
 def _create_claim(_resource: Resource, obj: Plain) -> Plain:
     spec = _with_data_sources(obj["spec"], {})
     return {**obj, "spec": spec, "status": {"phase": "Pending"}}
-
-
-def _update_claim(new: Plain, old: Plain) -> Plain:
-    return {**new, "spec": _with_data_sources(new["spec"], old["spec"])}
 
 
 def _with_data_sources(spec: Plain, old: Plain) -> Plain:

@@ -138,18 +138,30 @@ class NodeColumns(NodeTable):
         """Return the rows that perhaps have a resource without a column; None if it has one."""
         return None if resource in self.resources else self.rare.get(resource, ())
 
+    def amounts_on(self, row: int, resource: str) -> tuple[int, int]:
+        """Return the allocatable and the requested amount of a row."""
+        if resource in self.resources:
+            return super().amounts_on(row, resource)
+        return self._rare_offered(row, resource), self._rare_held(row, resource)
+
     def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:
         amounts = np.zeros(len(self), np.int64)
         for row in self.rare.get(resource, ()):
-            amounts[row] = value(self.nodes[row].status.allocatable.get(resource, 0))
+            amounts[row] = self._rare_offered(row, resource)
         return amounts
+
+    def _rare_offered(self, row: int, resource: str) -> int:
+        return value(self.nodes[row].status.allocatable.get(resource, 0))
 
     def _rare_requested(self, resource: str) -> NDArray[np.int64]:
         amounts = np.zeros(len(self), np.int64)
         for row in self.rare.get(resource, ()):
-            held = [info.template.held.get(resource, 0) for info in self.pods[row].values()]
-            amounts[row] = wrapped(sum(held))
+            amounts[row] = self._rare_held(row, resource)
         return amounts
+
+    def _rare_held(self, row: int, resource: str) -> int:
+        held = [info.template.held.get(resource, 0) for info in self.pods[row].values()]
+        return wrapped(sum(held))
 
     # Changes.
 

@@ -8,7 +8,7 @@ Differs:  a node's reasons come in a fixed order: pods, cpu, memory, ephemeral-s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -115,28 +115,30 @@ def _key_of_row(requests: Requests, nodes: NodeTable, row: int) -> int:
 
 def _keys_of_rows(requests: Requests, nodes: NodeTable) -> NDArray[np.int64] | None:
     """Return the answers for all rows; None if every row meets the requests."""
-    items, bits = requests.items, _BITS[: len(requests.items)]
+    every, items, bits = requests, requests.items, _BITS[: len(requests.items)]
     rare = _rare_requests(requests, nodes) if nodes.rare else {}
     if rare:
         common = [at for at in range(len(items)) if at not in rare]
         items, bits = tuple([items[at] for at in common]), bits[common]
-        requests, every = Requests(items), requests
+        requests = Requests(items)
     full = nodes.pod_counts >= nodes.allowed_pods
     offered, used = nodes.amounts_of(requests.names)
     short = (offered - used) < requests.amounts
     for at, request in enumerate(items):
         if request.delegated:
             short[at] &= offered[at] > 0
-    is_short = np.count_nonzero(short) > 0
-    if not is_short and not rare and not np.count_nonzero(full):
+    is_short, is_full = np.count_nonzero(short), np.count_nonzero(full)
+    if not is_short and not is_full and not rare:
         return None
-    keys = np.zeros(len(nodes), np.int64)
+    # Nearly all rows lack the rare resources; the others are looked at one by one.
+    keys = np.full(len(nodes), _lacking(every, rare), np.int64)
     if is_short:
-        keys = bits @ short
+        keys |= bits @ short
         keys |= np.logical_or.reduce(short & (offered < requests.amounts), axis=0)
-    keys |= full * _PODS
-    if rare:
-        _add_rare(every, rare, nodes, keys)
+    if is_full:
+        keys |= full * _PODS
+    for row in {row for rows in rare.values() for row in rows}:
+        keys[row] = _key_of_row(every, nodes, row)
     return keys
 
 
@@ -150,19 +152,14 @@ def _rare_requests(requests: Requests, nodes: NodeTable) -> dict[int, Collection
     return rare
 
 
-def _add_rare(
-    requests: Requests,
-    rare: Mapping[int, Collection[int]],
-    nodes: NodeTable,
-    keys: NDArray[np.int64],
-) -> None:
-    """Add the answers for rare resources: nearly all rows lack them, the others are looked at."""
-    for at in rare:
+def _lacking(requests: Requests, positions: Iterable[int]) -> int:
+    """Return the answer for a row that offers nothing of some requests, and meets the others."""
+    key = 0
+    for at in positions:
         request = requests.items[at]
         if request.amount > 0 and not request.delegated:
-            keys |= 1 << (_FIRST + at) | _UNRESOLVABLE
-    for row in {row for rows in rare.values() for row in rows}:
-        keys[row] = _key_of_row(requests, nodes, row)
+            key |= 1 << (_FIRST + at) | _UNRESOLVABLE
+    return key
 
 
 @lru_cache(4096)

@@ -55,6 +55,10 @@ class Cohorts:
         cohort = self._led.get(queued.key)
         return 1 if cohort is None else 1 + len(cohort.followers)
 
+    def __contains__(self, key: str) -> bool:
+        """Whether the pod of that `namespace/name` leads or follows others."""
+        return key in self._following or key in self._led
+
     def leads(self, key: str) -> bool:
         """Whether other pods follow the one of that `namespace/name`."""
         return key in self._led

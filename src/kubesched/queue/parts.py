@@ -196,12 +196,12 @@ class QueueParts:
 
     def single_out(self, key: str) -> None:
         """Let the pod of that `namespace/name` stand for itself alone."""
-        follows = self.cohorts.leader_of(key) is not None
-        if not follows and not self.cohorts.leads(key):
+        if key not in self.cohorts:
             return
         place = self.place_of(key)
         if place is not QueuePlace.NOWHERE:
-            stands_alone = self.cohorts.leave if follows else self.cohorts.promote
+            is_leader = self.cohorts.leads(key)
+            stands_alone = self.cohorts.promote if is_leader else self.cohorts.leave
             self.put_beside(place, stands_alone(key))
 
     def one_by_one(

@@ -45,14 +45,14 @@ def _in_ticks(seconds: float) -> float:
     return math.ceil(seconds * _TICKS_PER_SECOND) / _TICKS_PER_SECOND
 
 
-class _Timer(float):
-    """A handle that is the time when it is due: such numbers are compared faster than handles.
+class _Call(float):
+    """The handle of a call, and the time when it is due: numbers are compared faster than handles.
 
     Attributes:
-        callback: What to call then; None if it was cancelled.
-        args: Its arguments.
-        context: Its context.
-        loop: The loop that waits for it; None if it is no longer waited for.
+        callback: What to call; None if it was cancelled.
+        args: The arguments.
+        context: The context.
+        loop: The loop whose clock has to reach the time; None once it has.
     """
 
     __slots__ = ("args", "callback", "context", "loop")
@@ -84,7 +84,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         cancelled_timers: Number of timers that were cancelled and are still in the heap.
     """
 
-    _ready: deque[Any]
+    _ready: deque[_Call]
     _stopping: bool
 
     def __init__(self, start: float, on_idle: Callable[[], None]) -> None:
@@ -93,7 +93,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._seconds = _in_ticks(start)
         self._on_idle = on_idle
         self._raised: list[BaseException] = []
-        self._timers: list[_Timer] = []
+        self._timers: list[_Call] = []
         self.cancelled_timers = 0
         self.set_exception_handler(self._on_exception)
 
@@ -122,11 +122,27 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
         Otherwise a loop that waits for a tiny rest of a second would do so for ever.
         """
-        timer = _Timer(_in_ticks(when))
+        timer = _Call(_in_ticks(when))
         timer.callback, timer.args, timer.loop = callback, args, self
         timer.context = copy_context() if context is None else context
         heappush(self._timers, timer)
         return timer  # type: ignore[return-value]  # it has the same methods
+
+    def call_soon(
+        self,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """Schedule a callback for the next step of the loop."""
+        call = _Call(self._seconds)
+        call.callback, call.args, call.loop = callback, args, None
+        call.context = copy_context() if context is None else context
+        self._ready.append(call)
+        return call  # type: ignore[return-value]  # it has the same methods
+
+    # The loop never sleeps, so no thread has to wake it.
+    call_soon_threadsafe = call_soon
 
     def call_later(
         self,
@@ -150,19 +166,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if not timers:
                 raise DeadlockError(_deadlock_message())
             self._seconds = float(timers[0])
-        due: list[_Timer] = []
         while timers and timers[0] <= self._seconds:
             timer = heappop(timers)
             timer.loop = None
-            due.append(timer)
+            ready.append(timer)
         for _ in range(len(ready)):
-            handle = ready.popleft()
-            # Not `handle._run()`, which reports what a callback raises and goes on.
-            if not handle._cancelled:  # noqa: SLF001
-                handle._context.run(handle._callback, *handle._args)  # noqa: SLF001
-        for timer in due:
-            if timer.callback is not None:
-                timer.context.run(timer.callback, *timer.args)
+            call = ready.popleft()
+            if call.callback is not None:
+                call.context.run(call.callback, *call.args)
 
     def _drop_cancelled(self) -> None:
         timers = self._timers
@@ -173,9 +184,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         while timers and timers[0].callback is None:
             heappop(timers)
             self.cancelled_timers -= 1
-
-    def _write_to_self(self) -> None:
-        """Do nothing: the loop never sleeps, so no thread has to wake it."""
 
 
 def run(

@@ -171,10 +171,10 @@ def test_pop_rejected_never_takes_errors() -> None:
     """Pods that failed with an error are not popped early."""
     backoff = BackoffQueue(priority_sort)
     backoff.add(failed("error", errors=1, plugins=frozenset()))
-    assert (False, None) == (backoff.has_rejected, backoff.pop_rejected())
+    assert (None, None) == (backoff.peek_rejected(), backoff.pop_rejected())
     rejected = failed("rejected", rejections=5)
     backoff.add(rejected)
-    assert (True, rejected) == (backoff.has_rejected, backoff.pop_rejected())
+    assert (rejected, rejected) == (backoff.peek_rejected(), backoff.pop_rejected())
 
 
 def test_add_leaves_a_pod_in_one_heap() -> None:

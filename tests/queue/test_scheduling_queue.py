@@ -91,9 +91,9 @@ def test_pop_order(scene: Scene) -> None:
 def test_pop_puts_in_flight(scene: Scene) -> None:
     """A popped pod counts an attempt and a cycle."""
     scene.add("p")
-    assert scene.queue.has_ready()
+    assert scene.queue.peek() is not None
     assert "p" == scene.pop()
-    assert not scene.queue.has_ready()
+    assert scene.queue.peek() is None
     assert IN_FLIGHT is scene.place_of("p")
     assert [1] == [queued.attempts for queued in scene.queue.pods(IN_FLIGHT)]
     assert 1 == scene.queue.scheduling_cycle
@@ -114,7 +114,7 @@ def test_pop_from_backoff(options: QueueOptions | None, plugins: list[str], expe
     if plugins:
         scene.event(NODE_ADD, helps=["Fit"])
     assert BACKOFF is scene.place_of("p")
-    assert bool(expected) == scene.queue.has_ready()
+    assert bool(expected) == (scene.queue.peek() is not None)
     assert expected == scene.pop()
     if expected:
         assert ["PopFromBackoffQ", "PodPopped"] == [move.event for move in scene.moves[-2:]]

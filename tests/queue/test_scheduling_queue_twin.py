@@ -183,7 +183,7 @@ class QueueAndTwin(RuleBasedStateMachine):
     @rule()
     def pop(self) -> None:
         """Pop a pod."""
-        assert self.queue.has_ready() == bool(
+        assert (self.queue.peek() is not None) == bool(
             self.twin.active or (self.twin.backoff and self.options.pops_from_backoff)
         )
         self.take_off(self.queue.pop(self.now), self.twin.pop())

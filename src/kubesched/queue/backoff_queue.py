@@ -59,11 +59,6 @@ class BackoffQueue:
     def __contains__(self, key: str) -> bool:
         return key in self._rejected or key in self._failed
 
-    @property
-    def has_rejected(self) -> bool:
-        """Whether `pop_rejected` would return a pod."""
-        return len(self._rejected) > 0
-
     def keys(self) -> frozenset[str]:
         """Return `namespace/name` of the pods."""
         return frozenset(self._rejected.keys() | self._failed.keys())

@@ -146,11 +146,9 @@ class SchedulingQueue:
 
     # Queries.
 
-    def has_ready(self) -> bool:
-        """Whether `pop` would return a pod."""
-        if self._active:
-            return True
-        return self._options.pops_from_backoff and self._backoff.has_rejected
+    def peek(self) -> QueuedPodInfo | None:
+        """Return the pod that `pop` looks at first; None if there is none."""
+        return self._parts.peek()
 
     def get_pod(self, key: str) -> QueuedPodInfo | None:
         """Return the pod of that `namespace/name`; None if it is unknown or in flight."""

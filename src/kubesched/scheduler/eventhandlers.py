@@ -361,7 +361,8 @@ class EventHandlers:
     def _move_timed(
         self, event: ClusterEvent, old: object | None, new: object | None, began: float
     ) -> None:
-        self._move(event, old, new)
+        if self._queue.move_all(event, old, new, self._now()):
+            self._steps.wake()
         self._handled(event, began)
 
     def _move_each(

@@ -34,6 +34,9 @@ class RepeatedRejections:
         Return what was decided about that pod, which has to be popped yet; None if nothing was.
         """
         queue = self._steps.queue
+        first = queue.peek()
+        if first is None or not first.standing_message:
+            return None
         rejections: dict[str, Rejected] = {}
         last: Decision | None = None
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import Final, Protocol
 
 import msgspec
@@ -183,10 +184,10 @@ class DecisionRecorder(Observer):
     def _put_object(
         self, type_: LineType, item: KubernetesObject, *, final_state_unknown: bool = False
     ) -> None:
-        # Where the handlers hold a change back, its line has to wait as well.
-        self._scheduler.steps.between_cycles(self._put_now, type_, item, final_state_unknown)
-
-    def _put_now(self, type_: LineType, item: KubernetesObject, final_state_unknown: bool) -> None:
+        # Where the handlers defer a change, its line has to wait as well.
+        again = partial(self._put_object, type_, item, final_state_unknown=final_state_unknown)
+        if self._scheduler.steps.defers(again):
+            return
         encoded = msgspec.Raw(encode_json(self._keep(item)))  # type: ignore[arg-type]  # it has a kind
         self._put(RecordedLine(type_, self._at(), encoded, final_state_unknown=final_state_unknown))
 

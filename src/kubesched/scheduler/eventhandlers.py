@@ -120,9 +120,8 @@ class EventHandlers:
 
     def added(self, item: KubernetesObject) -> None:
         """Apply an added object."""
-        self._steps.between_cycles(self._added, item)
-
-    def _added(self, item: KubernetesObject) -> None:
+        if self._steps.defers(self.added, item):
+            return
         match item:
             case Pod():
                 self._pod_added(item)
@@ -145,9 +144,8 @@ class EventHandlers:
 
     def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
         """Apply a changed object."""
-        self._steps.between_cycles(self._updated, old, new)
-
-    def _updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+        if self._steps.defers(self.updated, old, new):
+            return
         match new:
             case Pod() if isinstance(old, Pod):
                 self._pod_updated(old, new)
@@ -162,11 +160,10 @@ class EventHandlers:
 
     def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion; `item` is the last observed state."""
-        self._steps.between_cycles(
-            partial(self._deleted, item, is_final_state_known=is_final_state_known)
-        )
-
-    def _deleted(self, item: KubernetesObject, *, is_final_state_known: bool) -> None:
+        if self._steps.defers(
+            partial(self.deleted, item, is_final_state_known=is_final_state_known)
+        ):
+            return
         match item:
             case Pod():
                 self._pod_deleted(item, is_final_state_known=is_final_state_known)

@@ -227,12 +227,15 @@ class PodScheduling:
 
     # Changes meanwhile.
 
-    def between_cycles(self, change: Callable[[*Arguments], None], *args: *Arguments) -> None:
-        """Apply a change to cache and queue: now, or after the cycle that waits for extenders."""
+    def defers(self, change: Callable[[*Arguments], None], *args: *Arguments) -> bool:
+        """Whether a change of cache and queue waits for the end of the current cycle.
+
+        It does while a cycle waits for extenders; `change` is called again at the cycle's end.
+        """
         if self._held is None:
-            change(*args)
-        else:
-            self._held.append(partial(change, *args))
+            return False
+        self._held.append(partial(change, *args))
+        return True
 
     @property
     def holds_changes(self) -> bool:
@@ -288,7 +291,7 @@ class PodScheduling:
             if status.is_success:
                 self._bound(assumed)
             else:
-                self.between_cycles(self._binding_failed, assumed, status)
+                self._binding_failed(assumed, status)
         finally:
             del self.bindings[number]
 
@@ -303,6 +306,8 @@ class PodScheduling:
         self._activate_requested(assumed.cycle)
 
     def _binding_failed(self, assumed: Assumed, status: Status) -> None:
+        if self.defers(self._binding_failed, assumed, status):
+            return
         now = self.now()
         pod = assumed.pod
         was_there = self.placer.undo(assumed.profile, assumed.cycle, pod, assumed.node_name)

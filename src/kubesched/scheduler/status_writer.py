@@ -127,9 +127,9 @@ class StatusWriter:
     def _write(
         self, kind: str, metadata: ObjectMeta, send: Callable[[], Awaitable[None]]
     ) -> asyncio.Task[bool]:
-        subject = _subject(kind, metadata)
         uid = _key(kind, metadata)
-        task = asyncio.ensure_future(self._send_after(self._last.get(uid), subject, send))
+        sending = self._send_after(self._last.get(uid), kind, metadata, send)
+        task = asyncio.get_running_loop().create_task(sending)
         self._last[uid] = task
         task.add_done_callback(lambda done: self._forget(uid, done))
         return task
@@ -146,7 +146,8 @@ class StatusWriter:
     async def _send_after(
         self,
         before: asyncio.Task[bool] | None,
-        subject: str,
+        kind: str,
+        metadata: ObjectMeta,
         send: Callable[[], Awaitable[None]],
     ) -> bool:
         if before is not None:
@@ -154,7 +155,7 @@ class StatusWriter:
         try:
             await with_retries(send)
         except ApiError as error:
-            log.warning("Failed to patch status of %s: %s", subject, error)
+            log.warning("Failed to patch status of %s: %s", _subject(kind, metadata), error)
             return False
         return True
 

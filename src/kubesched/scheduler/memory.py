@@ -36,7 +36,7 @@ from kubesched.snapshot.snapshot import Snapshot
 _BYTES_MAX: Final = 80 * 1024 * 1024
 """Memory limit for the answers per signature."""
 _NODE_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Memory limit for the answers of scope node: pods that differ share few of them often."""
+"""Memory limit for the answers of scope node. When pods differ, most are not used again."""
 _BYTES_PER_ROW: Final = 16
 """A total, the first rejection, and whether there is one."""
 _SIGNATURES_MIN: Final = 8

@@ -16,10 +16,9 @@ import msgspec
 from kubesched.answers.documents import described
 from kubesched.config import args as shared_args
 from kubesched.config import types
-from kubesched.config.args import ARGS_PLUGINS, PluginArgs
+from kubesched.config.args import ARGS_PLUGINS, PluginArgs, complete_args
 from kubesched.config.feature_gates import SCHEDULER_GATES, FeatureGates, GateSpec
 from kubesched.config.load import default_configuration, encode_configuration
-from kubesched.config.plugin_args import complete_args
 from kubesched.config.plugin_sets import ExtensionPoint, default_plugins
 from kubesched.plugins.node_resources import fit_args
 from kubesched.plugins.registry import in_tree_registry

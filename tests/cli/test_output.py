@@ -9,7 +9,7 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from kubesched.cli.options import OutputFormat
+from kubesched.cli.flags import OutputFormat
 from kubesched.cli.output import (
     Writer,
     aligned,

@@ -13,7 +13,7 @@ import pytest
 
 from kubesched.answers.cluster import Cluster
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.followed_cluster import FollowedCluster
+from kubesched.inputs.live_cluster import FollowedCluster
 from kubesched.inputs.loading import load_scheduler
 from kubesched.inputs.scenario_input import read_scenario
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions

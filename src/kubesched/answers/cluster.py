@@ -22,7 +22,6 @@ import msgspec
 from kubesched.answers.cluster_view import ClusterView, cluster_view
 from kubesched.answers.drain import DrainReport, drain
 from kubesched.answers.fit import FitReport, fit, parse_question
-from kubesched.answers.manifests import decoded, read_manifests
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.top import TopGroup, TopQuestion, TopReport, ask_top
@@ -43,6 +42,7 @@ from kubesched.answers.why import (
     sampling_notes,
     why_pod,
 )
+from kubesched.answers.workload_pods import decoded, read_manifests
 from kubesched.api.core import Node, Pod
 from kubesched.explain.report import PodExplanation
 from kubesched.framework.plugin import Plugin

@@ -42,8 +42,7 @@ from kubesched.api.scheme import kind_of
 from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
-from kubesched.inputs.errors import UserError
-from kubesched.inputs.near_names import near_names
+from kubesched.inputs.errors import UserError, near_names
 from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import uid_of

@@ -21,14 +21,13 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from kubesched.answers.manifests import read_manifests
 from kubesched.answers.node_shapes import NodeShape, parse_shape, parse_taint
+from kubesched.answers.workload_pods import read_manifests
 from kubesched.api.core import Taint
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import YamlError, load_documents
-from kubesched.inputs.errors import UserError
-from kubesched.inputs.near_names import near_names
+from kubesched.inputs.errors import UserError, near_names
 from kubesched.inputs.pod_names import OWNER_KINDS
 from kubesched.snapshot.objects import KubernetesObject
 

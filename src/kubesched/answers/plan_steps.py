@@ -44,7 +44,7 @@ from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
 from kubesched.explain.sentences import count, names
-from kubesched.inputs.near_names import near_names
+from kubesched.inputs.errors import near_names
 from kubesched.inputs.pod_names import belongs_to
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.snapshot.objects import KubernetesObject

@@ -21,8 +21,7 @@ from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.core import Pod
 from kubesched.explain.document import Document
-from kubesched.inputs.errors import UserError
-from kubesched.inputs.near_names import near_names
+from kubesched.inputs.errors import UserError, near_names
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.utilisation import region_and_zone, resource_names
 from kubesched.snapshot.node_table import NodeTable

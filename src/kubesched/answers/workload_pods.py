@@ -1,24 +1,29 @@
-"""The pods of a workload, as its controller creates them.
+"""The workloads of manifests, and the pods that their controllers create.
 
 Upstream: pkg/controller/{deployment,replicaset,replication,statefulset,daemon,job,cronjob} (v1.36)
+Rejects:  manifests without a workload, and workloads that would make an answer wrong.
 Differs:  all pods of a StatefulSet are created at once; a CronJob stands for one run; nothing is
           rolled out, so pods that are there stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
-from typing import Final, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, ReplicaSetSpec, StatefulSet
 from kubesched.api.batch import CronJob, Job
+from kubesched.api.codec import objects_in
 from kubesched.api.core import Node, PersistentVolumeClaim, Pod, ReplicationController
+from kubesched.api.decode import Loaded, Source, load
 from kubesched.api.meta import LabelSelector, ObjectMeta, OwnerReference, controller_of
-from kubesched.api.pod import PodTemplateSpec
+from kubesched.api.pod import PodSpec, PodTemplateSpec
 from kubesched.api.scheme import kind_of
 from kubesched.cluster.controllers.daemon_sets import daemons_of
 from kubesched.cluster.controllers.deployments import template_hash
@@ -26,8 +31,14 @@ from kubesched.cluster.controllers.indexes import with_owner
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Plain
+from kubesched.explain.sentences import names
+from kubesched.inputs.completed_input import not_read, unknown_fields
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.loading import distinct_objects, pending_again
 from kubesched.inputs.pod_names import belongs_to
 from kubesched.simulator.local_server import plain_workload
+from kubesched.simulator.soundness import spec_errors
+from kubesched.snapshot.objects import KubernetesObject
 
 HASH: Final = "pod-template-hash"
 _JOB_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
@@ -253,3 +264,78 @@ def replacement_of(pod: Pod) -> Pod | None:
 
 _OF_NODES: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 """Labels that a pod gets from its node."""
+
+
+# Workloads of manifests.
+
+
+def read_manifests(
+    manifests: Sequence[Path | Mapping[str, Any]], namespace: str, *, needs_workload: bool = True
+) -> tuple[list[KubernetesObject], list[str]]:
+    """Return the objects of manifests without those that workloads create, and warnings.
+
+    Args:
+        manifests: Files, and objects as Kubernetes' JSON.
+        namespace: Of objects that name none.
+        needs_workload: Whether there must be a workload.
+
+    Raises:
+        DecodeError: A manifest cannot be decoded.
+        UserError: An object is wrong, or there is no workload.
+    """
+    skipped: Counter[str] = Counter()
+    files = [one for one in manifests if isinstance(one, Path)]
+    objects = [one for one in manifests if not isinstance(one, Path)]
+    loaded = [*load(files, skipped, namespace=namespace)]
+    loaded += decoded(objects, skipped, namespace)
+    items = distinct_objects(loaded)
+    errors = [error for found in loaded for error in _errors_of(found)]
+    if errors:
+        raise UserError(*errors)
+    # Pods and ReplicaSets of a workload are created anew.
+    own = [
+        pending_again(item) if isinstance(item, Pod) else item
+        for item in items
+        if controller_of(item.metadata) is None
+    ]
+    if needs_workload and not any(isinstance(item, WORKLOADS) for item in own):
+        where = names([str(file) for file in files] or ["manifests"])
+        raise UserError(
+            f"{where}: no workload in it; name files with Deployments, StatefulSets, DaemonSets, "
+            "Jobs, CronJobs, ReplicaSets, ReplicationControllers or Pods"
+        )
+    return own, [*unknown_fields(files), *not_read(own, skipped)]
+
+
+def decoded(
+    objects: Iterable[Mapping[str, Any]],
+    skipped: Counter[str],
+    namespace: str = "default",
+    name: str = "objects",
+) -> Iterator[Loaded]:
+    """Yield objects given as Kubernetes' JSON, as `load` does; errors call them `name[NUMBER]`."""
+    for number, item in enumerate(objects):
+        place = Source(f"{name}[{number}]", 0)
+        yield from objects_in(dict(item), place, skipped, namespace=namespace)
+
+
+def _errors_of(found: Loaded) -> Iterator[str]:
+    """Yield the field errors of a workload that would make an answer wrong."""
+    item = found.object
+    if not isinstance(item, WORKLOADS) or isinstance(item, Pod):
+        return
+    name = f"{found.source}: {type(item).__name__} {item.metadata.key}"
+    if replicas_of(item) < 0:
+        yield f"{name}: the number of pods is {replicas_of(item)}; write 0 or more"
+    path, spec = _template(item)
+    if not spec.containers:
+        yield f"{name}: {path}.containers: it has none; a pod needs a container"
+    for error in spec_errors(spec, path):
+        yield f"{name}: {error}"
+
+
+def _template(item: Workload) -> tuple[str, PodSpec]:
+    if isinstance(item, CronJob):
+        return "spec.jobTemplate.spec.template.spec", item.spec.job_template.spec.template.spec
+    template = None if isinstance(item, Pod) else item.spec.template
+    return "spec.template.spec", PodSpec() if template is None else template.spec

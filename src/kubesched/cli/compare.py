@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
-from kubesched.cli.flags import FILE_PATH, table_options
-from kubesched.cli.options import (
+from kubesched.cli.flags import (
+    FILE_PATH,
     OutputFormat,
     duration_option,
     feature_gates_option,
     html_option,
     output_option,
     plugin_option,
+    table_options,
 )
 from kubesched.cli.output import Writer, simple_table, write_answer, write_page
 from kubesched.inputs.errors import UserError

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.flags import table_options
-from kubesched.cli.options import feature_gates_option, files_argument
+from kubesched.cli.flags import feature_gates_option, files_argument, table_options
 
 
 @click.command()

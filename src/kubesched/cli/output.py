@@ -18,7 +18,7 @@ from rich.cells import cell_len
 
 from kubesched.cli.errors import naming, printable
 from kubesched.cli.files import write_text
-from kubesched.cli.options import OutputFormat
+from kubesched.cli.flags import OutputFormat
 from kubesched.explain.document import Document
 from kubesched.explain.tables import Column, TextTable
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.completion import complete_pod
-from kubesched.cli.flags import FILE_PATH, table_options
-from kubesched.cli.options import (
+from kubesched.cli.flags import (
+    FILE_PATH,
     OutputFormat,
     cluster_options,
     html_option,
     namespace_option,
     output_option,
     scheduler_options,
+    table_options,
 )
 from kubesched.cli.output import write_answer, write_document, write_page, writer
 from kubesched.explain.document import Document
@@ -227,8 +228,7 @@ def _is_group(text: str) -> bool:
         UserError: It is no file either, and nearly the name of a group.
     """
     from kubesched.answers.top import TopGroup
-    from kubesched.inputs.errors import UserError
-    from kubesched.inputs.near_names import near_names
+    from kubesched.inputs.errors import UserError, near_names
 
     groups = [*TopGroup]
     if text in groups:

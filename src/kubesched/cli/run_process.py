@@ -38,8 +38,7 @@ from kubesched.config.field_errors import ConfigError, FieldError, forbidden
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import in_file, register_plugins, with_plugins
-from kubesched.inputs.plugin_loading import load_entry_points
+from kubesched.inputs.loading import in_file, load_entry_points, register_plugins, with_plugins
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 

@@ -25,8 +25,7 @@ def schema(kind: str | None) -> None:
 
     from kubesched.answers.documents import DOCUMENTS, schema_of, schema_of_input
     from kubesched.cli.output import simple_table, write_line, writer
-    from kubesched.inputs.errors import UserError
-    from kubesched.inputs.near_names import near_names
+    from kubesched.inputs.errors import UserError, near_names
     from kubesched.simulator.scenario import Scenario
     from kubesched.sweep.spec import SweepSpec
 

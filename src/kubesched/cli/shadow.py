@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_INTERRUPTED
-from kubesched.cli.flags import FILE_PATH, table_options
-from kubesched.cli.options import (
+from kubesched.cli.flags import (
+    FILE_PATH,
     OutputFormat,
     html_option,
     output_option,
     record_option,
     scheduler_options,
+    table_options,
 )
 from kubesched.cli.output import write_answer, write_page
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions

@@ -9,13 +9,13 @@ import click
 from click.core import ParameterSource
 
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
-from kubesched.cli.flags import table_options
-from kubesched.cli.options import (
+from kubesched.cli.flags import (
     OutputFormat,
     TimelineOptions,
     cluster_options,
     output_option,
     scheduler_options,
+    table_options,
     timeline_options,
 )
 from kubesched.cli.output import write_answer, write_page

@@ -10,7 +10,7 @@ from typing import Final
 from kubesched.answers.scenario_play import ScenarioPlay
 from kubesched.cli.errors import printable
 from kubesched.cli.files import replacing, write_text
-from kubesched.cli.options import OutputFormat
+from kubesched.cli.flags import OutputFormat
 from kubesched.cli.output import StatusLine, write_document, write_line
 from kubesched.cli.simulate_run import Interruption, catching_interrupt
 from kubesched.cli.snapshot_file import recording_to

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.flags import table_options
-from kubesched.cli.options import cluster_options
+from kubesched.cli.flags import cluster_options, table_options
 from kubesched.inputs.sources import ClusterSource
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kubesched.cli.flags import FILE_PATH, table_options
-from kubesched.cli.options import duration_option
+from kubesched.cli.flags import FILE_PATH, duration_option, table_options
 
 if TYPE_CHECKING:
     from kubesched.sweep.spec import SweepSpec

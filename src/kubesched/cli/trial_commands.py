@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from kubesched.cli.errors import EXIT_DIFFERENT
-from kubesched.cli.flags import FILE_PATH, table_options
-from kubesched.cli.options import (
+from kubesched.cli.flags import (
+    FILE_PATH,
     OutputFormat,
     cluster_flags,
     cluster_options,
@@ -17,6 +17,7 @@ from kubesched.cli.options import (
     namespace_option,
     output_option,
     scheduler_options,
+    table_options,
 )
 from kubesched.cli.output import StatusLine, write_answer, write_page
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions

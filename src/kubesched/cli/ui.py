@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
-from kubesched.cli.flags import table_options
-from kubesched.cli.options import cluster_options, scheduler_options
+from kubesched.cli.flags import cluster_options, scheduler_options, table_options
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 

@@ -22,7 +22,7 @@ from kubesched.app.signals import handled_signals
 from kubesched.cli.errors import printable, write_warnings
 from kubesched.client.connect import new_event_loop
 from kubesched.cluster.nodes import NodeTemplate
-from kubesched.inputs.followed_cluster import FollowedCluster
+from kubesched.inputs.live_cluster import FollowedCluster
 from kubesched.inputs.loading import SchedulerSetup, check_plugins, load_scheduler
 from kubesched.inputs.scenario_input import (
     is_scenario,

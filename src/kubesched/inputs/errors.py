@@ -1,8 +1,10 @@
-"""UserError: what is wrong with an input, and how to put it right."""
+"""UserError: what is wrong with an input, and how to fix it; suggestions for misspelt names."""
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Final
 
 EXIT_INPUT: Final = 2
@@ -33,3 +35,18 @@ def cannot_listen(error: OSError, host: str, port: int) -> UserError:
     if error.errno == errno.EACCES:
         return UserError(f"port {port} is not yours to use; name one above 1023 with --port")
     return UserError(f"port {port}: {error.strerror}")
+
+
+# Misspelt names.
+
+NEAR_MAX: Final = 5
+# Comparing is slow: with a million pods, a typing error must not take minutes.
+_COMPARED_MAX: Final = 10_000
+
+
+def near_names(text: str, existing: Iterable[str]) -> list[str]:
+    """Return similar names, best first; of many names only those with the same first letters."""
+    names = list(dict.fromkeys(existing))
+    if len(names) > _COMPARED_MAX:
+        names = [name for name in names if name[:2] == text[:2]][:_COMPARED_MAX]
+    return get_close_matches(text, names, n=NEAR_MAX)

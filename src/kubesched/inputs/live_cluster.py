@@ -1,5 +1,6 @@
-"""The objects of a live cluster, read once with the permissions of a read-only role.
+"""The objects of a live cluster, read once or followed, with the permissions of a read-only role.
 
+Reads:    `READ_KINDS`.
 Rejects:  servers that do not answer or refuse the user; users who may not list pods or nodes.
 """
 
@@ -10,16 +11,20 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Final, NamedTuple
+from random import Random
+from typing import Final, NamedTuple, cast
+
+from msgspec.structs import replace
 
 from kubesched.api.coordination import Lease
 from kubesched.api.core import Binding, CoreEvent, Node, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.events import Event
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, KubeStruct
 from kubesched.api.scheme import KINDS, Kind
 from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings, new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.informers import Informer, Informers
 from kubesched.client.kubeconfig import load_kubeconfig, merged_kubeconfig
 from kubesched.client.lister import KindList, list_kinds
 from kubesched.client.requests import IgnoringObserver
@@ -187,3 +192,125 @@ async def _show(name: str, received: _Received) -> None:
 def _write(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()
+
+
+# A cluster that is followed.
+
+_LOOK_SECONDS: Final = 0.05
+_SYNC_SECONDS_MAX: Final = 3.0
+_FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
+_UNREADABLE: Final = (_FORBIDDEN, _NOT_FOUND)
+
+
+class FollowedCluster:
+    """The objects of a live cluster.
+
+    Attributes:
+        version: Number of changes so far; those of an object's version alone do not count.
+        name: Of the cluster, such as `context kind-dev`.
+    """
+
+    def __init__(self, source: ClusterSource) -> None:
+        """Set up; `run` begins. To be called while a loop runs.
+
+        Args:
+            source: Names the cluster.
+
+        Raises:
+            UserError: It names none.
+            SetupError: A kubeconfig or certificate cannot be used.
+        """
+        settings, self.name = live_target(source)
+        self.version = 0
+        self._place = f"{self.name} ({settings.server})"
+        self._namespace = settings.namespace or "default"
+        self._rest = connect(settings, qps=-1)
+        self._informers = Informers(self._rest, self, Random())  # noqa: S311 - pauses
+        for kind in READ_KINDS:
+            self._informers.add(kind)
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        try:
+            await self._informers.run()
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections; `run` does so at its end."""
+        await self._rest.aclose()
+
+    async def wait_for_sync(self) -> None:
+        """Wait until every kind is known, or known not to be readable.
+
+        Raises:
+            UserError: The cluster cannot be read; names context, server, reason and remedy.
+        """
+        loop = asyncio.get_running_loop()
+        patience_ends = loop.time() + _SYNC_SECONDS_MAX
+        while not all(map(_is_settled, self._all())):
+            problem = self.problem
+            if problem and (self._is_refused or loop.time() >= patience_ends):
+                raise UserError(problem)
+            await asyncio.sleep(_LOOK_SECONDS)
+        if self._is_refused:
+            raise UserError(self.problem)
+
+    def _all(self) -> tuple[Informer, ...]:
+        return tuple(self._informers.by_name.values())
+
+    @property
+    def _is_refused(self) -> bool:
+        found = [one for one in self._all() if one.kind.type in NEEDED]
+        return any(one.statistics().last_code in (_UNAUTHORIZED, _FORBIDDEN) for one in found)
+
+    @property
+    def problem(self) -> str:
+        """Why nodes or pods cannot be read at present, "" if they can."""
+        found = {one.kind: one.statistics() for one in self._all() if one.kind.type in NEEDED}
+        refused = [kind for kind, each in found.items() if each.last_code == _FORBIDDEN]
+        if refused:
+            return f"{self._place}: {forbidden(refused)}"
+        for each in found.values():
+            if each.last_error:
+                error = ApiError(each.last_code, "", each.last_error)
+                return f"{self._place}: {problem_of(error)}"
+        return ""
+
+    def live(self) -> LiveCluster:
+        """Return the objects as they are now."""
+        known = [one for one in self._all() if one.has_synced]
+        refused = [
+            one.kind
+            for one in self._all()
+            if not one.has_synced and one.statistics().last_code == _FORBIDDEN
+        ]
+        return LiveCluster(
+            [item for one in known for item in one.items.values()],
+            tuple(one.kind.type for one in known),
+            [f"not known: {forbidden(refused)}"] if refused else [],
+            self.name,
+            self._namespace,
+        )
+
+    # Called by the informers.
+
+    def added(self, item: KubeObject) -> None:
+        """Count a change."""
+        self.version += 1
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        """Count a change, unless nothing that is read has changed."""
+        version = old.metadata.resource_version
+        metadata = replace(new.metadata, resource_version=version)
+        self.version += replace(cast("KubeStruct", new), metadata=metadata) != cast("object", old)
+
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
+        """Count a change."""
+        self.version += 1
+
+
+def _is_settled(informer: Informer) -> bool:
+    """Whether the objects of a kind are known, or are known not to be readable."""
+    return informer.has_synced or informer.statistics().last_code in _UNREADABLE

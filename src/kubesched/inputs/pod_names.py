@@ -11,8 +11,7 @@ from typing import Final
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.explain.sentences import count
-from kubesched.inputs.errors import UserError
-from kubesched.inputs.near_names import NEAR_MAX, near_names
+from kubesched.inputs.errors import NEAR_MAX, UserError, near_names
 
 OWNER_KINDS: Final = {
     **dict.fromkeys(("deploy", "deployment", "deployments"), "Deployment"),

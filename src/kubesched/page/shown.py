@@ -20,7 +20,7 @@ from kubesched.answers.scenario_play import ScenarioPlay
 from kubesched.explain.document import Document
 from kubesched.inputs.cluster_input import live_input
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.followed_cluster import FollowedCluster
+from kubesched.inputs.live_cluster import FollowedCluster
 from kubesched.inputs.loading import SchedulerSetup
 from kubesched.inputs.scenario_input import Play
 from kubesched.inputs.sources import SchedulerOptions

@@ -23,7 +23,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Space
 from numpy.typing import NDArray
 
-from kubesched.answers.manifests import decoded
+from kubesched.answers.workload_pods import decoded
 from kubesched.api.core import Node, Pod
 from kubesched.inputs.completed_input import ALL_KINDS, completed
 from kubesched.inputs.errors import UserError

@@ -37,8 +37,8 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.times import parse_time
+from kubesched.config.args import ignore_extender_resources
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.plugin_args import ignore_extender_resources
 from kubesched.config.types import Configuration
 from kubesched.explain.explain import awaited
 from kubesched.framework.plugin_error import PluginError

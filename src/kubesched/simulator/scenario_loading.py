@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kubesched.api.codec import DecodeError
 from kubesched.config.decoding import decode_struct
-from kubesched.config.documents import check_version, read_source
+from kubesched.config.documents import check_version, read_source, with_fields
 from kubesched.config.field_errors import (
     ConfigError,
     FieldError,
@@ -27,7 +27,6 @@ from kubesched.config.field_errors import (
     not_supported,
     required,
 )
-from kubesched.config.field_paths import with_fields
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.simulator.scenario import (
     VERSION,

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, get_args, get_origin, get_type_hints
 import msgspec
 
 from kubesched.explain.document import Document
-from kubesched.inputs.near_names import near_names
+from kubesched.inputs.errors import near_names
 from kubesched.sweep.spec import Scalar
 
 Figures: TypeAlias = dict[str, Scalar | None]

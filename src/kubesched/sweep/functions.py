@@ -10,8 +10,7 @@ import msgspec
 
 from kubesched.framework.plugin import Plugin
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import SchedulerSetup
-from kubesched.inputs.plugin_loading import import_place
+from kubesched.inputs.loading import SchedulerSetup, import_place
 from kubesched.sweep.spec import Scalar
 
 

@@ -20,8 +20,7 @@ import numpy as np
 
 from kubesched.framework.plugin_error import PluginError
 from kubesched.inputs.cluster_input import ClusterInput, read_cluster
-from kubesched.inputs.loading import load_scheduler
-from kubesched.inputs.plugin_loading import load_plugin
+from kubesched.inputs.loading import load_plugin, load_scheduler
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.simulator.run import simulate
 from kubesched.simulator.simulation import simulate_cluster

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.cel.regular_expressions import find_all, matches
+from kubesched.cel.functions import find_all, matches
 from kubesched.cel.values import CelError
 
 

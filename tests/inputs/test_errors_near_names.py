@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.inputs.near_names import near_names
+from kubesched.inputs.errors import near_names
 
 
 def test_near_names() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.inputs import plugin_loading
+from kubesched.inputs import loading
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.plugin_loading import load_plugin
+from kubesched.inputs.loading import load_plugin
 from tests.cli.cluster import run, shop, write
 
 PLUGIN = '''
@@ -197,7 +197,7 @@ def test_crashing_filter_is_no_outcome(cluster: Path, plugin_file: Path) -> None
 def installed(plugin_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Install the plugins of the file as a package would."""
     monkeypatch.syspath_prepend(str(plugin_file.parent))
-    group = plugin_loading.ENTRY_POINT_GROUP
+    group = loading.ENTRY_POINT_GROUP
     found = EntryPoints(
         EntryPoint(name, f"my_plugins:{name}", group) for name in ("NotBeta", "Nope", "NUMBER")
     )

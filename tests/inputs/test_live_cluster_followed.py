@@ -16,7 +16,7 @@ from kubesched.api.core import Pod
 from kubesched.api.scheduling import PriorityClass
 from kubesched.apiserver.request import User
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.followed_cluster import FollowedCluster
+from kubesched.inputs.live_cluster import FollowedCluster
 from kubesched.inputs.sources import ClusterSource
 from kubesched.testing import SandboxCluster
 from kubesched.testing.builders import make_node

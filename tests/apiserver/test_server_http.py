@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from kubesched.apiserver.http_front import HttpFront
 from kubesched.apiserver.request import ApiRequest, Response, User
+from kubesched.apiserver.server import HttpFront
 
 _RESET: Final = struct.pack("ii", 1, 0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from kubesched.cli.options import cluster_flags, cluster_options
+from kubesched.cli.flags import cluster_flags, cluster_options
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource
 

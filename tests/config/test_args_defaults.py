@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from kubesched.config.args import complete_args, ignore_extender_resources
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError
 from kubesched.config.load import load_configuration
-from kubesched.config.plugin_args import complete_args, ignore_extender_resources
 from kubesched.config.types import API_VERSION, KIND
 
 _BOTH = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]

@@ -123,13 +123,7 @@ class Cluster:
         warn: Callable[[Iterable[str]], object] | None = None,
         pod_files: Sequence[Path] = (),
     ) -> Self:
-        """Read a cluster as commands do.
-
-        Args:
-            source: The cluster.
-            options: Its scheduler.
-            warn: Receives warnings; None adds them to `warnings`.
-            pod_files: As `read_cluster` takes them.
+        """Read a cluster as commands do; `warn` receives the warnings, by default they are kept.
 
         Raises:
             UserError: A file, plugin or profile is invalid, or a live cluster cannot be read.
@@ -216,10 +210,7 @@ class Cluster:
         return cls(ClusterInput(found, warnings, kinds, "objects"), setup, options)
 
     def with_scheduler(self, **scheduler: Unpack[SchedulerArguments]) -> Self:
-        """Return the same cluster with another scheduler.
-
-        Args:
-            **scheduler: See `SchedulerArguments`; what is left out is kube-scheduler's.
+        """Return the same cluster with another scheduler; by default it is kube-scheduler's.
 
         Raises:
             UserError: A file, plugin or profile is invalid.
@@ -313,13 +304,10 @@ class Cluster:
         return self._explained(None, item, all_filters=all_filters)
 
     def simulate(self, pods: Iterable[Mapping[str, Any]] = ()) -> SimulationReport:
-        """Place all pending pods, and further ones.
-
-        Args:
-            pods: Pods as Kubernetes' JSON.
+        """Place all pending pods, and further ones given as Kubernetes' JSON.
 
         Raises:
-            DecodeError: Something is no pod.
+            DecodeError: An object is not a pod.
             UserError: A pod is invalid.
             PluginError: A plugin raised.
         """
@@ -328,9 +316,7 @@ class Cluster:
     def simulated(self, pods: Iterable[Pod] = (), watch: Watch | None = None) -> SimulationEnd:
         """Return the report of `simulate`, and the nodes at the end.
 
-        Args:
-            pods: Further pods to place.
-            watch: Called after every attempt. If it returns False, the report is partial.
+        `watch` is called after every attempt. If it returns False, the report is partial.
 
         Raises:
             PluginError: A plugin raised.
@@ -490,12 +476,7 @@ class Cluster:
     # What they have in common.
 
     def _asked(self, question: Callable[[TrialCluster], Awaitable[T]], place: str = "") -> T:
-        """Return the answer to a question, which is asked of the cluster before it has settled.
-
-        Args:
-            question: The question.
-            place: What begins the messages of a QuestionError.
-        """
+        """Ask a question about the cluster before it has settled; `place` begins error messages."""
 
         async def main() -> T:
             rehearsal = Rehearsal(*self._scheduler, seed=self._options.seed)

@@ -49,9 +49,7 @@ def cluster_changes(
 ) -> Iterator[SuggestedChange]:
     """Yield changes of nodes and of other pods after which the pod is placed.
 
-    Args:
-        trial: The pod and the cluster.
-        verdicts: Every filter's rejections, of every node.
+    `verdicts` has every filter's rejections, for every node.
     """
     near = sorted((v for v in verdicts if not v.feasible), key=lambda v: len(v.rejections))
     names = [verdict.node for verdict in near]
@@ -227,10 +225,8 @@ def _evict(
 ) -> Iterator[SuggestedChange]:
     """Try each pod of the nearest nodes, then each pod of the cluster if it may help elsewhere.
 
-    Args:
-        trial: The pod and the cluster.
-        names: The nodes where evictions may help.
-        rejecting: The plugins that reject the pod there.
+    `names` are the nodes where evictions may help; `rejecting` are the plugins that reject the pod
+    there.
     """
     seen: set[str] = set()
     for name in _bounded(trial, names):

@@ -105,12 +105,10 @@ class ClusterView(Document, frozen=True, kw_only=True):
 
 
 def cluster_view(cluster: ClusterState, pool_label: str, ask: _Ask | None) -> ClusterView:
-    """Return the view of a cluster.
+    """Return the view of a cluster, which stays as it is.
 
-    Args:
-        cluster: The cluster; nothing in it is changed.
-        pool_label: The label that names pools; "" for a well-known one.
-        ask: Answers why a pod is pending; None to leave out the causes.
+    `pool_label` names pools, "" for a well-known label. `ask` answers why a pod is pending; without
+    it, causes are left out.
     """
     figures = ClusterFigures(cluster)
     nodes = figures.nodes

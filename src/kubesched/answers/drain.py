@@ -110,12 +110,7 @@ class DrainReport(Document, frozen=True, kw_only=True):
 
 
 async def drain(cluster: TrialCluster, names: Sequence[str]) -> DrainReport:
-    """Return what happens when nodes are drained.
-
-    Args:
-        cluster: The cluster.
-        names: Of the nodes.
-    """
+    """Return what happens when nodes are drained in this order."""
     await cluster.settle()
     cordoned = tuple(name for name in names if is_cordoned(cluster, name))
     earlier = len(cluster.evictions)
@@ -212,10 +207,9 @@ class DrainTrial:
         return tuple(pod for pod in found if pod.is_trouble)
 
     def succeeded(self, *, may_lose: bool) -> bool:
-        """Whether every pod that had to go has a place, and every pod that was evicted for it.
+        """Return whether all pods that had to go have a place, and all that were evicted for them.
 
-        Args:
-            may_lose: Whether pods without a controller may go for good.
+        With `may_lose`, pods without a controller may go for good.
         """
         evicted = self._cluster.evictions[self._evictions :]
         uids = [self._cluster.gone.get(one.pod, "") for one in evicted]

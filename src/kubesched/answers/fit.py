@@ -172,13 +172,7 @@ class AskedWorkload(NamedTuple):
 async def fit(
     cluster: TrialCluster, items: Iterable[KubernetesObject], question: FitQuestion
 ) -> FitReport:
-    """Return whether workloads fit.
-
-    Args:
-        cluster: The cluster without them.
-        items: The workloads, and other objects of their manifests.
-        question: What is asked.
-    """
+    """Return whether the workloads among `items`, the objects of manifests, fit into a cluster."""
     given = list(items)
     for item in given:
         if not isinstance(item, WORKLOADS):
@@ -247,11 +241,7 @@ def create_workload(
 ) -> AskedWorkload:
     """Create a workload, and the pods that it lacks.
 
-    Args:
-        cluster: Where.
-        item: The workload.
-        replicas: How many pods it is to have; None for its own number.
-        pods: The pods of its namespace.
+    `pods` are those of its namespace; `replicas` is None for the workload's own number.
 
     Raises:
         QuestionError: A pod of that name belongs to something else.
@@ -381,11 +371,8 @@ def parse_question(
 ) -> FitQuestion:
     """Return what is asked about the workloads among objects.
 
-    Args:
-        items: The objects.
-        replicas: `N` for every workload, `NAME=N` for one.
-        node_templates: Nodes that could be added, as `read_shapes` takes them.
-        more: Whether to find out how many more pods of the only workload fit.
+    `replicas` are `N` for every workload and `NAME=N` for one; `node_templates` are as
+    `read_shapes` takes them. `more` asks how many more pods of the only workload fit.
 
     Raises:
         UserError: An argument is wrong, or does not go with the workloads.

@@ -75,10 +75,8 @@ async def missing_nodes(
 ) -> MissingNodes:
     """Return the cheapest nodes with which pods fit; the cluster is as before afterwards.
 
-    Args:
-        cluster: A settled cluster.
-        waiting: The uids of the pods, which have no node.
-        shapes: Prices are given for all or for none.
+    The cluster has settled, and `waiting` are the uids of pods without a node. Prices are given for
+    all shapes or for none.
     """
     search = _Search(cluster, waiting, shapes)
     counts, exact = await search.cheapest()

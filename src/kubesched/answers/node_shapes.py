@@ -74,10 +74,8 @@ def read_shapes(templates: Sequence[str]) -> tuple[NodeShape, ...]:
 def parse_shape(text: str, number: int = 1) -> NodeShape:
     """Return a shape from `cpu=8,memory=32Gi,zone=a,label.KEY=VALUE,taint.KEY=VALUE:EFFECT`.
 
-    Args:
-        text: As written; `name`, `price`, `pods` and resources such as `nvidia.com/gpu` are words
-            too.
-        number: For the name of a shape without one.
+    Further words are `name`, `price`, `pods` and resources such as `nvidia.com/gpu`. A shape
+    without a name is named by its number.
 
     Raises:
         ValueError: A word is wrong; the message names it and the remedy.

@@ -259,10 +259,7 @@ class PlanInput(NamedTuple):
 
 
 def read_plan(given: Path | Mapping[str, Any]) -> PlanInput:
-    """Return a plan, and the files that it applies.
-
-    Args:
-        given: A YAML file, beside which the files are; or plain values.
+    """Return a plan from plain values or a YAML file, and the files beside it that it applies.
 
     Raises:
         UserError: The plan is wrong, or a file does not exist.
@@ -300,10 +297,7 @@ def _plan_in(file: Path, place: str) -> Any:
 
 
 def decode_plan(raw: object) -> list[tuple[str, PlanStep]]:
-    """Return the steps of a plan, each with its path.
-
-    Args:
-        raw: The plan as plain values.
+    """Return the steps of a plan, given as plain values, each with its path.
 
     Raises:
         PlanError: With every field error.

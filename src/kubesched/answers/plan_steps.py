@@ -65,12 +65,6 @@ class PlanRun:
     """
 
     def __init__(self, cluster: TrialCluster, manifests: Manifests) -> None:
-        """Set up.
-
-        Args:
-            cluster: The cluster.
-            manifests: The objects of each file that a step applies.
-        """
         self._cluster = cluster
         self._manifests = manifests
         self.removed: set[str] = set()

@@ -95,9 +95,7 @@ class PodOutcomes:
     def of(self, uid: str, key: str = "") -> PodOutcomeNow:
         """Return the outcome of a pod, or of the pod that took its place.
 
-        Args:
-            uid: Of the pod.
-            key: Its `namespace/name`, for one that is gone.
+        `key` is its `namespace/name`, in case it is gone.
         """
         last = self._cluster.last_successor(uid)
         pod = self._cluster.pod(last)

@@ -109,10 +109,7 @@ def parse_pod_shape(text: str) -> dict[str, int]:
 def room_for_shape(nodes: NodeTable, shape: Mapping[str, int], text: str) -> RoomPerNode:
     """Return how many more pods fit by their amounts alone.
 
-    Args:
-        nodes: The node table.
-        shape: What one pod requests, not empty.
-        text: The shape as the user wrote it.
+    `shape` is what one pod requests, not empty; `text` is the shape as the user wrote it.
     """
     fitting = _free_slots(nodes)
     for name, amount in shape.items():
@@ -123,11 +120,7 @@ def room_for_shape(nodes: NodeTable, shape: Mapping[str, int], text: str) -> Roo
 
 
 def room_like(cluster: ClusterState, pod: Pod) -> RoomPerNode:
-    """Return how many more pods like this one fit.
-
-    Args:
-        cluster: May hold the copies until they are counted.
-        pod: Any pod of one of the cluster's profiles, with or without a node.
+    """Return how many more pods like this one fit; the cluster may hold copies meanwhile.
 
     Raises:
         ValueError: The pod is of another scheduler, or uses devices.
@@ -174,16 +167,10 @@ class _Filled(NamedTuple):
 def _fill_nodes(
     cluster: ClusterState, profile: Profile, info: PodInfo, trace: Trace
 ) -> _Filled | None:
-    """Put one copy after another on every node at once, where no node matters to another.
+    """Put one copy after another on every node at once, if no node matters to another.
 
-    Args:
-        cluster: Is not changed.
-        profile: The profile of the pod.
-        info: The pod.
-        trace: Of its first decision.
-
-    Returns:
-        None if a filter looks at several nodes, or at more than the pods on one, or fails.
+    `trace` is of the pod's first decision. Returns None if a filter looks at several nodes, or at
+    more than the pods on one, or fails.
     """
     nodes, cycle = cluster.cache.nodes, trace.cycle
     assert cycle is not None, "the pod was placed"

@@ -103,9 +103,8 @@ def compare(
 ) -> ClusterComparison | TimelineComparison:
     """Simulate each, and compare the others with the first.
 
-    Args:
-        subjects: By their names in the answer: clusters, whose pending pods are placed; or
-            scenarios of the same seed and duration.
+    The subjects have names in the answer. They are clusters, whose pending pods are placed, or
+    scenarios of the same seed and duration.
 
     Raises:
         UserError: There are fewer than two, of both sorts, or of different seeds or durations.

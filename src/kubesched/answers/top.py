@@ -224,12 +224,8 @@ def top(
 ) -> TopReport:
     """Add up requests.
 
-    Args:
-        cluster: The cluster.
-        group: What the rows are.
-        pool_label: The label that names pools; needed for pools only.
-        sort_by: `name`, `room`, or a resource.
-        room: The room for a shape; only for groups of nodes.
+    `pool_label` is needed for pools only, `room` for groups of nodes only. `sort_by` is `name`,
+    `room` or a resource.
     """
     figures = ClusterFigures(cluster)
     resources = list(dict.fromkeys([*figures.resources, *_asked_by(figures.waiting)]))
@@ -397,12 +393,7 @@ class TopQuestion(NamedTuple):
 
 
 def ask_top(cluster: ClusterState, question: TopQuestion, like: Pod | None) -> TopReport:
-    """Answer the question.
-
-    Args:
-        cluster: The cluster.
-        question: The question.
-        like: The pod that `room_like` names.
+    """Answer the question; `like` is the pod that its `room_like` names.
 
     Raises:
         UserError: A label or resource does not exist, or options contradict each other.

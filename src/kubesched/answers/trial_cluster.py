@@ -66,12 +66,7 @@ class TrialCluster:
     """
 
     def __init__(self, rehearsal: Rehearsal, scheduler_name: str | None = None) -> None:
-        """Follow a rehearsal.
-
-        Args:
-            rehearsal: Its cluster is loaded.
-            scheduler_name: Of all pods that are created; None for each pod's own.
-        """
+        """Follow a rehearsal whose cluster is loaded; `scheduler_name` is that of created pods."""
         self._scheduler_name = scheduler_name
         self.rehearsal = rehearsal
         self.server = rehearsal.server

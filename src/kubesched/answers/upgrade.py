@@ -95,11 +95,8 @@ async def upgrade(
 ) -> UpgradeReport:
     """Return an order in which nodes can be drained and come back, without breaking a budget.
 
-    Args:
-        cluster: The cluster.
-        names: The nodes.
-        at_once: How many may be gone at a time.
-        may_lose: Whether pods without a controller may go for good.
+    At most `at_once` nodes are gone at a time. With `may_lose`, pods without a controller may go
+    for good.
     """
     await cluster.settle()
     waiting = sorted(names)
@@ -156,11 +153,7 @@ async def compact(
 ) -> CompactReport:
     """Return which nodes can go, the emptiest first, so that every pod still has a place.
 
-    Args:
-        cluster: The cluster.
-        names: The nodes that may go.
-        may_lose: Whether pods without a controller may go for good.
-        watch: Called after each node.
+    With `may_lose`, pods without a controller may go for good. `watch` is called after each node.
     """
     await cluster.settle()
     before = use_of(cluster)

@@ -106,10 +106,8 @@ async def what_if(
 ) -> WhatIfReport:
     """Return what a plan changes.
 
-    Args:
-        cluster: The cluster without it.
-        steps: The steps, each with its path in the plan.
-        manifests: The objects of each file that a step applies.
+    Each step comes with its path in the plan; `manifests` has the objects of each file that a step
+    applies.
 
     Raises:
         QuestionError: A step names something that does not exist.

@@ -202,12 +202,7 @@ def why_undecided(pod: Pod, state: PodState, schedulers: Sequence[str]) -> WhyRe
 
 
 def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
-    """Answer for a pending pod.
-
-    Args:
-        trial: The pod and the cluster.
-        explanation: The decision for the pod, with every filter's answer.
-    """
+    """Answer for a pending pod; `explanation` has every filter's answer."""
     pod = trial.pod
     state = _state(pod, explanation)
     changes: tuple[SuggestedChange, ...] = ()

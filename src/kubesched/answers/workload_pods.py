@@ -82,13 +82,7 @@ def replicas_of(item: Workload) -> int:
 
 
 def owns(item: Workload, pod: Pod, replica_sets: Iterable[ReplicaSet] = ()) -> bool:
-    """Whether a pod counts as one of a workload's.
-
-    Args:
-        item: The workload.
-        pod: A pod of its namespace.
-        replica_sets: The ReplicaSets that are known.
-    """
+    """Return whether a pod of the same namespace counts as one of a workload's."""
     owner = controller_of(pod.metadata)
     if pod.status.phase in FINISHED or pod.metadata.deletion_timestamp:
         return False
@@ -115,13 +109,10 @@ def _is_controlled_by(replica_set: ReplicaSet, item: Deployment) -> bool:
 def make(
     item: Workload, number: int, taken: Iterable[str] = (), nodes: Iterable[Node] = ()
 ) -> Made:
-    """Return further pods of a workload.
+    """Return further pods of a workload, whose uid names it as their owner.
 
-    Args:
-        item: The workload, with a uid if it is to be named as the owner.
-        number: How many pods; not read for a DaemonSet.
-        taken: The names of the pods that it has; for a DaemonSet, of the nodes that have one.
-        nodes: The nodes, for a DaemonSet.
+    `taken` are the names of the pods that it has. For a DaemonSet they are the nodes that have one;
+    then `nodes` are all nodes, and `number` is not read.
     """
     match item:
         case Pod():
@@ -274,14 +265,11 @@ def read_manifests(
 ) -> tuple[list[KubernetesObject], list[str]]:
     """Return the objects of manifests without those that workloads create, and warnings.
 
-    Args:
-        manifests: Files, and objects as Kubernetes' JSON.
-        namespace: Of objects that name none.
-        needs_workload: Whether there must be a workload.
+    Objects that name no namespace get the given one.
 
     Raises:
         DecodeError: A manifest cannot be decoded.
-        UserError: An object is wrong, or there is no workload.
+        UserError: An object is wrong, or there is no workload where one is needed.
     """
     skipped: Counter[str] = Counter()
     files = [one for one in manifests if isinstance(one, Path)]

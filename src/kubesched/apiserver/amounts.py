@@ -67,11 +67,9 @@ def _totals(lists: Sequence[Mapping[str, str]]) -> dict[str, Amount]:
 
 
 def of_containers(spec: Plain, kind: str) -> dict[str, Amount]:
-    """Return the sum over containers, or the need of an init container and its sidecars if larger.
+    """Return the sum of `requests` or `limits` of a pod's containers.
 
-    Args:
-        spec: Of a pod.
-        kind: `requests` or `limits`.
+    If an init container and its sidecars need more, their need counts.
     """
     containers = {
         name: [
@@ -100,13 +98,9 @@ _NameCheck: TypeAlias = Callable[[str, str, FieldErrors], None]
 
 
 def check_resources(owner: Plain, path: str, claims: Collection[str], errors: FieldErrors) -> None:
-    """Add what is wrong with the resources of a container, or of a pod as a whole.
+    """Add what is wrong with the resources of a container, or of the specification of a pod.
 
-    Args:
-        owner: The container, or the specification of the pod.
-        path: Of the owner.
-        claims: Names of the pod's resource claims.
-        errors: What is added to.
+    `claims` are the names of the pod's resource claims.
     """
     resources, path = owner["resources"], f"{path}.resources"
     if "containers" not in owner:

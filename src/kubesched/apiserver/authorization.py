@@ -91,12 +91,7 @@ class StoredRoles:
     """Decides by the roles that are stored."""
 
     def __init__(self, lookup: Lookup, version: Callable[[], object] = object) -> None:
-        """Set up.
-
-        Args:
-            lookup: To see them.
-            version: Returns another value after each change of one of `KINDS`.
-        """
+        """Set up; `version` returns another value after each change of one of `KINDS`."""
         self._lookup = lookup
         self._version = version
         self._seen: object = None
@@ -273,10 +268,7 @@ def attributes_of(request: ApiRequest, target: Target | None) -> Attributes:
 def impersonated(headers: Mapping[str, str], user: User, roles: StoredRoles) -> User:
     """Return the user that a request impersonates, or the sender if it impersonates nobody.
 
-    Args:
-        headers: Of the request, by name in lower case.
-        user: Who sends it.
-        roles: Decide whether the sender may do so.
+    Names of headers are in lower case; `roles` decide whether the sender may impersonate.
 
     Raises:
         StatusError: The sender may not impersonate this user.
@@ -340,13 +332,7 @@ class Reviewer:
     def __init__(
         self, users: Mapping[str, User], roles: StoredRoles, timestamp: Callable[[], str]
     ) -> None:
-        """Set up.
-
-        Args:
-            users: By token.
-            roles: Decide.
-            timestamp: Returns the present.
-        """
+        """Set up; users are by token."""
         self._users = users
         self.roles = roles
         self._timestamp = timestamp

@@ -245,11 +245,7 @@ def read_object(request: ApiRequest, kind: str) -> Plain:
 
 
 def parsed(text: bytes, media_type: str) -> Plain:
-    """Return the object of a body.
-
-    Args:
-        text: The body.
-        media_type: Of the body; "" for JSON.
+    """Return the object of a body; without a media type it is JSON.
 
     Raises:
         BodyError: It is not an object.
@@ -316,10 +312,7 @@ def _summary(text: bytes) -> str:
 def decoded(operation: Operation, resources: Resources, resource: Resource) -> Plain:
     """Return the object that a request carries, with its defaults.
 
-    Args:
-        operation: The request; problems with fields are added to its warnings.
-        resources: What is served.
-        resource: What the object should be.
+    `resource` is what the object should be. Problems with fields become warnings of the operation.
 
     Raises:
         StatusError: It is something else.
@@ -398,12 +391,8 @@ def patch_problems(
 ) -> list[str]:
     """Return the unknown and repeated fields of a patch.
 
-    Args:
-        object_type: Of what is patched.
-        obj: The object with the patch applied, before unknown fields are dropped.
-        patch: The text of the patch.
-        is_merged: Whether the patch is a strategic merge, whose unknown fields come in order of
-            their texts and not of the object's fields.
+    `obj` has the patch applied, before unknown fields are dropped. Unknown fields of a strategic
+    merge, `is_merged`, come in the order of their texts, others in that of the object's fields.
     """
     operations = json.loads(patch, object_pairs_hook=members)
     found = list(_repeated(operations, None))
@@ -421,13 +410,7 @@ def patch_problems(
 
 
 def field_problems(object_type: ObjectType, obj: Plain, text: bytes | None) -> list[str]:
-    """Return the unknown and repeated fields of a body.
-
-    Args:
-        object_type: Of the body.
-        obj: The decoded body.
-        text: The body; None if repeated fields are not looked for.
-    """
+    """Return the unknown fields of a decoded body and, if its text is given, the repeated ones."""
     with contextlib.suppress(ValueError):
         # Other texts than JSON are taken as they were read.
         obj = obj if text is None else json.loads(text, object_pairs_hook=members)

@@ -53,11 +53,7 @@ class OpenApi:
         }
 
     def v3_document(self, path: str) -> Plain | None:
-        """Return a document, None if there is no such one.
-
-        Args:
-            path: Of a version of a group, as in the index: `api/v1`, `apis/apps/v1`.
-        """
+        """Return the document at a path of the index, such as `apis/apps/v1`; None without one."""
         roots = self._roots()
         if path not in roots and path not in _OTHER_PATHS:
             return None
@@ -376,12 +372,7 @@ class NonResource:
     """Answers requests about the server itself."""
 
     def __init__(self, resources: Resources, address: Callable[[], str]) -> None:
-        """Set up.
-
-        Args:
-            resources: What is served.
-            address: Returns host and port of the server.
-        """
+        """Set up; `address` returns host and port of the server."""
         self._resources = resources
         self._openapi = OpenApi(resources)
         self._address = address

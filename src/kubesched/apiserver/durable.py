@@ -108,13 +108,10 @@ class DurableServer(ApiServer):
         on_failure: Callable[[JournalError], None] = lambda _: None,
         **options: Any,
     ) -> None:
-        """Load the objects of a file, or start with those that every cluster has.
+        """Load the objects of a file, or create it with those that every cluster has.
 
-        Args:
-            path: The file; created if it does not exist.
-            arguments: As for `ApiServer`.
-            on_failure: Called once, when writes can no longer be stored.
-            options: As for `ApiServer`.
+        `on_failure` is called once, when writes can no longer be stored. The other arguments are
+        those of `ApiServer`.
 
         Raises:
             JournalError: The file cannot be used.

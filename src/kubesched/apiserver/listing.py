@@ -92,11 +92,9 @@ class _Requirement(NamedTuple):
 
 
 def fields_selected(resource: Resource, text: str) -> Callable[[Plain], bool]:
-    """Return whether an object of a resource is selected, as a function of the object.
+    """Return whether an object is selected by a selector of a query, as a function of the object.
 
-    Args:
-        resource: What is selected from; objects are in its form.
-        text: The selector, as in queries.
+    Objects are in the form of the resource.
 
     Raises:
         ApiError: The text is no selector, or names a field that the resource does not offer.
@@ -373,14 +371,9 @@ async def list_objects(
     options: ListOptions,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> ObjectList:
-    """Return a page of the objects of a resource.
+    """Return a page of the objects of a resource, in all namespaces for "".
 
-    Args:
-        store: Where they are.
-        resource: What they are.
-        namespace: "" for all.
-        options: Which of them.
-        sleep: Waits for so many seconds, where a version has not come yet.
+    `sleep` waits for so many seconds, where a version has not come yet.
 
     Raises:
         StatusError: The version is gone, or was not reached before the timeout.

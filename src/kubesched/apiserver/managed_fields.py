@@ -192,13 +192,7 @@ def stripped(fields: FieldSet) -> FieldSet:
 
 
 def disown(managers: Managers, changes: Comparison, besides: Owner | None = None) -> Managers:
-    """Remove changed and deleted fields from their owners.
-
-    Args:
-        managers: Who had what.
-        changes: What changed.
-        besides: Who keeps what is changed.
-    """
+    """Remove changed and deleted fields from their owners; `besides` keeps the changed ones."""
     gone = changes.changed | changes.removed
     left: Managers = {}
     for owner, ownership in managers.items():
@@ -235,16 +229,9 @@ def track(
 ) -> Plain:
     """Return a written object with its managed fields.
 
-    Objects whose managed fields were cleared are not tracked until the next apply.
-
-    Args:
-        resource: What the object is.
-        old: The object before; None if it is created.
-        new: The object after, with defaults, before admission.
-        manager: Who writes.
-        operation: `Update`; applied objects come with their managed fields.
-        subresource: What is written through; "" for the object itself.
-        now: As objects have times; None to keep none.
+    `new` has its defaults and is not yet admitted. `now` is as objects have times; None keeps none.
+    Applied objects come with their managed fields. Objects whose managed fields were cleared are
+    not tracked until the next apply.
     """
     managers = _claimed(old, new, subresource)
     if old is not None and not managers:

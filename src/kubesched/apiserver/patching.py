@@ -46,11 +46,7 @@ _INDEX: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 def apply_json_patch(current: Any, operations: Any) -> Any:
-    """Return a patched copy of an object.
-
-    Args:
-        current: The object, any JSON value.
-        operations: The decoded patch.
+    """Return a patched copy of an object, which may be any JSON value.
 
     Raises:
         StatusError: The patch is malformed or does not apply.
@@ -228,12 +224,7 @@ class Patch:
     """
 
     def __init__(self, operation: Operation, resource: Resource, clock: Clock) -> None:
-        """Read a patch.
-
-        Args:
-            operation: The request.
-            resource: What is patched; for a subresource of a kind of its own, that kind.
-            clock: For the times of managed fields.
+        """Read a patch of a resource, or of the kind of a subresource that has one of its own.
 
         Raises:
             StatusError: It cannot be read.
@@ -259,10 +250,7 @@ class Patch:
             raise bad_request(f"error decoding patch: {why}") from None
 
     def apply(self, current: Plain | None) -> Plain:
-        """Return the changed object.
-
-        Args:
-            current: The object; None if there is none, which only an apply allows.
+        """Return the changed object; only an apply allows that there is none before.
 
         Raises:
             StatusError: The patch does not apply.

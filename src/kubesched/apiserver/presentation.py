@@ -37,13 +37,7 @@ class Presentation:
         include_object: str,
         now: Callable[[], datetime],
     ) -> None:
-        """Set up.
-
-        Args:
-            resource: What is shown.
-            media_type: The form.
-            include_object: What rows of a table contain; "" for metadata.
-            now: The present, for ages.
+        """Set up; `include_object` is what rows of a table contain, "" for metadata.
 
         Raises:
             StatusError: There is no such form.
@@ -77,12 +71,7 @@ class Presentation:
         return encode(self.transformed(stored.form(self._resource)))
 
     def transformed(self, plain: Plain, *, has_columns: bool = True) -> Plain:
-        """Return one object as a table or as its metadata.
-
-        Args:
-            plain: The object.
-            has_columns: Whether a table has column definitions.
-        """
+        """Return one object as a table, with or without column definitions, or as its metadata."""
         if self._kind == "PartialObjectMetadata":
             return self._partial(plain)
         self.check_single()

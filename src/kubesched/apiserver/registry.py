@@ -67,14 +67,7 @@ class ObjectRegistry:
         *,
         tracks_managers: bool = True,
     ) -> None:
-        """Set up.
-
-        Args:
-            store: Where objects are.
-            resources: What is served.
-            clock: The present.
-            tracks_managers: Whether objects have managed fields.
-        """
+        """Set up; without `tracks_managers`, objects have no managed fields."""
         self._tracks_managers = tracks_managers
         self._definitions: Watch[StoredObject] | None = None
         self.store = store
@@ -114,12 +107,9 @@ class ObjectRegistry:
     # Creating.
 
     def create(self, operation: Operation, obj: Plain, *, is_tracked: bool = True) -> StoredObject:
-        """Keep a new object.
+        """Keep a new object with its defaults, which may be changed.
 
-        Args:
-            operation: The request.
-            obj: The object, with defaults; may be changed.
-            is_tracked: Whether to record the manager of its fields.
+        With `is_tracked`, the manager of its fields is recorded.
 
         Raises:
             ApiError: It is refused.
@@ -190,16 +180,10 @@ class ObjectRegistry:
         creates: bool = False,
         is_tracked: bool = True,
     ) -> tuple[StoredObject, bool]:
-        """Replace an object.
+        """Replace an object by what `change` returns; return it, and whether it is new.
 
-        Args:
-            operation: The request.
-            change: Returns the new object for the old one; gets None where it is to be created.
-            creates: Whether it is created if it does not exist.
-            is_tracked: Whether to record the manager of changed fields.
-
-        Returns:
-            The object as it is now, and whether it is new.
+        With `creates`, a missing object is created, and `change` gets None. With `is_tracked`, the
+        manager of changed fields is recorded.
 
         Raises:
             ApiError: It is refused.
@@ -290,13 +274,7 @@ def precondition_failed(
 ) -> StatusError:
     """Return the error for an object that does not meet a precondition.
 
-    Args:
-        resource: Of the object.
-        namespace: "" for none.
-        name: Of the object.
-        what: `UID` or `ResourceVersion`.
-        wanted: As the request has it.
-        found: As the object has it.
+    `what` is `UID` or `ResourceVersion`.
     """
     path = f"{namespace}/{name}" if namespace else name
     kept_at = resource.storage_path or resource.plural

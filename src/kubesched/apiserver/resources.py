@@ -215,11 +215,7 @@ class Resources:
     """
 
     def __init__(self, *, has_alpha: bool = False) -> None:
-        """Serve the built-in kinds.
-
-        Args:
-            has_alpha: Whether versions that are served on demand only are among them.
-        """
+        """Serve the built-in kinds, alpha versions among them if wanted."""
         self._built_in = tuple(one for one in _table() if has_alpha or not one.is_alpha)
         self.define(())
 

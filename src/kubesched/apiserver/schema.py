@@ -309,12 +309,7 @@ def type_of(group: str, version: str, kind: str) -> ObjectType | None:
 
 
 def type_of_object(api_version: str, kind: str) -> ObjectType | None:
-    """Return the type of a kind, None if its fields are not known.
-
-    Args:
-        api_version: Group and version, as objects have them.
-        kind: As objects have it.
-    """
+    """Return the type of a kind, None if its fields are not known."""
     group, _, version = api_version.rpartition("/")
     return type_of(group, version, kind)
 

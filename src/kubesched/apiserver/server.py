@@ -117,13 +117,9 @@ class ApiServer:
     async def start(
         self, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
     ) -> None:
-        """Start to serve HTTP.
+        """Start to serve HTTP on one of the machine's own addresses; port 0 is any that is free.
 
-        Args:
-            host: The address; one of the machine's own.
-            port: 0 for any that is free.
-            tls: Holds the certificate to show; None for plain HTTP, over which kubectl sends no
-                token.
+        Without TLS it is plain HTTP, over which kubectl sends no token.
 
         Raises:
             OSError: Nothing can listen there.
@@ -136,10 +132,7 @@ class ApiServer:
         await self._front.stop()
 
     def user_of(self, headers: Mapping[str, str]) -> User:
-        """Return the user of a request.
-
-        Args:
-            headers: Of the request, by name in lower case.
+        """Return the user of a request by its headers, whose names are in lower case.
 
         Raises:
             StatusError: Its token is unknown, or it may not impersonate the user that it names.
@@ -250,9 +243,8 @@ class HttpFront:
     ) -> None:
         """Set up; nothing happens before `start`.
 
-        Args:
-            answer: Returns the answer to a request; raises nothing.
-            user_of: Returns who sends a request with such headers, or raises an ApiError.
+        `answer` raises nothing; `user_of` returns who sends a request with such headers, or raises
+        an ApiError.
         """
         self.address = ""
         self._answer = answer
@@ -261,12 +253,7 @@ class HttpFront:
         self._streaming: dict[asyncio.Task[object], None] = {}
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
-        """Listen.
-
-        Args:
-            host: The address; one of the machine's own.
-            port: 0 for any that is free.
-            tls: Holds the certificate to show; None for plain HTTP.
+        """Listen, on any free port for 0, and over plain HTTP without TLS.
 
         Raises:
             OSError: Nothing can listen there.

@@ -81,16 +81,10 @@ def apply(
     now: str | None,
     subresource: str = "",
 ) -> Plain:
-    """Return an object with what is applied, and its managed fields; without defaults.
+    """Return an object with what a manager declares, and its managed fields; without defaults.
 
-    Args:
-        resource: What the object is.
-        current: The stored object; None if there is none.
-        applied: The fields that the manager declares.
-        manager: The name of the manager.
-        force: Whether to take over fields of other managers.
-        now: As objects have times; None to keep none.
-        subresource: What is written through; "" for the object itself.
+    `current` is the stored object, None if there is none. With `force`, fields of other managers
+    are taken over. `now` is as objects have times; None keeps none.
 
     Raises:
         ApiError: It cannot be applied.

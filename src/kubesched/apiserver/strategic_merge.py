@@ -29,12 +29,7 @@ _SET_ORDER: Final = "$setElementOrder"
 
 
 def apply(object_type: ObjectType, current: Plain, patch: Any) -> Plain:
-    """Return what a patch makes of an object.
-
-    Args:
-        object_type: What the object is.
-        current: The object.
-        patch: The decoded patch.
+    """Return what a decoded patch makes of an object.
 
     Raises:
         StatusError: It is no patch, or cannot be applied.
@@ -301,14 +296,10 @@ def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
 
 
 def _in_order(entries: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
-    """Return entries in order.
+    """Return entries in the order that a patch names.
 
-    Args:
-        entries: Those that the order names follow it. The others are in the order of the object,
-            each before the first named one that it stood before.
-        order: The entries that a patch names.
-        live: The entries of the object.
-        key: The merge key.
+    The others are in the order of the live object, each before the first named one that it stood
+    before.
     """
     named, known = ([_key_of(one, key) for one in ones] for ones in (order, live))
 

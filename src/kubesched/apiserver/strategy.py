@@ -32,9 +32,7 @@ _SYSTEM_METADATA: Final = ("deletionGracePeriodSeconds", "deletionTimestamp", "s
 def prepare_for_create(resource: Resource, obj: Plain) -> Plain:
     """Return a new object as it will be checked.
 
-    Args:
-        resource: Of the object.
-        obj: With its defaults, its uid and its creationTimestamp, which is the time of the request.
+    It comes with its defaults, its uid and its creationTimestamp, which is the time of the request.
     """
     metadata = without(obj["metadata"], *_SYSTEM_METADATA)
     if resource.first_generation:
@@ -51,12 +49,7 @@ def prepare_for_update(
 ) -> Plain:
     """Return a changed object as it will be checked.
 
-    Args:
-        resource: Of the object.
-        new: The requested object, with its defaults.
-        old: The stored object.
-        subresource: Through which it is changed; "" for none.
-        now: The time of the request, as objects have it.
+    `new` has its defaults; `now` is the time of the request, as objects have it.
     """
     new = {**new, "metadata": _metadata(new["metadata"], old["metadata"])}
     if resource.kind == "Pod":

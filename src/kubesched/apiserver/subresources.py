@@ -58,11 +58,6 @@ _TARGET_KINDS: Final = ("", "Node")
 def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None:
     """Give a pod the node of a binding.
 
-    Args:
-        registry: Where the pod is.
-        operation: The request.
-        binding: As it was sent.
-
     Raises:
         StatusError: The binding is malformed, or the pod cannot be bound.
     """
@@ -172,12 +167,7 @@ _EVICTED: Final = {
 
 
 def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> None:
-    """Delete a pod if its budget allows it.
-
-    Args:
-        registry: Where pods and budgets are.
-        operation: The request, which names the pod.
-        eviction: As it was sent.
+    """Delete the pod that the request names if its budget allows it.
 
     Raises:
         StatusError: The budget does not allow it, or there is no such pod.

@@ -27,12 +27,7 @@ class Clock:
     """The current time, and random names and identities."""
 
     def __init__(self, now: Callable[[], datetime], random: Random) -> None:
-        """Set up.
-
-        Args:
-            now: Returns the present, with time zone UTC.
-            random: Where identities and names come from.
-        """
+        """Set up; `now` returns the present in UTC, and identities and names come from `random`."""
         self.now = now
         self._random = random
 

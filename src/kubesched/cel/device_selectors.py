@@ -104,14 +104,10 @@ def compile_selector(expression: str) -> CompiledDeviceSelector:
 def device_variables(
     driver: str, device: Device, *, allow_multiple_allocations: bool | None = None
 ) -> DeviceVariables:
-    """Return the value of the variable `device`.
+    """Return the value of the variable `device`; the driver is the domain of names without one.
 
-    Args:
-        driver: The driver's name, which is also the domain of names without one.
-        device: The device.
-        allow_multiple_allocations: Replaces the device's own value unless None.
-
-    Raises CelError for an attribute of an unknown kind and for an invalid version.
+    `allow_multiple_allocations` replaces the device's own value unless None. Raises CelError for an
+    attribute of an unknown kind and for an invalid version.
     """
     shared = device.allow_multiple_allocations or False
     return {

@@ -36,14 +36,9 @@ _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def compare_clusters(
     sources: Sequence[ClusterSource], options: Sequence[SchedulerOptions]
 ) -> ClusterComparison | None:
-    """Place the pending pods of each cluster, and compare.
+    """Place the pending pods of each cluster, and compare; None after Ctrl-C, which is reported.
 
-    Args:
-        sources: The clusters; one of them if there are several options.
-        options: The schedulers; one of them if there are several clusters.
-
-    Returns:
-        The comparison; None after Ctrl-C, which is reported.
+    Either several clusters have one scheduler, or one cluster has several.
 
     Raises:
         UserError: A cluster, configuration or plugin cannot be used.
@@ -79,13 +74,7 @@ def _name(source: ClusterSource, found: Cluster) -> str:
 
 
 def write_comparison(writer: Writer, comparison: ClusterComparison, top: int) -> None:
-    """Write the differences, then the totals.
-
-    Args:
-        writer: Writes the text.
-        comparison: The comparison.
-        top: The number of pods to show in each list.
-    """
+    """Write the differences, then the totals; each list shows at most `top` pods."""
     first = comparison.clusters[0].name
     for number, difference in enumerate(comparison.differences):
         if number:

@@ -34,11 +34,7 @@ def write_explanation(
 ) -> None:
     """Write the explanation.
 
-    Args:
-        writer: Writes the text.
-        report: The explanation.
-        nodes: The nodes to show in tables; empty for all.
-        top: The number of nodes in the tables of scores and candidates.
+    Tables show the named nodes, or all for none; those of scores and candidates show at most `top`.
     """
     writer.headline(headline(report))
     if text := summary(report):

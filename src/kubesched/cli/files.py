@@ -48,11 +48,9 @@ def short_names(files: Iterable[Path]) -> list[str]:
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
-    """Check that output files can be written, before the simulation runs.
+    """Check that output files can be written, and are no inputs, before the simulation runs.
 
-    Args:
-        outputs: The files by the options that name them; None for no file.
-        inputs: Files and directories that are read.
+    The files are given by the options that name them.
 
     Raises:
         UserError: With one line for each that cannot.
@@ -116,9 +114,8 @@ def _is_same(file: Path, other: Path) -> bool:
 def replacing(file: Path, *, keeps_part: bool) -> Iterator[Callable[[bytes], object]]:
     """Yield a function that writes a new version of a file, which replaces it on success.
 
-    Args:
-        file: Remains unchanged on failure. Devices and pipes are written directly.
-        keeps_part: Whether to keep the incomplete version on failure, as FILE.partial.
+    On failure the file remains unchanged; with `keeps_part`, the incomplete version is kept as
+    FILE.partial. Devices and pipes are written directly.
     """
     is_device = _is_device(file)
     target = file.resolve()

@@ -56,11 +56,7 @@ FILE_PATH: Final = FilePath()
 
 
 class DurationType(click.ParamType[float]):
-    """A Go duration, converted to seconds.
-
-    Args:
-        may_be_negative: Whether to accept negative durations.
-    """
+    """A Go duration, converted to seconds; negative ones may be refused."""
 
     name = "duration"
 
@@ -241,9 +237,7 @@ _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
 def table_flags(command: str, **special: Mapping[str, Any]) -> Callable[[C], C]:
     """Declare the flags of a command that are in the table `COMMAND_flags.txt`.
 
-    Args:
-        command: Its name.
-        **special: What a table cannot express, by parameter name: `callback`, or `shown`.
+    `special` has what a table cannot express, by parameter name: `callback`, or `shown`.
     """
     sections = _sections(f"{command}_flags.txt").items()
     return _adding(
@@ -252,11 +246,9 @@ def table_flags(command: str, **special: Mapping[str, Any]) -> Callable[[C], C]:
 
 
 def table_options(section: str, **special: Mapping[str, Any]) -> Callable[[C], C]:
-    """Declare the options of a section of the table `options.txt`.
+    """Declare the options of a section of `options.txt`; `special` is as for `table_flags`.
 
-    Args:
-        section: The name of a command, or of options that several share.
-        **special: As of `table_flags`.
+    A section is named by its command, or by what several commands share.
     """
     entries = _sections("options.txt")[section]
     return _adding([_declared(section, entry, special) for entry in entries])
@@ -393,9 +385,8 @@ def gathered(
 ) -> Callable[[Callable[Concatenate[T, P], R]], Callable[P, R]]:
     """Return a decorator that adds options to a command, together as its first argument.
 
-    Args:
-        type_: A dataclass whose fields have the names of the options.
-        *options: The options, in the order of the help.
+    `type_` is a dataclass whose fields are named by the options. These are in the order of the
+    help.
     """
     names = [field.name for field in fields(type_)]  # type: ignore[arg-type]  # a dataclass
 

@@ -82,9 +82,7 @@ def _taken(
 def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
     """Write the configuration, or run the process; return its exit code.
 
-    Args:
-        flags: The values by parameter name.
-        shown: The same as text, by flag, for /flagz.
+    `flags` has the values by parameter name, `shown` the same as text by flag, for /flagz.
 
     Raises:
         UserError: The configuration file is invalid.

@@ -25,12 +25,7 @@ _QPS: Final = 100_000
 
 
 def configuration_text(wanted: Mapping[str, Any], kubeconfig: Path) -> str:
-    """Return the configuration of a sandbox's scheduler.
-
-    Args:
-        wanted: The user's configuration; empty for the default.
-        kubeconfig: Of the sandbox.
-    """
+    """Return the user's configuration of a sandbox's scheduler with the sandbox's kubeconfig."""
     connection = {"kubeconfig": str(kubeconfig), "qps": _QPS, "burst": _QPS}
     return dump(
         {
@@ -66,13 +61,9 @@ class SchedulerChild:
     """The process of the scheduler."""
 
     def __init__(self, config: Path, flags: Sequence[str], log: Path, written: Path) -> None:
-        """Set up.
+        """Set up; errors name the user's configuration file `written` instead of `config`.
 
-        Args:
-            config: Its configuration.
-            flags: Further flags of `kubesched run`.
-            log: Its stdout and stderr are appended there.
-            written: The user's configuration file, to be named in errors.
+        `flags` are further flags of `kubesched run`; stdout and stderr are appended to `log`.
         """
         self._names = str(config), str(written)
         self._arguments = ["run", "--config", str(config), "--secure-port", "0", *flags]

@@ -54,14 +54,9 @@ def run_shadow(
     seconds: float | None,
     record: Path | None,
 ) -> ShadowReport:
-    """Compare until Ctrl-C, SIGTERM or the end of the time.
+    """Compare with a scheduler until Ctrl-C, SIGTERM or the end of the time.
 
-    Args:
-        options: Which scheduler kubesched is.
-        source: The live cluster.
-        scheduler_name: The scheduler to compare with.
-        seconds: How long; None for no limit.
-        record: The file for events and decisions; None for none.
+    `record` is the file for events and decisions.
 
     Raises:
         UserError: The configuration has no profile for it, or no cluster is named.
@@ -82,11 +77,7 @@ def for_schedulers(
 ) -> SchedulerSetup:
     """Return a setup with one profile for each of some schedulers, and with their names.
 
-    Args:
-        setup: The scheduler that kubesched is.
-        profile: The profile to use for all of them; None for the one of the same name, or the only
-            one.
-        names: The schedulers.
+    Without `profile`, each gets the profile of its name, or the only one.
 
     Raises:
         UserError: There is no profile for one of them.

@@ -29,14 +29,7 @@ _FULL_NODES_MAX: Final = 2
 def write_report(
     writer: Writer, report: SimulationReport, sections: Sequence[str], top: int
 ) -> None:
-    """Write the report.
-
-    Args:
-        writer: Writes the text.
-        report: The report.
-        sections: The sections to show in full; empty for a summary.
-        top: The number of reasons and nodes in the summary.
-    """
+    """Write sections of the report in full, or for none a summary with `top` reasons and nodes."""
     if not sections or "summary" in sections:
         _write_summary(writer, report, top, short=not sections)
     if "placements" in sections:

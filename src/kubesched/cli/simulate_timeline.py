@@ -67,11 +67,7 @@ def play(
 ) -> TimelineReport:
     """Run a scenario to its end, or until Ctrl-C; then the report is partial.
 
-    Args:
-        play: The scenario.
-        decision_log: The file for decisions; None for none.
-        record: The file for events and decisions; None for none.
-        recorder: Records what happens to nodes and pods; None for no record.
+    `decision_log` is the file for decisions, `record` the one for events and decisions.
 
     Raises:
         UserError: The configuration is invalid.

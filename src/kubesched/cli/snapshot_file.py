@@ -125,11 +125,7 @@ Change = Callable[[Any], Any]
 
 
 class FieldRules:
-    """Applies the rules to objects.
-
-    Args:
-        renaming: Renames texts; None to keep all that are not left out.
-    """
+    """Applies the rules to objects; `renaming` renames texts, or None keeps them."""
 
     def __init__(self, renaming: Renaming | None = None) -> None:
         self._plans: dict[type, list[tuple[str, Change]]] = {}
@@ -336,10 +332,8 @@ GZIP: Final = zlib.MAX_WBITS | 16
 def write_snapshot(cluster: ClusterInput, output: Path, *, anonymous: bool = False) -> str:
     """Write a snapshot, and return a line about it.
 
-    Args:
-        cluster: The cluster.
-        output: The file, compressed with gzip if its name ends in .gz; `-` is stdout.
-        anonymous: Whether to rename everything that has a name.
+    The file is compressed with gzip if its name ends in .gz; `-` is stdout. An anonymous snapshot
+    has other names for everything.
 
     Raises:
         OSError: It cannot be written; an old file stays as it was.
@@ -393,13 +387,9 @@ def _summary(source: str, objects: Iterable[KubernetesObject]) -> str:
 
 @contextmanager
 def recording_to(file: Path | None, recorded_by: RecordedBy) -> Iterator[DecisionRecorder | None]:
-    """Yield a recorder, None without a file.
+    """Yield a recorder, None without a file, which is compressed with gzip if its name ends in .gz.
 
     What was recorded until an error or Ctrl-C stays in FILE.partial, and can be replayed.
-
-    Args:
-        file: Compressed with gzip if its name ends in .gz; FILE.partial until the end.
-        recorded_by: The command.
 
     Raises:
         OSError: It cannot be written.

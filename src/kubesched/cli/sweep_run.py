@@ -62,15 +62,9 @@ def run_sweep(
 ) -> int:
     """Carry out the runs that are missing, and write all results.
 
-    Args:
-        plan: The runs.
-        output: The file for the results; finished runs are kept in a file beside it.
-        summary: The file for the means; None for none.
-        jobs: The number of processes; None for one per core.
-        address: The address of a Dask scheduler; None for this machine.
-
-    Returns:
-        The exit code: 1 if a run has failed, 130 after Ctrl-C.
+    Finished runs are kept in a file beside `output`. `jobs` is the number of processes, None for
+    one per core; `address` is that of a Dask scheduler, None for this machine. Returns the exit
+    code: 1 if a run has failed, 130 after Ctrl-C.
 
     Raises:
         UserError: An input changed meanwhile, or there is no Dask cluster.

@@ -37,13 +37,7 @@ _HEADINGS: Final = {
 
 
 def write_top(writer: Writer, report: TopReport, limit: int) -> None:
-    """Write the report.
-
-    Args:
-        writer: Writes the text.
-        report: The report.
-        limit: The number of rows to show.
-    """
+    """Write the report with at most `limit` rows."""
     writer.wrapped(_headline(report), headline=True)
     if report.pending.pods:
         writer.wrapped(_pending_sentence(report))

@@ -30,11 +30,7 @@ def open_cluster(
 ) -> Cluster:
     """Return the cluster to ask; warnings go to stderr.
 
-    Args:
-        source: The cluster.
-        options: Its scheduler.
-        *files: What else will be read.
-        html: The file that a page will be written to; None for none.
+    Other files that the command reads, and the page that it writes, are checked too.
 
     Raises:
         UserError: A file, plugin or profile is invalid, a live cluster cannot be read, or the page

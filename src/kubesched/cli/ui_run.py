@@ -52,13 +52,8 @@ def run_ui(
 ) -> int:
     """Serve the page until a signal; return the exit code.
 
-    Args:
-        options: The scheduler that answers.
-        source: The cluster or scenario.
-        sandbox_nodes: Number of nodes of a sandbox to show instead; None for no sandbox.
-        seed: Overrides that of a scenario; None for the scenario's.
-        port: Of the page; 0 for a free one.
-        opens: Whether to open a browser.
+    With `sandbox_nodes`, a sandbox of so many nodes is shown instead of the source. `seed`
+    overrides that of a scenario; port 0 is a free one.
 
     Raises:
         UserError: The cluster cannot be read, or the port cannot be used.

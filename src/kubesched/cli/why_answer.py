@@ -49,14 +49,10 @@ def ask_why(
     namespace: str = "",
     running: RunningScheduler | None = None,
 ) -> WhyReport:
-    """Answer why a pod is pending, or who evicted it.
+    """Answer why a pod is pending, or who evicted it; a running scheduler is asked too.
 
-    Args:
-        cluster: The cluster.
-        pod_name: As `find_pod` takes it.
-        source: Where the cluster was read from.
-        namespace: The namespace of names without one; "" for that of the live context, or any.
-        running: The scheduler of a live cluster to ask too.
+    `pod_name` is as `find_pod` takes it. Names without a namespace are looked for in the given one,
+    for "" in that of the live context or in all.
 
     Raises:
         UserError: The pod does not exist.
@@ -98,13 +94,7 @@ def _ask_gone(
 
 
 def write_why(writer: Writer, report: WhyReport, top: int) -> None:
-    """Write the answer.
-
-    Args:
-        writer: Writes the text.
-        report: The answer.
-        top: The number of changes to show.
-    """
+    """Write the answer with at most `top` changes."""
     writer.headline(report.sentence)
     for note in report.notes:
         writer.line(f"Note: {note}", dim=True)
@@ -227,11 +217,7 @@ def ask_running(
 ) -> tuple[DecisionRecords | None, str]:
     """Return what a scheduler recorded of a pod, or None and a note why it did not answer.
 
-    Args:
-        running: The scheduler.
-        source: The live cluster, whose credentials are used.
-        namespace: The pod's namespace.
-        name: The pod's name.
+    The credentials are those of the live cluster.
 
     Raises:
         UserError: The address is no URL.

@@ -116,12 +116,10 @@ class _NoFieldError(Exception):
 
 
 def with_fields(document: Any, values: Mapping[str, object]) -> Any:
-    """Return a copy of a document in which fields have other values.
+    """Return a copy of a document of plain values with other values at some paths.
 
-    Args:
-        document: Plain values.
-        values: By paths. A step in brackets is the index of an element, or its `name`. A field that
-            is missing is added, since it may have a default.
+    A step in brackets is the index of an element, or its `name`. A field that is missing is added,
+    since it may have a default.
 
     Raises:
         ConfigError: With an error for each path that leads to nothing.

@@ -33,10 +33,9 @@ class Document(msgspec.Struct, frozen=True, rename="camel"):
         return {"apiVersion": API_VERSION, "kind": type(self).__name__, **fields}
 
     def table(self, field: str) -> list[dict[str, Any]]:
-        """Return a field that is a list of records as flat rows: `resources.cpu.share`.
+        """Return a field that is a list of records, such as `placements`, as flat rows.
 
-        Args:
-            field: The field's name in JSON, such as `placements`.
+        Columns are named by their path: `resources.cpu.share`.
 
         Raises:
             KeyError: There is no such field.

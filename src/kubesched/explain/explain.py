@@ -150,14 +150,7 @@ def explain_gate(profile: Profile, pod: PodInfo, held: Status, node_count: int) 
 def explain_decision(
     profile: Profile, snapshot: Snapshot, trace: Trace, decision: Decision
 ) -> PodExplanation:
-    """Explain the decision for a pod.
-
-    Args:
-        profile: The profile that decided.
-        snapshot: The cluster that the decision was made on, unchanged.
-        trace: The trace of the cycle.
-        decision: Its decision.
-    """
+    """Explain the decision for a pod on an unchanged snapshot, from the trace of its cycle."""
     pod = decision.pod
     details = Details(profile, snapshot, trace, pod)
     report = PodExplanation(
@@ -356,11 +349,9 @@ def retry_events(profile: Profile, names: Iterable[str]) -> tuple[RetryEvents, .
 
 
 def explain_preemption(report: PreemptionReport, statuses: NodeToStatus) -> PreemptionExplanation:
-    """Explain which pods to evict on which node, and why.
+    """Explain which pods to evict on which node, and why, from the plugin's report.
 
-    Args:
-        report: The plugin's report.
-        statuses: The rejection of each row.
+    `statuses` has the rejection of each row.
     """
     if not report.eligible:
         return PreemptionExplanation(eligible=False, reason=report.reason)

@@ -38,11 +38,8 @@ def with_unknown(
 ) -> PodExplanation:
     """Return the explanation with the unknown kinds, and without results that depend on them.
 
-    Args:
-        report: The explanation from the files alone.
-        rejecting: The plugins that rejected the pod.
-        needed: The kinds that plugins need for the pod and the files lack.
-        always: Unknown kinds that every decision depends on.
+    `rejecting` are the plugins that rejected the pod. `needed` has the kinds that plugins need for
+    the pod and the files lack; every decision depends on those in `always`.
     """
     kinds = UnknownKinds()
     kinds.add(always)

@@ -54,9 +54,7 @@ def read_cluster(
 ) -> ClusterInput:
     """Read a cluster, and further pods that are placed regardless of their nodeName.
 
-    Args:
-        source: The cluster.
-        pod_files: Further pods, and other objects that they need.
+    `pod_files` hold these pods, and other objects that they need.
 
     Raises:
         DecodeError: A file or an object cannot be decoded.
@@ -110,9 +108,7 @@ def read_cluster(
 def live_input(live: LiveCluster, scheduler_name: str | None = None) -> ClusterInput:
     """Return the objects of a live cluster as input.
 
-    Args:
-        live: The cluster.
-        scheduler_name: For all pods to place; None for each pod's own.
+    All pods to place get `scheduler_name`, unless it is None.
     """
     found = completed(live.objects, Counter())
     return ClusterInput(

@@ -59,12 +59,7 @@ class CompletedInput(NamedTuple):
 
 
 def completed(objects: Iterable[KubernetesObject], skipped: Counter[str]) -> CompletedInput:
-    """Fill in the API server's defaults.
-
-    Args:
-        objects: As read.
-        skipped: The numbers of skipped objects, by `apiVersion/Kind`.
-    """
+    """Fill in the API server's defaults; `skipped` counts skipped objects by `apiVersion/Kind`."""
     given = list(objects)
     classes = PriorityClasses(item for item in given if isinstance(item, PriorityClass))
     found = [_with_defaults(item, classes) for item in given]
@@ -143,11 +138,7 @@ _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def unknown_fields(paths: Iterable[Path]) -> list[str]:
-    """Return a line for each unknown field of objects without a uid.
-
-    Args:
-        paths: Files and directories; errors in reading them are ignored here.
-    """
+    """Return a line for each unknown field of objects without a uid; skip unreadable files."""
     found = [
         f"{file}: {kind} {name}: unknown field {field}"
         for path in paths

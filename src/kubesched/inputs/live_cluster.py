@@ -212,13 +212,10 @@ class FollowedCluster:
     """
 
     def __init__(self, source: ClusterSource) -> None:
-        """Set up; `run` begins. To be called while a loop runs.
-
-        Args:
-            source: Names the cluster.
+        """Set up while a loop runs; `run` begins.
 
         Raises:
-            UserError: It names none.
+            UserError: The source names no cluster.
             SetupError: A kubeconfig or certificate cannot be used.
         """
         settings, self.name = live_target(source)

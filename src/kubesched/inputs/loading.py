@@ -114,9 +114,7 @@ def load_scheduler(
 ) -> SchedulerSetup:
     """Build registry and configuration, with the plugins of the options.
 
-    Args:
-        options: The scheduler's options.
-        inline: A KubeSchedulerConfiguration to use if the options name no file.
+    `inline` is a KubeSchedulerConfiguration to use if the options name no file.
 
     Raises:
         UserError: A file, plugin or profile is invalid.

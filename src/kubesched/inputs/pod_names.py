@@ -31,11 +31,9 @@ def find_pod(
 ) -> tuple[Pod, tuple[str, ...]]:
     """Return the named pod, and a note if it is one of several.
 
-    Args:
-        text: `NAME`, `NAMESPACE/NAME`, `pod/NAME`, or a workload such as `deploy/NAME`.
-        pods: All pods.
-        preferred: The namespace to prefer if several have a pod of that name.
-        only: Whether to look in that namespace alone.
+    The text is `NAME`, `NAMESPACE/NAME`, `pod/NAME`, or a workload such as `deploy/NAME`. If
+    several namespaces have such a pod, the preferred one counts; with `only`, no other is looked
+    at.
 
     Raises:
         UserError: There is none, or without a namespace there are several.
@@ -64,9 +62,7 @@ def find_pod(
 def pod_named(text: str, namespace: str) -> tuple[str, str] | None:
     """Return namespace and name of a pod that may be gone; None if the text names a workload.
 
-    Args:
-        text: As `find_pod` takes it.
-        namespace: Of a name without one; "" for `default`.
+    The text is as for `find_pod`. Names without a namespace get the given one; "" is `default`.
     """
     prefix, _, name = text.rpartition("/")
     if prefix in OWNER_KINDS:
@@ -120,12 +116,7 @@ def _near_pods(text: str, pods: Sequence[Pod]) -> str:
 
 
 def check_nodes(wanted: Iterable[str], existing: Sequence[str], flag: str = "") -> None:
-    """Check that nodes exist.
-
-    Args:
-        wanted: The names.
-        existing: The names of all nodes.
-        flag: What names them on a command line, such as `--node `; "" for arguments.
+    """Check that nodes exist; `flag` is the option that names them, such as `--node `.
 
     Raises:
         UserError: With one line for each that does not.

@@ -111,11 +111,7 @@ def _holds_objects(file: Path, head: bytes) -> bool:
 
 
 def read_scenario(file: Path, changes: Mapping[str, object] = NO_CHANGES) -> Play:
-    """Read a scenario.
-
-    Args:
-        file: The file.
-        changes: Values that replace those of the file, by the paths of their fields.
+    """Read a scenario; `changes` are values that replace those of the file, by their paths.
 
     Raises:
         UserError: With one line per field error, or with what the file is instead.

@@ -55,13 +55,8 @@ def check_workloads(
     """Return a warning if workloads of a dump have no pods.
 
     A workload without a uid is a manifest, whose pods do not exist. If the files have no pods at
-    all, every workload counts as a manifest.
-
-    Args:
-        objects: All objects.
-        of_cluster: The workloads among the cluster's objects.
-        to_place: The workloads in the files of --pods.
-        placed: The pods in the files of --pods.
+    all, every workload counts as a manifest. `of_cluster` are the workloads among the cluster's
+    objects; `to_place` and `placed` are the workloads and pods in the files of --pods.
 
     Raises:
         UserError: A manifest has no pods; one line for each.

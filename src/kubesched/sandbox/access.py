@@ -43,12 +43,7 @@ class SandboxAccess:
     """
 
     def __init__(self, folder: Path, *, has_tls: bool = True) -> None:
-        """Generate tokens and, for TLS, a certificate.
-
-        Args:
-            folder: A private directory, for the certificate and its key.
-            has_tls: Whether the server uses TLS.
-        """
+        """Generate tokens and, for TLS, a certificate and its key in a private directory."""
         self.admin = secrets.token_urlsafe(_TOKEN_BYTES)
         self.scheduler = secrets.token_urlsafe(_TOKEN_BYTES)
         self.tls: ssl.SSLContext | None = None

@@ -180,13 +180,10 @@ class LocalClient:
     def delete(
         self, key: Key, uid: str = "", grace_seconds: int | None = None, policy: str = "Background"
     ) -> None:
-        """Delete an object, or begin to.
+        """Delete an object, or begin to; the grace period is by default the object's own.
 
-        Args:
-            key: Of the object.
-            uid: The identity it must have; "" for any.
-            grace_seconds: How long it may take; None for the object's own grace period.
-            policy: What happens to its dependents.
+        `uid` is the identity it must have, "" for any; `policy` says what happens to its
+        dependents.
 
         Raises:
             ApiError: It is not there, or it is another one.

@@ -42,14 +42,8 @@ async def start_cluster(
 ) -> None:
     """Start a cluster, which runs on the current loop until the stack closes.
 
-    Args:
-        server: Its API server, which does not listen yet.
-        access: The users.
-        population: What lives in it.
-        setup: Its scheduler; None for none.
-        kubeconfig: Where to write the administrator's kubeconfig.
-        opened: Ends it.
-        on_failure: Called when the scheduler fails.
+    The server does not listen yet; without `setup` there is no scheduler. The administrator's
+    kubeconfig is written to `kubeconfig`. `on_failure` is called when the scheduler fails.
 
     Raises:
         UserError: The API server refuses a node.
@@ -75,12 +69,7 @@ async def start_cluster(
 
 
 def _local_scheduler(setup: SchedulerSetup, settings: ConnectionSettings) -> SchedulerProcess:
-    """Return a scheduler to be run on the current loop; nothing is sent yet.
-
-    Args:
-        setup: Its configuration and plugins.
-        settings: How it connects.
-    """
+    """Return a scheduler to be run on the current loop; nothing is sent yet."""
     wanted = setup.configuration
     configuration = replace(
         wanted,

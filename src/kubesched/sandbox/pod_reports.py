@@ -59,9 +59,7 @@ def kubelets_of(client: LocalClient, latencies: PodLatencies, random: Random) ->
 def lifetime_of(pod: Pod, usual_seconds: float) -> Lifetime | None:
     """Return how long a pod runs, None if until it is deleted.
 
-    Args:
-        pod: The pod.
-        usual_seconds: Of pods that may end and have no annotation.
+    Pods that may end and have no annotation run for `usual_seconds`.
     """
     policy = pod.spec.restart_policy or "Always"
     seconds = _number(pod, RUN_SECONDS)

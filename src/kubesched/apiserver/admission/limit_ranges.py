@@ -137,10 +137,8 @@ def _errors(limit: Plain, requests: _Amounts, limits: _Amounts) -> Iterator[str]
 def _bound_error(bound: Amount, sign: int, used: list[tuple[str, Amount | None]]) -> str:
     """Return why amounts are on the wrong side of a bound, "" if they are not.
 
-    Args:
-        bound: The least or the most.
-        sign: Of what is wrong: -1 for less, 1 for more.
-        used: Request and limit; the first has to be given.
+    `sign` is -1 for a least amount and 1 for a most. Request and limit are used; the first has to
+    be given.
     """
     for index, (what, amount) in enumerate(used):
         if amount is None and not index:

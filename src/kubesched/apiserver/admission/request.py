@@ -23,10 +23,8 @@ class Lookup(Protocol):
     def get(self, group_resource: str, namespace: str, name: str) -> Plain | None:
         """Return an object, None if there is none.
 
-        Args:
-            group_resource: Such as `pods` or `storageclasses.storage.k8s.io`.
-            namespace: "" for objects that live in none.
-            name: Of the object.
+        `group_resource` is such as `pods` or `storageclasses.storage.k8s.io`; the namespace is ""
+        for cluster-scoped objects.
         """
 
     def items(self, group_resource: str, namespace: str = "") -> Iterable[Plain]:

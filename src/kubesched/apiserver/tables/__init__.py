@@ -59,15 +59,10 @@ def table_of(
     include_object: str = "Metadata",
     version: str = "v1",
 ) -> Plain:
-    """Return a table.
+    """Return a table with a row for each object.
 
-    Args:
-        resource: What the objects are.
-        objects: A row each.
-        list_metadata: Of the table: version and continue token.
-        now: The present, for ages.
-        include_object: What rows carry: `Metadata`, `Object` or `None`.
-        version: Of the group `meta.k8s.io`.
+    `now` is needed for ages. Rows carry `Metadata`, the `Object` or `None`. `version` is that of
+    the group `meta.k8s.io`.
     """
     api_version = f"meta.k8s.io/{version}"
     columns = columns_of(resource)

@@ -38,12 +38,7 @@ _SKIPPED: Final = {"Node": (), "PriorityClass": ("preemptionPolicy",)}
 
 
 def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
-    """Return what is wrong with a new object; nothing if it is sound.
-
-    Args:
-        resource: Of the object.
-        obj: With its defaults and its name, prepared by its strategy.
-    """
+    """Return what is wrong with a new object, prepared by its strategy and with its name."""
     errors = FieldErrors()
     # Kinds with only the rules of all objects are checked for these last.
     is_first = not (resource.is_plain and resource.name_form == "path_segment")
@@ -75,13 +70,9 @@ def _check_creation(pod: Plain, errors: FieldErrors) -> None:
 def errors_of_update(
     resource: Resource, new: Plain, old: Plain, subresource: str = ""
 ) -> list[FieldError]:
-    """Return what is wrong with a change of an object; nothing if it is sound.
+    """Return what is wrong with a change of an object, prepared by its strategy.
 
-    Args:
-        resource: Of the object.
-        new: The requested object, prepared by its strategy; with a resource version.
-        old: The stored object.
-        subresource: Through which it is changed; "" for none.
+    `new` has a resource version.
     """
     errors = FieldErrors()
     is_held = not resource.is_plain and subresource != "status"

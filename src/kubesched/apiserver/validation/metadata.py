@@ -32,11 +32,7 @@ def check_metadata(
 ) -> None:
     """Add what is wrong with the metadata of an object.
 
-    Args:
-        resource: Of the object.
-        metadata: Of the object.
-        forms: Of its name, all of which it has to have; from `formats.FORMS`.
-        errors: What is added to.
+    The name has to have all of some forms of `formats.FORMS`.
     """
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
     for rule in map(FORMS.__getitem__, forms):
@@ -178,14 +174,10 @@ def check_requirement(
     is_of_nodes: bool = False,
     checks_values: bool = True,
 ) -> None:
-    """Add what is wrong with one requirement on labels.
+    """Add what is wrong with one requirement on labels: `key`, `operator` and `values`.
 
-    Args:
-        one: The requirement: `key`, `operator` and `values`.
-        path: Of the requirement.
-        errors: What is added to.
-        is_of_nodes: Whether numbers may be compared.
-        checks_values: Whether values have to be possible values of labels.
+    `is_of_nodes` allows to compare numbers; with `checks_values`, values have to be possible values
+    of labels.
     """
     operator, values = one["operator"], one.get("values") or []
     if operator in ("In", "NotIn"):

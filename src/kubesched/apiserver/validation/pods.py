@@ -51,13 +51,7 @@ def claims_of(spec: Plain) -> list[str]:
 
 
 def check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with the containers of a pod or a template.
-
-    Args:
-        spec: Of the pod.
-        path: Of the specification.
-        errors: With what is wrong with volumes already; more is added.
-    """
+    """Add what is wrong with the containers of a pod or template whose volumes are checked."""
     claims = claims_of(spec)
     # Volumes with errors cannot be mounted.
     broken = {error.path.partition("]")[0] for error in errors}

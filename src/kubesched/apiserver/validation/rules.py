@@ -130,13 +130,7 @@ class Rules:
         late_checks: Mapping[str, Check],
         unions: Mapping[str, Union],
     ) -> None:
-        """Set up; all arguments are by the names of types.
-
-        Args:
-            checks: Called before the rules of the fields.
-            late_checks: Called after them, with the errors that these found.
-            unions: Fields of which an object has one.
-        """
+        """Set up, all by names of types; late checks get the errors of fields."""
         self._checks = checks
         self._late_checks = late_checks
         self._unions = unions
@@ -151,15 +145,7 @@ class Rules:
         *,
         skipped: Sequence[str] = (),
     ) -> None:
-        """Add what is wrong with an object.
-
-        Args:
-            object_type: Of the object.
-            value: The object, with its defaults.
-            errors: What is added to.
-            path: Of the object.
-            skipped: Fields of the object that are not checked.
-        """
+        """Add what is wrong with an object that has its defaults, except in some of its fields."""
         self._plan(object_type).run(value, path, errors, skipped)
 
     def _plan(self, object_type: ObjectType) -> _Plan:

@@ -101,8 +101,7 @@ def compare(
     comparison = compare_clusters(sources, options)
     if comparison is None:
         return EXIT_INTERRUPTED
-    write_page(html, comparison)
-    write_answer(comparison, output, partial(write_comparison, top=top))
+    write_answer(comparison, output, partial(write_comparison, top=top), html)
     return 0
 
 

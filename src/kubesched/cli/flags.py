@@ -380,6 +380,21 @@ class TimelineOptions:
     times: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """What decides, and the form of the answer.
+
+    Attributes:
+        scheduler: The scheduler's options.
+        html: The file for the answer as a page; None for none.
+        output: The form of the answer on stdout.
+    """
+
+    scheduler: SchedulerOptions
+    html: Path | None
+    output: OutputFormat
+
+
 def gathered(
     type_: Callable[..., T], *options: Callable[[Any], Any]
 ) -> Callable[[Callable[Concatenate[T, P], R]], Callable[P, R]]:
@@ -447,6 +462,20 @@ scheduler_options = gathered(
     table_options("seed"),
 )
 """Adds the options of the scheduler to a command, as its first argument."""
+
+
+def answer_options(command: Callable[Concatenate[AnswerOptions, P], R]) -> Callable[P, R]:
+    """Add the options of a question to a command, together as its first argument."""
+
+    @functools.wraps(command)
+    def wrapped(scheduler: SchedulerOptions, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        own: dict[str, Any] = dict(kwargs)
+        asked = AnswerOptions(scheduler, own.pop("html"), own.pop("output"))
+        return command(asked, *args, **own)
+
+    deciding: Callable[Concatenate[SchedulerOptions, P], R] = wrapped
+    return html_option(output_option(scheduler_options(deciding)))
+
 
 timeline_options = gathered(
     TimelineOptions,

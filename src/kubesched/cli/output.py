@@ -44,8 +44,14 @@ def write_document(document: Document, output: OutputFormat) -> None:
         write_line(msgspec.json.format(msgspec.json.encode(whole).decode(), indent=2))
 
 
-def write_answer(document: D, output: OutputFormat, write: Callable[[Writer, D], object]) -> None:
-    """Write a result in the chosen format; `write` writes it as text."""
+def write_answer(
+    document: D,
+    output: OutputFormat,
+    write: Callable[[Writer, D], object],
+    html: Path | None = None,
+) -> None:
+    """Write a result in the chosen format, where `write` writes text, and as a page if asked to."""
+    write_page(html, document)
     if output is OutputFormat.TABLE:
         write(writer(), document)
     else:

@@ -12,17 +12,16 @@ import click
 from kubesched.cli.completion import complete_pod
 from kubesched.cli.flags import (
     FILE_PATH,
+    AnswerOptions,
     OutputFormat,
+    answer_options,
     cluster_options,
-    html_option,
     namespace_option,
-    output_option,
-    scheduler_options,
     table_options,
 )
 from kubesched.cli.output import write_answer, write_document, write_page, writer
 from kubesched.explain.document import Document
-from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.inputs.sources import ClusterSource
 
 if TYPE_CHECKING:
     from kubesched.cli.why_answer import RunningScheduler
@@ -33,19 +32,15 @@ if TYPE_CHECKING:
 @namespace_option
 @cluster_options
 @table_options("why")
-@html_option
-@output_option
-@scheduler_options
+@answer_options
 def why(
-    options: SchedulerOptions,
+    asked: AnswerOptions,
     source: ClusterSource,
     pod: str,
     namespace: str,
     top: int,
     scheduler: str,
     insecure_skip_tls_verify: bool,
-    html: Path | None,
-    output: OutputFormat,
 ) -> None:
     """Tell why POD is pending, and the smallest changes that make it fit.
 
@@ -74,14 +69,14 @@ def why(
     from kubesched.cli.why_answer import ask_why, write_why
 
     running = _running(source, scheduler, is_insecure=insecure_skip_tls_verify)
-    cluster = open_cluster(source, options, html=html)
+    cluster = open_cluster(source, asked)
     report = ask_why(cluster, pod, source, namespace, running)
-    if html is not None:
+    if asked.html is not None:
         more: list[Document] = []
         if report.is_decided:
             more = [cluster.explain(report.pod, all_filters=True), cluster.view(causes=False)]
-        write_page(html, report, *more)
-    write_answer(report, output, partial(write_why, top=top))
+        write_page(asked.html, report, *more)
+    write_answer(report, asked.output, partial(write_why, top=top))
 
 
 def _running(source: ClusterSource, url: str, *, is_insecure: bool) -> RunningScheduler | None:
@@ -100,19 +95,15 @@ def _running(source: ClusterSource, url: str, *, is_insecure: bool) -> RunningSc
 @namespace_option
 @cluster_options
 @table_options("explain")
-@html_option
-@output_option
-@scheduler_options
+@answer_options
 def explain(
-    options: SchedulerOptions,
+    asked: AnswerOptions,
     source: ClusterSource,
     pod: str,
     namespace: str,
     all_filters: bool,
     nodes: tuple[str, ...],
     top: int,
-    html: Path | None,
-    output: OutputFormat,
 ) -> None:
     """Explain why POD is placed on a node, or on none.
 
@@ -142,14 +133,14 @@ def explain(
     from kubesched.cli.trials import open_cluster
     from kubesched.inputs.pod_names import check_nodes
 
-    cluster = open_cluster(source, options, html=html)
+    cluster = open_cluster(source, asked)
     check_nodes(nodes, [node.metadata.name for node in cluster.nodes], "--node ")
     report = cluster.explain(pod, namespace, all_filters=all_filters)
-    if html is not None:
-        write_page(html, report, cluster.view(causes=False))
-    if output is not OutputFormat.TABLE:
+    if asked.html is not None:
+        write_page(asked.html, report, cluster.view(causes=False))
+    if asked.output is not OutputFormat.TABLE:
         shown = report.narrowed(frozenset(nodes)) if nodes else report
-        write_document(shown, output)
+        write_document(shown, asked.output)
     else:
         write_explanation(writer(), report, frozenset(nodes), top)
 
@@ -158,11 +149,9 @@ def explain(
 @click.argument("group", required=False, metavar="[nodes|pools|zones|namespaces|priorities|owners]")
 @cluster_options
 @table_options("top")
-@html_option
-@output_option
-@scheduler_options
+@answer_options
 def top(
-    options: SchedulerOptions,
+    asked: AnswerOptions,
     source: ClusterSource,
     group: str | None,
     pool_label: str,
@@ -170,8 +159,6 @@ def top(
     limit: int,
     shape: str | None,
     room_like: str | None,
-    html: Path | None,
-    output: OutputFormat,
 ) -> None:
     """Show what pods request of what nodes can give, and the room that is left.
 
@@ -206,7 +193,7 @@ def top(
     if group is not None and not _is_group(group):
         source = replace(source, files=(FILE_PATH.convert(group, None, None), *source.files))
         group = None
-    cluster = open_cluster(source, options, html=html)
+    cluster = open_cluster(source, asked)
     report = cluster.top(
         group or "nodes",
         pool_label=pool_label,
@@ -214,11 +201,11 @@ def top(
         room=shape,
         room_like=room_like,
     )
-    if html is not None:
+    if asked.html is not None:
         # The view has the requests of each node.
         more = [report] if report.group != "nodes" or report.room is not None else []
-        write_page(html, cluster.view(pool_label=pool_label), *more)
-    write_answer(report, output, partial(write_top, limit=limit))
+        write_page(asked.html, cluster.view(pool_label=pool_label), *more)
+    write_answer(report, asked.output, partial(write_top, limit=limit))
 
 
 def _is_group(text: str) -> bool:

@@ -9,32 +9,26 @@ import click
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_INTERRUPTED
 from kubesched.cli.flags import (
     FILE_PATH,
-    OutputFormat,
-    html_option,
-    output_option,
+    AnswerOptions,
+    answer_options,
     record_option,
-    scheduler_options,
     table_options,
 )
-from kubesched.cli.output import write_answer, write_page
-from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.cli.output import write_answer
+from kubesched.inputs.sources import ClusterSource
 
 
 @click.command()
 @table_options("shadow")
-@html_option
 @record_option
-@output_option
-@scheduler_options
+@answer_options
 def shadow(
-    options: SchedulerOptions,
+    asked: AnswerOptions,
     kubeconfig: Path | None,
     context: str,
     scheduler_name: str,
     duration: float | None,
-    html: Path | None,
     record: Path | None,
-    output: OutputFormat,
 ) -> None:
     """Decide beside another scheduler, and report where both differ and why.
 
@@ -59,22 +53,18 @@ def shadow(
     from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.cli.shadow_run import run_shadow, write_shadow
 
-    check_inputs([options.config])
-    check_outputs({"--html": html, "--record": record}, [options.config, kubeconfig])
+    config = asked.scheduler.config
+    check_inputs([config])
+    check_outputs({"--html": asked.html, "--record": record}, [config, kubeconfig])
     source = ClusterSource(kubeconfig=kubeconfig, context=context)
-    report = run_shadow(options, source, scheduler_name, duration, record)
-    write_page(html, report)
-    write_answer(report, output, write_shadow)
+    report = run_shadow(asked.scheduler, source, scheduler_name, duration, record)
+    write_answer(report, asked.output, write_shadow, asked.html)
 
 
 @click.command()
 @click.argument("recording", type=FILE_PATH)
-@html_option
-@output_option
-@scheduler_options
-def replay(
-    options: SchedulerOptions, recording: Path, html: Path | None, output: OutputFormat
-) -> int:
+@answer_options
+def replay(asked: AnswerOptions, recording: Path) -> int:
     """Make the decisions of a RECORDING again, and show where they would differ now.
 
     A recording is written by `kubesched run`, `shadow` or `simulate` with --record FILE; `-` is
@@ -99,11 +89,11 @@ def replay(
     from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.cli.shadow_run import run_replay, write_replay
 
-    check_inputs([recording, options.config])
-    check_outputs({"--html": html}, [recording, options.config])
-    report = run_replay(options, recording)
-    write_page(html, report)
-    write_answer(report, output, write_replay)
+    inputs = [recording, asked.scheduler.config]
+    check_inputs(inputs)
+    check_outputs({"--html": asked.html}, inputs)
+    report = run_replay(asked.scheduler, recording)
+    write_answer(report, asked.output, write_replay, asked.html)
     if report.partial:
         return EXIT_INTERRUPTED
     return EXIT_DIFFERENT if report.different else 0

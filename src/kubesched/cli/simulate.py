@@ -18,7 +18,7 @@ from kubesched.cli.flags import (
     table_options,
     timeline_options,
 )
-from kubesched.cli.output import write_answer, write_page
+from kubesched.cli.output import write_answer
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
@@ -184,8 +184,7 @@ def _place(
     check_outputs({"--html": html}, [*source.files, *pod_files, options.config])
     end, seconds = run_simulation(Cluster.read(source, options, write_warnings, pod_files))
     report = end.report
-    write_page(html, report)
-    write_answer(report, output, partial(write_report, sections=shown, top=top))
+    write_answer(report, output, partial(write_report, sections=shown, top=top), html)
     if output is OutputFormat.TABLE:
         write_timing(report, seconds)
     return EXIT_INTERRUPTED if report.partial else 0

@@ -10,17 +10,15 @@ import click
 from kubesched.cli.errors import EXIT_DIFFERENT
 from kubesched.cli.flags import (
     FILE_PATH,
-    OutputFormat,
+    AnswerOptions,
+    answer_options,
     cluster_flags,
     cluster_options,
-    html_option,
     namespace_option,
-    output_option,
-    scheduler_options,
     table_options,
 )
-from kubesched.cli.output import StatusLine, write_answer, write_page
-from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.cli.output import StatusLine, write_answer
+from kubesched.inputs.sources import ClusterSource
 
 
 @click.command()
@@ -28,19 +26,15 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 @namespace_option
 @cluster_flags
 @table_options("fit")
-@html_option
-@output_option
-@scheduler_options
+@answer_options
 def fit(
-    options: SchedulerOptions,
+    asked: AnswerOptions,
     source: ClusterSource,
     manifests: tuple[Path, ...],
     namespace: str,
     replicas: tuple[str, ...],
     more: bool,
     templates: tuple[str, ...],
-    html: Path | None,
-    output: OutputFormat,
 ) -> int:
     """Tell whether the workloads of MANIFESTS fit into a cluster.
 
@@ -70,26 +64,21 @@ def fit(
     from kubesched.cli.trial_text import write_fit
     from kubesched.cli.trials import open_cluster
 
-    report = open_cluster(source, options, *manifests, html=html).fit(
+    report = open_cluster(source, asked, *manifests).fit(
         *manifests, namespace=namespace, replicas=replicas, more=more, node_templates=templates
     )
-    write_page(html, report)
-    write_answer(report, output, write_fit)
+    write_answer(report, asked.output, write_fit, asked.html)
     return 0 if report.fits else EXIT_DIFFERENT
 
 
 @click.command()
 @click.argument("words", metavar="NODE... [FILES]...", nargs=-1, required=True)
 @cluster_flags
-@html_option
-@output_option
-@scheduler_options
+@answer_options
 def drain(
-    options: SchedulerOptions,
+    asked: AnswerOptions,
     source: ClusterSource,
     words: tuple[str, ...],
-    html: Path | None,
-    output: OutputFormat,
 ) -> int:
     """Tell what happens when NODEs are drained, pod by pod. Nothing is changed.
 
@@ -114,24 +103,19 @@ def drain(
     from kubesched.cli.trials import nodes_and_source, open_cluster
 
     nodes, source = nodes_and_source(words, source)
-    report = open_cluster(source, options, html=html).drain(*nodes)
-    write_page(html, report)
-    write_answer(report, output, write_drain)
+    report = open_cluster(source, asked).drain(*nodes)
+    write_answer(report, asked.output, write_drain, asked.html)
     return 0 if report.succeeds else EXIT_DIFFERENT
 
 
 @click.command()
 @click.argument("plan", metavar="PLAN", type=FILE_PATH)
 @cluster_options
-@html_option
-@output_option
-@scheduler_options
+@answer_options
 def whatif(
-    options: SchedulerOptions,
+    asked: AnswerOptions,
     source: ClusterSource,
     plan: Path,
-    html: Path | None,
-    output: OutputFormat,
 ) -> int:
     """Tell what a PLAN of changes does to the pods. Nothing is changed.
 
@@ -166,26 +150,21 @@ def whatif(
     from kubesched.cli.trial_text import write_what_if
     from kubesched.cli.trials import open_cluster
 
-    report = open_cluster(source, options, plan, html=html).whatif(plan)
-    write_page(html, report)
-    write_answer(report, output, write_what_if)
+    report = open_cluster(source, asked, plan).whatif(plan)
+    write_answer(report, asked.output, write_what_if, asked.html)
     return 0 if report.works else EXIT_DIFFERENT
 
 
 @click.command()
 @cluster_options
 @table_options("upgrade", selector={"required": True})
-@html_option
-@output_option
-@scheduler_options
+@answer_options
 def upgrade(
-    options: SchedulerOptions,
+    asked: AnswerOptions,
     source: ClusterSource,
     selector: str,
     at_once: int,
     force: bool,
-    html: Path | None,
-    output: OutputFormat,
 ) -> int:
     """Find an order in which the nodes of a pool can be upgraded. Nothing is changed.
 
@@ -206,26 +185,21 @@ def upgrade(
     from kubesched.cli.trial_text import write_upgrade
     from kubesched.cli.trials import open_cluster
 
-    cluster = open_cluster(source, options, html=html)
+    cluster = open_cluster(source, asked)
     report = cluster.upgrade(selector, at_once=at_once, force=force)
-    write_page(html, report)
-    write_answer(report, output, partial(write_upgrade, selector=selector))
+    write_answer(report, asked.output, partial(write_upgrade, selector=selector), asked.html)
     return 0 if report.works else EXIT_DIFFERENT
 
 
 @click.command()
 @cluster_options
 @table_options("compact")
-@html_option
-@output_option
-@scheduler_options
+@answer_options
 def compact(
-    options: SchedulerOptions,
+    asked: AnswerOptions,
     source: ClusterSource,
     selector: str,
     force: bool,
-    html: Path | None,
-    output: OutputFormat,
 ) -> int:
     """Find nodes that can be removed so that every pod still has a place. Nothing is changed.
 
@@ -249,9 +223,8 @@ def compact(
     def watch(tried: int, nodes: int, removable: int) -> None:
         status.show(lambda: f"{tried} of {nodes} nodes tried, {removable} can be removed")
 
-    cluster = open_cluster(source, options, html=html)
+    cluster = open_cluster(source, asked)
     with StatusLine() as status:
         report = cluster.compact(selector, force=force, watch=watch)
-    write_page(html, report)
-    write_answer(report, output, write_compact)
+    write_answer(report, asked.output, write_compact, asked.html)
     return 0 if report.removable else EXIT_DIFFERENT

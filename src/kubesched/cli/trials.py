@@ -14,20 +14,19 @@ from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.files import check_inputs, check_outputs
+from kubesched.cli.flags import AnswerOptions
 from kubesched.cli.output import DETAIL, ITEM, Writer, simple_table
 from kubesched.cli.simulate_text import amount
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.inputs.sources import ClusterSource
 
 _REASONS_MAX: Final = 5
 _EVICTED_MAX: Final = 10
 
 
-def open_cluster(
-    source: ClusterSource, options: SchedulerOptions, *files: Path, html: Path | None = None
-) -> Cluster:
+def open_cluster(source: ClusterSource, asked: AnswerOptions, *files: Path) -> Cluster:
     """Return the cluster to ask; warnings go to stderr.
 
     Other files that the command reads, and the page that it writes, are checked too.
@@ -37,10 +36,10 @@ def open_cluster(
             cannot be written.
         DecodeError, ConfigError, SetupError: A file cannot be used.
     """
-    inputs = [*files, *source.files, options.config]
+    inputs = [*files, *source.files, asked.scheduler.config]
     check_inputs(inputs)
-    check_outputs({"--html": html}, inputs)
-    return Cluster.read(source, options, write_warnings)
+    check_outputs({"--html": asked.html}, inputs)
+    return Cluster.read(source, asked.scheduler, write_warnings)
 
 
 def nodes_and_source(

@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 from fragmentation import Target
-from gpu_sharing import MODEL_LABEL, GpuSharing, Milli, Request, request_of
+from gpu_sharing import GpuSharing, Milli, Request, request_of
 
 from kubesched import ConfigError
 from kubesched.framework import Handle, NodeTable, PluginArgs, PodInfo, child, decode_args, required
@@ -75,25 +75,31 @@ class FragmentationGradientDescent(GpuSharing):
         request = request_of(pod)
         cpu = nodes.allocatable_of("cpu") - nodes.requested_of("cpu")
         gpus = self.gpus(nodes)
-        rows = np.flatnonzero((cpu >= request.cpu) & gpus.can_take(request))
-        scores = np.zeros(len(nodes), np.int64)
-        if not len(rows):
+        fits = (cpu >= request.cpu) & gpus.can_take(request)
+        if len(nodes) <= _ROWS_FEW:
+            scores: Milli = self._scores(cpu, gpus.free, gpus.model, request) * fits
             return scores
-        found = self._target.scores
-        cpu, free = cpu[rows], gpus.free[rows]
-        models = self._target.codes_of(nodes.label(MODEL_LABEL), rows)
-        if len(rows) <= _ROWS_FEW:
-            scores[rows] = found(cpu, free, models, request).max(axis=1)
-            return scores
+        scores, rows = np.zeros(len(nodes), np.int64), fits.nonzero()[0]
+        cpu, free, model = cpu[rows], gpus.free[rows], gpus.model[rows]
         # Many nodes are still empty or have the same pods, so few are different.
-        states = (gpus.code[rows] << _STATE_BITS) + self._target.alike(cpu, models, request)
+        states = (gpus.code[rows] << _STATE_BITS) + self._target.alike(cpu, model, request)
         _, first, numbers = np.unique(states, return_index=True, return_inverse=True)
-        distinct = found(cpu[first], free[first], models[first], request).max(axis=1)
-        scores[rows] = distinct[numbers]
+        if len(first):
+            scores[rows] = self._scores(cpu[first], free[first], model[first], request)[numbers]
         return scores
+
+    def _scores(self, cpu: Milli, free: Milli, models: Milli, request: Request) -> Milli:
+        """Score the best device of each row, see `Target.gains`."""
+        gains = self._target.gains(cpu, free, models, request)
+        return self._target.scores(gains.max(axis=1), request)
+
+    def model_code(self, model: str | None) -> int:
+        """Return the target's number of a model."""
+        return self._target.code_of(model)
 
     def pick(self, free: Sequence[int], milli_cpu: int, request: Request, model: str | None) -> int:
         """Return the first device that reaches the node's score."""
-        models = np.array([self._target.code_of(model)])
-        scores = self._target.scores(np.array([milli_cpu]), np.array([free]), models, request)
-        return int(scores[0].argmax())
+        left, model_code = np.array([free]), np.array([self._target.code_of(model)])
+        gains = self._target.gains(np.array([milli_cpu]), left, model_code, request)
+        scores = self._target.scores(gains[0], request)
+        return int(np.where(left[0] >= request.milli, scores, -1).argmax())

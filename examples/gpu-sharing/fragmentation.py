@@ -8,15 +8,15 @@ how many pods of each such group the node suits, so that nodes and devices are r
 """
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 from gpu_sharing import WHOLE, Milli, Request
 from numpy.typing import NDArray
 
-from kubesched.framework import Coded
-
-UNFIT = -1
+_TOO_LITTLE = -(10**9)
+"""What a device is said to have left if a part does not fit it: no kind of pod can use that."""
 
 
 class Kind(Protocol):
@@ -64,17 +64,13 @@ class Target:
         """Return the code of a node's model."""
         return self._codes.get(model or "", 0)
 
-    def codes_of(self, models: Coded[str | None], rows: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return the codes of the models of some rows."""
-        return models.map(self.code_of, np.int64)[rows]
-
     def alike(self, cpu: Milli, models: NDArray[np.int64], request: Request) -> Milli:
         """Return a number per row, which is equal where cpu and model suit the same pods.
 
-        They do so now and after a pod with this request; see `scores` for the arguments.
+        They do so now and after a pod with this request; see `gains` for the arguments.
         """
-        after = self._places_of(models, cpu - request.cpu)
-        return self._places_of(models, cpu) * len(self._suited) + after
+        before, after = self._places_of(models, cpu, request)
+        return before * len(self._suited) + after
 
     def fragmented(self, cpu: Milli, free: Milli, models: NDArray[np.int64]) -> Milli:
         """Return the fragmented GPU per row.
@@ -84,46 +80,56 @@ class Target:
             free: What is left of each device, rows x devices.
             models: The code of the model, per row.
         """
-        usable = self._usable(
-            self._suited_by(models, cpu), self._room.take(free, axis=0).sum(axis=1)
-        )
-        return self.pods * free.sum(axis=1) - usable
+        suited = self._suited[self._places_of(models, cpu)[0]]
+        return self.pods * free.sum(axis=1) - self._usable(suited, self._room_of(free))
 
-    def scores(
-        self, cpu: Milli, free: Milli, models: NDArray[np.int64], request: Request
-    ) -> NDArray[np.int64]:
-        """Return 0 to 100 per row and device; one column for a pod that does not share a device.
+    def gains(self, cpu: Milli, free: Milli, models: NDArray[np.int64], request: Request) -> Milli:
+        """Return, per row and device, how much more GPU is usable after the pod is placed there.
 
-        The pod fits every row. Devices without enough left for its part are UNFIT.
+        There is one column for a pod that does not share a device. The pod fits every row, or what
+        is returned for the row has no meaning. No device on which a part does not fit gains more
+        than one on which it fits.
+
+        Args:
+            cpu: What is left of cpu, per row.
+            free: What is left of each device, rows x devices.
+            models: The code of the model, per row.
+            request: What the pod asks for.
         """
-        each = self._room.take(free, axis=0)
-        room = each.sum(axis=1)
-        before = self._usable(self._suited_by(models, cpu), room)
-        suited = self._suited_by(models, cpu - request.cpu)
+        places = self._places_of(models, cpu, request)
+        suited_before, suited = self._suited.take(places, axis=0)
+        room = self._room_of(free)
+        before = self._usable(suited_before, room)[:, np.newaxis]
         if not request.is_shared:
             # Whole devices have room for every kind.
-            usable = self._usable(suited, room - request.total)
-            return self._rated(usable - before, request)[:, np.newaxis]
-        left = free - request.milli
-        # Where too little is left, the index counts from the end; those devices are UNFIT.
-        room = room[:, np.newaxis] - each + self._room.take(left, axis=0)
-        usable = self._usable(suited[:, np.newaxis], room)
-        scores = self._rated(usable - before[:, np.newaxis], request)
-        scores[left < 0] = UNFIT
-        return scores
+            return self._usable(suited, room - request.total)[:, np.newaxis] - before
+        room = room[:, np.newaxis] + self._room_lost(request.milli).take(free, axis=0)
+        return self._usable(suited[:, np.newaxis], room) - before
 
-    def _suited_by(self, models: NDArray[np.int64], cpu: Milli) -> Milli:
-        """Return, per row and group, the number of pods that a node with this cpu suits."""
-        return self._suited.take(self._places_of(models, cpu), axis=0)
+    def scores(self, gains: Milli, request: Request) -> NDArray[np.int64]:
+        """Return 0 to 100 for what `gains` returned; it rises with the gain."""
+        less_fragmented = (gains + self.pods * request.total) / (-self.pods * WHOLE)
+        return (100 / (1 + np.exp(less_fragmented))).astype(np.int64)
 
-    def _places_of(self, models: NDArray[np.int64], cpu: Milli) -> NDArray[np.intp]:
-        """Return the row of `_suited` for each model with this cpu."""
-        return self._first_of_model.take(models) + self._cpus.searchsorted(cpu, side="right")
+    def _places_of(
+        self, models: NDArray[np.int64], cpu: Milli, request: Request | None = None
+    ) -> NDArray[np.intp]:
+        """Return the rows of `_suited` before and after a pod is placed: 2 x rows."""
+        both = np.array((cpu, cpu - request.cpu if request else cpu))
+        return self._first_of_model.take(models) + self._cpus.searchsorted(both, side="right")
+
+    def _room_of(self, free: Milli) -> Milli:
+        """Return, per row and group, what is left on the devices that suffice."""
+        room: Milli = self._room.take(free, axis=0).sum(axis=1)
+        return room
+
+    @lru_cache(maxsize=1024)  # noqa: B019 - one target lives as long as its plugin
+    def _room_lost(self, milli: int) -> Milli:
+        """Return by how much a part changes the room, by what is left of its device and group."""
+        lost = np.full_like(self._room, _TOO_LITTLE)
+        lost[milli:] = self._room[: WHOLE + 1 - milli] - self._room[milli:]
+        return lost
 
     def _usable(self, suited: Milli, room: Milli) -> Milli:
         """Return the usable GPU, given what is left on devices that suffice, for each group."""
-        return (suited * room * (room >= self._needed)).sum(axis=-1)
-
-    def _rated(self, more_usable: Milli, request: Request) -> NDArray[np.int64]:
-        less_fragmented = (more_usable + self.pods * request.total) / (self.pods * WHOLE)
-        return (100 / (1 + np.exp(-less_fragmented))).astype(np.int64)
+        return np.vecdot(suited, room * (room >= self._needed))

@@ -38,6 +38,7 @@ from kubesched.framework import (
     ReservePlugin,
     Scope,
     ScorePlugin,
+    SelectedRows,
     Snapshot,
     Status,
     unresolvable,
@@ -48,7 +49,7 @@ GPU_MILLI: Final = "alibabacloud.com/gpu-milli"
 MODEL_LABEL: Final = "alibabacloud.com/gpu-card-model"
 WHOLE: Final = 1000
 
-_COLUMNS: Final = 7
+_COLUMNS: Final = 8
 """The number of columns of `Gpus.numbers` before those of devices."""
 
 Milli = NDArray[np.int64]
@@ -57,26 +58,20 @@ Devices = dict[str, tuple[int, ...]]
 
 
 class Request(NamedTuple):
-    """What a pod asks for: cpu, and `count` GPUs of which it needs `milli` each."""
+    """What a pod asks for: cpu, and `count` GPUs of which it needs `milli` each.
+
+    Attributes:
+        total: The sum over its devices.
+        is_shared: Whether it takes a part of a device.
+        kind: A bit for "a part of a device", or for the number of whole ones; 0 without GPU.
+    """
 
     cpu: int
     count: int
     milli: int
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether it takes a part of a device."""
-        return 0 < self.milli < WHOLE
-
-    @property
-    def total(self) -> int:
-        """The sum over its devices."""
-        return self.count * self.milli
-
-    @property
-    def kind(self) -> int:
-        """A bit for "a part of a device", or for the number of whole ones; 0 without GPU."""
-        return 1 if self.is_shared else (1 << self.count) * bool(self.count)
+    total: int
+    is_shared: bool
+    kind: int
 
 
 def request_of(pod: PodInfo) -> Request:
@@ -88,9 +83,11 @@ def request_of(pod: PodInfo) -> Request:
 def _request_of(template: PodTemplate) -> Request:
     requests = template.requests
     cpu, total = requests.get("cpu", 0), requests.get(GPU_MILLI, 0)
-    if total <= WHOLE:
-        return Request(cpu, min(total, 1), total)
-    return Request(cpu, total // WHOLE, WHOLE)
+    if 0 < total < WHOLE:
+        return Request(cpu, 1, total, total, is_shared=True, kind=1)
+    count = total // WHOLE
+    kind = (1 << count) * bool(count)
+    return Request(cpu, count, WHOLE, count * WHOLE, is_shared=False, kind=kind)
 
 
 class Gpus:
@@ -104,14 +101,15 @@ class Gpus:
         whole: The number of completely free devices.
         kinds: The kinds of requests that the pods have, a bit each.
         code: A number for what is left of each device: equal if and only if that is.
+        model: The policy's number of their model.
         free: Rows x devices, what is left of each; 0 where a node has fewer devices.
     """
 
     def __init__(self, numbers: Milli, codes: dict[tuple[int, ...], int]) -> None:
         self._numbers = numbers
         self._codes = codes
-        columns = numbers[:, :_COLUMNS].T
-        self.count, self.left, self.taken, self.largest, self.whole, self.kinds, self.code = columns
+        self.count, self.left, self.taken, self.largest, self.whole = numbers.T[:5]
+        self.kinds, self.code, self.model = numbers.T[5:_COLUMNS]
         self.free = numbers[:, _COLUMNS:]
 
     @classmethod
@@ -125,12 +123,14 @@ class Gpus:
         taken = numbers[rows] if isinstance(rows, slice) else numbers.take(rows, axis=0)
         return Gpus(taken, self._codes)
 
-    def write(self, row: int, count: int, kinds: int, free: Sequence[int]) -> None:
-        """Replace a row."""
+    def write(self, row: int, kinds: int, free: Sequence[int]) -> None:
+        """Replace what is left of a row's devices."""
+        count = self.count.item(row)
         code = self._codes.setdefault(tuple(free), len(self._codes))
         left = sum(free)
-        sums = count, left, WHOLE * count - left, max(free), free.count(WHOLE)
-        self._numbers[row] = [*sums, kinds, code, *free]
+        sums = left, WHOLE * count - left, max(free), free.count(WHOLE)
+        self._numbers[row, 1:_COLUMNS] = *sums, kinds, code, self.model.item(row)
+        self.free[row] = free
 
     def can_take(self, request: Request) -> NDArray[np.bool_]:
         """Return bool per row: whether enough devices have enough left."""
@@ -177,13 +177,21 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject the nodes with too few devices that have enough left."""
         request = request_of(pod)
-        if not request.count:
-            return NodeToStatus.passing(len(nodes))
-        return NodeToStatus.rejecting(~self.gpus(nodes).can_take(request), self.rejection)
+        rows = len(nodes)
+        if (
+            not request.count
+            or np.count_nonzero(enough := self.gpus(nodes).can_take(request)) == rows
+        ):
+            return NodeToStatus.passing(rows)
+        return NodeToStatus.rejecting(~enough, self.rejection)
 
     @abstractmethod
     def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
         """Return 0 to 100 per row, before the pod is placed."""
+
+    def model_code(self, model: str | None) -> int:
+        """Return a number for a model of GPU, for `Gpus.model`; 0 if the policy needs none."""
+        return 0
 
     def pick(self, free: Sequence[int], milli_cpu: int, request: Request, model: str | None) -> int:
         """Return which device of a node a pod shares; the fullest that suffices, then the first.
@@ -214,7 +222,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         self._devices_of[node_name] = {**devices_of, pod.uid: chosen}
         for device in chosen:
             free[device] -= request.milli
-        self._write(row, kinds | request.kind, free)
+        self._gpus.write(row, kinds | request.kind, free)
         return SUCCESS
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -223,7 +231,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
             table = self._current().nodes
             row = table.row_of[node_name]
             free, kinds, _ = self._share_out(node_name, _others(table, row, pod), self._count(row))
-            self._write(row, kinds, free)
+            self._gpus.write(row, kinds, free)
 
     def devices_of(self, pod: PodInfo, node_name: str) -> tuple[int, ...]:
         """Return the devices that a pod has on a node."""
@@ -233,21 +241,26 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         """Return the GPUs of the rows of `nodes`; callers must not write to it."""
         snapshot = self._current()
         if nodes is snapshot.nodes:
-            gpus = self._gpus
-        elif nodes is self._selected[0]:
-            # The score is asked for the rows that the filter was just asked for.
-            gpus = self._selected[1]
-        else:
-            gpus = self._gpus.take(snapshot.rows_of(nodes))
-            self._selected = nodes, gpus
+            return self._settle(self._gpus, nodes)
+        origin = nodes.origin if isinstance(nodes, SelectedRows) else None
+        if self._selected[0] is not origin or origin is None:
+            # Otherwise the score is asked for the rows that the filter was just asked for.
+            taken = self._gpus.take(snapshot.rows_of(nodes))
+            self._selected = origin, self._settle(taken, nodes)
+        return self._selected[1]
+
+    def _settle(self, gpus: Gpus, nodes: NodeTable) -> Gpus:
+        """Return the GPUs of `nodes` after sharing devices out where other pods are there now."""
         unsettled = gpus.taken != nodes.requested_of(GPU_MILLI)
-        if np.count_nonzero(unsettled):
-            # Pods have left, or `nodes` asks what would be without some, or with others.
-            gpus = gpus.take(np.arange(len(nodes)))
-            for row in np.flatnonzero(unsettled).tolist():
-                count = gpus.count.item(row)
-                free, kinds, _ = self._share_out(nodes.names[row], nodes.pods[row], count)
-                gpus.write(row, count, kinds, free)
+        if not np.count_nonzero(unsettled):
+            return gpus
+        # Pods have left, or `nodes` asks what would be without some, or with others.
+        gpus = gpus.take(np.arange(len(nodes)))
+        for row in np.flatnonzero(unsettled).tolist():
+            free, kinds, _ = self._share_out(
+                nodes.names[row], nodes.pods[row], gpus.count.item(row)
+            )
+            gpus.write(row, kinds, free)
         return gpus
 
     def _current(self) -> Snapshot:
@@ -259,18 +272,16 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
             self._epoch = table.epoch
             counts = (table.allocatable_of(GPU_MILLI) // WHOLE).tolist()
             self._gpus = Gpus.none(len(counts), max(counts, default=0) or 1)
-            self._selected: tuple[NodeTable, Gpus] = (table, self._gpus)
+            self._selected: tuple[object, Gpus] = (None, self._gpus)
+            self._gpus.count[:] = counts
+            self._gpus.model[:] = table.label(MODEL_LABEL).map(self.model_code, np.int64)
             for row, count in enumerate(counts):
-                self._gpus.count[row] = count
                 free, kinds, _ = self._share_out(table.names[row], table.pods[row], count)
-                self._gpus.write(row, count, kinds, free)
+                self._gpus.write(row, kinds, free)
         return snapshot
 
     def _count(self, row: int) -> int:
         return self._gpus.count.item(row)
-
-    def _write(self, row: int, kinds: int, free: Sequence[int]) -> None:
-        self._gpus.write(row, self._count(row), kinds, free)
 
     def _settled(
         self, table: NodeColumns, row: int, without: PodInfo

@@ -369,7 +369,7 @@ def test_fragmentation_equals_that_of_a_twin(seed: int) -> None:
     snapshot, twin = _random_cluster(plugin, Random(seed))
     nodes, target = snapshot.nodes, fragmentation.Target(KINDS)
     cpu = nodes.allocatable_of("cpu") - nodes.requested_of("cpu")
-    models = target.codes_of(nodes.label(sharing.MODEL_LABEL), np.arange(len(nodes)))
+    models = nodes.label(sharing.MODEL_LABEL).map(target.code_of, np.int64)
     known = [TwinNode(nodes, row, free) for row, free in enumerate(twin)]
     assert [_fragmented(node.cpu, node.free, node.model) for node in known] == target.fragmented(
         cpu, plugin.gpus(nodes).free, models

@@ -7,7 +7,7 @@ Differs:  success is a value, where upstream uses a nil status.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, Self
 
@@ -182,6 +182,15 @@ class NodeToStatus:
                 code = codes[status] = len(column)
                 column.append(status)
             index[row] = code
+        return cls(index, column)
+
+    @classmethod
+    def of_some(cls, statuses: Mapping[int, Status], rows: int) -> Self:
+        """Return these rejections by row, and success for the other rows."""
+        column = [SUCCESS, *dict.fromkeys(statuses.values())]
+        index = np.zeros(rows, np.int32)
+        for row, status in statuses.items():
+            index[row] = 1 if len(column) == 2 else column.index(status)
         return cls(index, column)
 
     @classmethod

@@ -383,8 +383,8 @@ class NodeColumns(NodeTable):
             new[tuple(slice(0, size) for size in old.shape)] = old
         self._unschedulable, self._numbers = unschedulable, numbers
         parts = parts_of(numbers)
-        self._allowed_pods, self._pod_counts, self._non_zero_requested = parts[:3]
-        self._requested, self._allocatable = parts[3:]
+        self._non_zero_requested, self._pod_counts, self._requested = parts[:3]
+        self._allowed_pods, self._allocatable = parts[3:]
         self._renew_views()
 
     def _renew_views(self) -> None:

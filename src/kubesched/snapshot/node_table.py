@@ -25,9 +25,11 @@ from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 D = TypeVar("D", bound=np.generic)
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
-_NUMBERS = ("allowed_pods", "pod_counts", "non_zero_requested", "requested", "allocatable")
+_NUMBERS = ("non_zero_requested", "pod_counts", "requested", "allowed_pods", "allocatable")
+_REQUESTED = 3
+"""The first row of `NodeTable.numbers` for a requested amount, after the number of pods."""
 NUMBERS_FIXED = 4
-"""The number of rows of `NodeTable.numbers` before those of resources."""
+"""The number of rows of `NodeTable.numbers` that are not of resources."""
 _INT64 = 1 << 63
 PLAIN_MAX = 1 << 46
 """Sums and percentages of amounts up to here are exact in int64 and in float64."""
@@ -138,6 +140,19 @@ class NodeTable(ABC):
             np.stack([self.requested_of(name) for name in resources]),
         )
 
+    def free_for(self, resources: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return what is free and what is allocatable: pod slots, then these resources, x rows."""
+        at = [self.resources.get(name, -1) for name in resources]
+        count = len(at)
+        if at == list(range(count)):
+            # Cpu and memory, as nearly always: no copy is needed.
+            numbers, rows = self.numbers, len(self)
+            allowed = _allowed_pods_at(numbers)
+            offered = numbers[allowed : allowed + 1 + count, :rows]
+            return offered - numbers[_REQUESTED - 1 : _REQUESTED + count, :rows], offered
+        offered = np.stack([self.allowed_pods, *map(self.allocatable_of, resources)])
+        return offered - np.stack([self.pod_counts, *map(self.requested_of, resources)]), offered
+
     def amounts_of_pods(self, pods: Sequence[PodInfo]) -> NDArray[np.int64]:
         """Return what each pod adds to a row of `numbers`; one column per pod.
 
@@ -145,14 +160,14 @@ class NodeTable(ABC):
         """
         codes: dict[PodTemplate, int] = {}
         index = [codes.setdefault(info.template, len(codes)) for info in pods]
-        amounts = np.zeros((NUMBERS_FIXED + len(self.resources), len(codes)), np.int64)
+        amounts = np.zeros((_REQUESTED + len(self.resources), len(codes)), np.int64)
         for template, at in codes.items():
-            amounts[1, at] = 1
-            amounts[2:NUMBERS_FIXED, at] = [wrapped(amount) for amount in template.held_non_zero]
+            amounts[: _REQUESTED - 1, at] = [wrapped(amount) for amount in template.held_non_zero]
+            amounts[_REQUESTED - 1, at] = 1
             for name, amount in template.held.items():
                 resource = self.resources.get(name)
                 if resource is not None:
-                    amounts[NUMBERS_FIXED + resource, at] = wrapped(amount)
+                    amounts[_REQUESTED + resource, at] = wrapped(amount)
         return amounts[:, index]
 
     def check(self) -> None:
@@ -188,6 +203,7 @@ class SelectedRows(NodeTable):
         self.origin: tuple[NodeTable, NDArray[np.intp] | slice] | None = (table, rows)
         self.is_plain = table.is_plain
         self.resources = table.resources
+        self.rare = table.rare
         self.images = table.images
 
     def __getattr__(self, name: str) -> object:
@@ -215,8 +231,9 @@ class SelectedRows(NodeTable):
         numbers, rows = self._table.numbers, self._rows
         taken = numbers[:, rows] if isinstance(rows, slice) else numbers.take(rows, axis=1)
         self.numbers = taken
-        for name, part in zip(_NUMBERS, parts_of(taken, len(self.resources)), strict=True):
-            self.__dict__[name] = part
+        parts = parts_of(taken, len(self.resources))
+        self.non_zero_requested, self.pod_counts, self.requested = parts[:3]
+        self.allowed_pods, self.allocatable = parts[3:]
 
     def _take(self, column: NDArray[D]) -> NDArray[D]:
         if not isinstance(self._rows, slice):
@@ -332,16 +349,20 @@ def parts_of(
 
     There is room for more resources than there are; None means all the room.
     """
-    room = (len(numbers) - NUMBERS_FIXED) // 2
+    allowed = _allowed_pods_at(numbers)
+    room = allowed - _REQUESTED
     resources = room if resources is None else resources
-    requested, allocatable = NUMBERS_FIXED, NUMBERS_FIXED + room
     return (
-        numbers[0],
-        numbers[1],
-        numbers[2:NUMBERS_FIXED],
-        numbers[requested : requested + resources],
-        numbers[allocatable : allocatable + resources],
+        numbers[: _REQUESTED - 1],
+        numbers[_REQUESTED - 1],
+        numbers[_REQUESTED : _REQUESTED + resources],
+        numbers[allowed],
+        numbers[allowed + 1 : allowed + 1 + resources],
     )
+
+
+def _allowed_pods_at(numbers: NDArray[np.int64]) -> int:
+    return _REQUESTED + (len(numbers) - NUMBERS_FIXED) // 2
 
 
 def increase(column: NDArray[np.int64], at: int, row: int, amount: int) -> bool:

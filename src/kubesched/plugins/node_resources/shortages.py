@@ -8,7 +8,7 @@ Differs:  a node's reasons come in a fixed order: pods, cpu, memory, ephemeral-s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -23,8 +23,10 @@ from kubesched.snapshot.node_table import NodeTable
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _BYTES: Final = frozenset({"memory", "ephemeral-storage"})
 _TOO_MANY_PODS: Final = "Too many pods"
-_ROWS_FEW: Final = 3
-"""Up to this number of rows, Python integers are faster than arrays."""
+_SHORT_FEW: Final = 24
+"""Up to this number of shortages, Python integers are faster than arrays."""
+_RARE_FEW: Final = 3
+"""Up to this number of rows that perhaps have a resource, they are looked at one by one."""
 
 # The answer for a row is an integer: bit 0 means that even the empty node would be too small, bit 1
 # that the node has too many pods, bit 2 + i that request i is not met.
@@ -32,7 +34,7 @@ _UNRESOLVABLE: Final = 1
 _PODS: Final = 2
 _FIRST: Final = 2
 _REQUESTS_MAX: Final = 60
-_BITS: Final = 1 << np.arange(_FIRST, _FIRST + _REQUESTS_MAX)
+_BITS: Final = 1 << np.arange(1, _FIRST + _REQUESTS_MAX)
 
 
 class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
@@ -55,28 +57,42 @@ class Requests:
     Attributes:
         items: The resources.
         names: Their names.
-        amounts: int64, resources x 1.
+        amounts: int64, 1 + resources x 1; the first is a pod slot.
+        delegated: The positions of delegated ones.
     """
 
-    __slots__ = ("amounts", "items", "names")
+    __slots__ = ("amounts", "delegated", "items", "names")
 
     def __init__(self, items: Iterable[ResourceRequest]) -> None:
         self.items = tuple(items)
         self.names = tuple([request.resource for request in self.items])
-        self.amounts = np.array([request.amount for request in self.items], np.int64)[:, None]
+        amounts = [1, *[request.amount for request in self.items]]
+        self.amounts = np.array(amounts, np.int64)[:, None]
+        self.delegated = tuple([at for at, each in enumerate(self.items) if each.delegated])
 
 
 def find_shortages(requests: Requests, nodes: NodeTable) -> NodeToStatus:
     """Reject the rows that lack a pod slot or one of the requested resources."""
-    if len(nodes) > _ROWS_FEW and len(requests.items) <= _REQUESTS_MAX:
-        found = _keys_of_rows(requests, nodes)
-        if found is None:
-            return NodeToStatus.passing(len(nodes))
-        return NodeToStatus.encode(found, lambda key: _status_of(key, requests.names))
-    keys = [_key_of_row(requests, nodes, row) for row in range(len(nodes))]
-    if not any(keys):
-        return NodeToStatus.passing(len(keys))
-    return NodeToStatus.of([_status_of(key, requests.names) for key in keys])
+    names, rows = requests.names, len(nodes)
+    if len(names) > _REQUESTS_MAX:
+        keys = [_key_of_row(requests, nodes, row) for row in range(rows)]
+        return NodeToStatus.of([_status_of(key, names) for key in keys])
+    if nodes.rare and (rare := _rare_requests(requests, nodes)):
+        found = _keys_with_rare(requests, nodes, rare)
+        return NodeToStatus.encode(found, lambda key: _status_of(key, names))
+    short, offered = _find_short(requests, nodes)
+    count = np.count_nonzero(short)
+    if not count:
+        return NodeToStatus.passing(rows)
+    if count > _SHORT_FEW:
+        found = _keys_of(requests, short, offered)
+        return NodeToStatus.encode(found, lambda key: _status_of(key, names))
+    key_of: dict[int, int] = {}
+    at, row_at = short.nonzero()
+    for what, row in zip(at.tolist(), row_at.tolist(), strict=True):
+        is_unresolvable = what > 0 and requests.items[what - 1].amount > offered.item(what, row)
+        key_of[row] = key_of.get(row, 0) | _PODS << what | is_unresolvable
+    return NodeToStatus.of_some({row: _status_of(key, names) for row, key in key_of.items()}, rows)
 
 
 def describe_shortages(requests: Requests, nodes: NodeTable) -> Iterator[str]:
@@ -113,32 +129,46 @@ def _key_of_row(requests: Requests, nodes: NodeTable, row: int) -> int:
     return key
 
 
-def _keys_of_rows(requests: Requests, nodes: NodeTable) -> NDArray[np.int64] | None:
-    """Return the answers for all rows; None if every row meets the requests."""
-    every, items, bits = requests, requests.items, _BITS[: len(requests.items)]
-    rare = _rare_requests(requests, nodes) if nodes.rare else {}
-    if rare:
-        common = [at for at in range(len(items)) if at not in rare]
-        items, bits = tuple([items[at] for at in common]), bits[common]
-        requests = Requests(items)
-    full = nodes.pod_counts >= nodes.allowed_pods
-    offered, used = nodes.amounts_of(requests.names)
-    short = (offered - used) < requests.amounts
-    for at, request in enumerate(items):
-        if request.delegated:
-            short[at] &= offered[at] > 0
-    is_short, is_full = np.count_nonzero(short), np.count_nonzero(full)
-    if not is_short and not is_full and not rare:
-        return None
-    # Nearly all rows lack the rare resources; the others are looked at one by one.
-    keys = np.full(len(nodes), _lacking(every, rare), np.int64)
-    if is_short:
-        keys |= bits @ short
-        keys |= np.logical_or.reduce(short & (offered < requests.amounts), axis=0)
-    if is_full:
-        keys |= full * _PODS
+def _find_short(
+    requests: Requests, nodes: NodeTable
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return whether each request is not met, and what is offered: 1 + resources x rows."""
+    free, offered = nodes.free_for(requests.names)
+    short = free < requests.amounts
+    for at in requests.delegated:
+        short[1 + at] &= offered[1 + at] > 0
+    return short, offered
+
+
+def _keys_of(
+    requests: Requests, short: NDArray[np.bool_], offered: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the answers for all rows, given what `_find_short` returns."""
+    keys: NDArray[np.int64] = _BITS[: len(short)] @ short
+    keys |= np.logical_or.reduce(short[1:] & (offered[1:] < requests.amounts[1:]), axis=0)
+    return keys
+
+
+def _keys_with_rare(
+    requests: Requests, nodes: NodeTable, rare: Mapping[int, Collection[int]]
+) -> NDArray[np.int64]:
+    """Return the answers for all rows if few of them have some of the resources.
+
+    Args:
+        requests: The requests.
+        nodes: The table.
+        rare: The positions of requests for such resources, with the rows that perhaps have them.
+    """
+    # The other rows lack them.
+    keys = np.full(len(nodes), _lacking(requests, rare), np.int64)
+    common = [at for at in range(len(requests.items)) if at not in rare]
+    others = Requests([requests.items[at] for at in common])
+    found = _keys_of(others, *_find_short(others, nodes))
+    keys |= found & (_UNRESOLVABLE | _PODS)
+    for place, at in enumerate(common, _FIRST):
+        keys |= (found >> place & 1) << (_FIRST + at)
     for row in {row for rows in rare.values() for row in rows}:
-        keys[row] = _key_of_row(every, nodes, row)
+        keys[row] = _key_of_row(requests, nodes, row)
     return keys
 
 
@@ -147,7 +177,7 @@ def _rare_requests(requests: Requests, nodes: NodeTable) -> dict[int, Collection
     rare: dict[int, Collection[int]] = {}
     for at, name in enumerate(requests.names):
         rows = nodes.rows_with(name)
-        if rows is not None and len(rows) <= _ROWS_FEW:
+        if rows is not None and len(rows) <= _RARE_FEW:
             rare[at] = rows
     return rare
 

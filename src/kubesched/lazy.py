@@ -11,12 +11,7 @@ from typing import Any
 
 
 def lazy_names(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package.
-
-    Args:
-        package: The package's name.
-        places: Public name -> its module.
-    """
+    """Return the `__getattr__` of a package; `places` has the module of each public name."""
 
     def find(name: str) -> Any:
         if name not in places:

@@ -139,13 +139,10 @@ def decode_object(raw: Raw, source: Source = Source()) -> KubeObject:  # noqa: B
 def objects_in(
     raw: Document, source: Source, skipped: Counter[str], *, namespace: str = _NAMESPACE
 ) -> Iterator[Loaded]:
-    """Yield the object, or the objects of the list, in a document.
+    """Yield the object, or the objects of the list, in a document of JSON text or plain values.
 
-    Args:
-        raw: JSON text or its plain value.
-        source: The document's location.
-        skipped: Counts the `apiVersion/Kind` of objects of unknown kinds.
-        namespace: The namespace of namespaced objects that name none.
+    `skipped` counts the `apiVersion/Kind` of objects of unknown kinds. Namespaced objects that name
+    no namespace get the given one.
 
     Raises:
         DecodeError: Something in it cannot be decoded.

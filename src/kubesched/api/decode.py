@@ -63,12 +63,9 @@ def load(
 ) -> Iterator[Loaded]:
     """Yield the objects of files and, recursively, of directories; `-` is standard input.
 
-    Args:
-        paths: Read in this order; a directory's files in the order of their names.
-        skipped: Counts the `apiVersion/Kind` of objects of unknown kinds, and of empty lists of
-            one kind.
-        namespace: The namespace of namespaced objects that name none.
-        standard_input: Read for `-` instead of the standard input of the process.
+    The files of a directory are read in the order of their names. `skipped` counts the
+    `apiVersion/Kind` of objects of unknown kinds, and of empty lists of one kind. Namespaced
+    objects that name no namespace get the given one. `standard_input` replaces that of the process.
 
     Raises:
         DecodeError: A file cannot be read, or something in it cannot be decoded.

@@ -84,12 +84,10 @@ def pod_requests(
 ) -> dict[str, int]:
     """Return the requests that count for scheduling: cpu in milli, others in whole units.
 
-    Args:
-        pod: The pod.
-        use_status: Whether to include resizes in progress, which are in the status.
-        pod_level: Whether `spec.resources` of the pod replaces the sum over containers.
-        default_missing: Whether containers without cpu or memory requests count as 100m and
-            200 MiB. With `pod_level`, this excludes resources that the pod itself requests.
+    With `use_status`, resizes in progress are included, which are in the status. With `pod_level`,
+    the `spec.resources` of the pod replaces the sum over containers. With `default_missing`,
+    containers without cpu or memory requests count as 100m and 200 MiB, except for what the pod
+    itself requests.
 
     Raises:
         QuantityError: A quantity cannot be parsed.

@@ -90,11 +90,7 @@ def requirement_errors(
 ) -> tuple[str, ...]:
     """Return upstream's messages about an invalid requirement; empty if it is valid.
 
-    Args:
-        key: The label's key.
-        operator: One of this module's constants.
-        values: The values as given.
-        path: The field path of the requirement, "" at the root.
+    `operator` is one of this module's constants; `path` is the requirement's field, "" at the root.
     """
     prefix = f"{path}." if path else ""
     errors = []

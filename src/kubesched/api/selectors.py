@@ -135,12 +135,7 @@ def matches_set(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
 
 
 def node_selector_term_errors(term: NodeSelectorTerm, path: str = "") -> tuple[str, ...]:
-    """Return upstream's messages about an invalid term; empty if it is valid.
-
-    Args:
-        term: The term.
-        path: The field path of the term, "" at the root.
-    """
+    """Return upstream's messages about an invalid term; empty if it is valid."""
     prefix = f"{path}." if path else ""
     errors: list[str] = []
     for index, expression in enumerate(term.match_expressions):

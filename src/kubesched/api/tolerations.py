@@ -21,12 +21,10 @@ _CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def tolerates(toleration: Toleration, taint: Taint, comparison_operators: bool = False) -> bool:
-    """Whether the toleration matches the taint.
+    """Return whether the toleration matches the taint.
 
-    Args:
-        toleration: An empty effect means all effects, an empty key all keys.
-        taint: The taint.
-        comparison_operators: Whether to support the operators Lt and Gt.
+    An empty effect means all effects, an empty key all keys. `comparison_operators` supports Lt and
+    Gt.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False

@@ -199,12 +199,9 @@ for _tag, _pattern, _first in _RESOLVERS:
 def load_documents(text: str, *, rejects_repeats: bool = False) -> Iterator[tuple[int, Any]]:
     """Yield (number, value) of the documents of a text, from 1, without empty documents.
 
-    Values are dicts with str keys, lists, str, int, finite float, bool and None.
-
-    Args:
-        text: The documents.
-        rejects_repeats: Whether a key that a mapping has twice is an error; otherwise its last
-            value counts, and the mapping is `Repeating`.
+    Values are dicts with str keys, lists, str, int, finite float, bool and None. A mapping that has
+    a key twice is an error with `rejects_repeats`; otherwise the last value counts, and the mapping
+    is `Repeating`.
 
     Raises:
         YamlError: The text is not YAML, or has a value that JSON cannot represent.

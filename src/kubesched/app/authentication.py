@@ -111,12 +111,9 @@ class Authenticator:
         tokens: TokenReviews | None,
         moment: Callable[[], datetime],
     ) -> None:
-        """Set up.
+        """Set up; without `tokens`, bearer tokens are ignored.
 
-        Args:
-            authorities: Returns the current certificate authorities.
-            tokens: Reviews tokens; None to ignore tokens.
-            moment: The current time, with a time zone.
+        `moment` returns the current time, with a time zone.
         """
         self._authorities = authorities
         self._tokens = tokens
@@ -268,13 +265,7 @@ class ClusterAuthentication:
         on_change: Callable[[Authorities], None] = lambda _authorities: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Set up.
-
-        Args:
-            rest: Reads the configmap.
-            on_change: Called with new authorities.
-            sleep: Waits for a number of seconds.
-        """
+        """Set up; `on_change` is called with new authorities."""
         self.authorities = NOBODY
         self._rest = rest
         self._on_change = on_change

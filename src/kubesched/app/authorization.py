@@ -96,15 +96,7 @@ class SubjectAccessReviews:
         keep_allowed_seconds: float = KEEP_SECONDS,
         keep_denied_seconds: float = KEEP_SECONDS,
     ) -> None:
-        """Set up.
-
-        Args:
-            rest: Sends the reviews.
-            retries: Retries failed reviews.
-            now: A monotonic clock in seconds.
-            keep_allowed_seconds: Lifetime of an answer that allows.
-            keep_denied_seconds: Lifetime of an answer that denies.
-        """
+        """Set up; answers that allow or deny are kept for so many seconds of a monotonic clock."""
         self._rest = rest
         self._retries = retries
         self._keep_allowed_seconds = keep_allowed_seconds
@@ -159,12 +151,7 @@ class Authorizer:
     """Decides which user may request which path."""
 
     def __init__(self, always_allowed: AllowedPaths, reviews: SubjectAccessReviews | None) -> None:
-        """Set up.
-
-        Args:
-            always_allowed: Paths that need no authorization.
-            reviews: Asks the API server; None to deny everything else.
-        """
+        """Set up; without reviews, everything but the paths that are always allowed is denied."""
         self._always_allowed = always_allowed
         self._reviews = reviews
 

@@ -103,10 +103,8 @@ class ClientCertificate:
 def verify(chain: Sequence[bytes], authorities: str, moment: datetime) -> ClientCertificate:
     """Return the client's certificate after verifying it.
 
-    Args:
-        chain: In DER, the client's certificate first.
-        authorities: The trusted authorities, as PEM.
-        moment: The current time, with a time zone.
+    The chain is in DER, the client's certificate first; the trusted authorities are in PEM.
+    `moment` is the current time, with a time zone.
 
     Raises:
         AuthenticationError: It is untrusted, expired, or not for clients.

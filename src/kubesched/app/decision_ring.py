@@ -275,11 +275,7 @@ _PARTS: Final = {
 def queue_state(scheduler: Scheduler, namespace: str, name: str, now_ns: int) -> QueueState | None:
     """Return where a pod is in the queue; None if the scheduler does not hold it.
 
-    Args:
-        scheduler: The running scheduler.
-        namespace: The pod's namespace.
-        name: The pod's name.
-        now_ns: The time of day in nanoseconds since the epoch.
+    `now_ns` is the time of day in nanoseconds since the epoch.
     """
     now = scheduler.now()
 

@@ -54,14 +54,9 @@ class Election:
     ) -> None:
         """Set up; nothing is sent yet.
 
-        Args:
-            settings: The API server and the user.
-            connection: The rate limit.
-            election: The lock and the durations.
-            environment: Supplies the connection, clocks and random sources.
-            record_event: Writes events about the lock; called in the election's thread.
-            observer: Called for the election's requests.
-            allow_removed_locks: Whether to allow locks that upstream has removed.
+        `record_event` writes events about the lock, and is called in the election's thread;
+        `observer` is called for the election's requests. Locks that upstream has removed may be
+        allowed.
 
         Raises:
             ConfigError: The durations are invalid, or the lock's kind is unknown.

@@ -312,13 +312,10 @@ class Endpoints:
         started_at: float | None = None,
         is_shown: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Add a page of metrics; DELETE resets it.
+        """Add a page of metrics at a path such as `/metrics`; DELETE resets it.
 
-        Args:
-            path: Such as `/metrics`.
-            metrics: The page.
-            started_at: When the process started, in seconds since 1970; None not to send it.
-            is_shown: Whether the page has its metrics; otherwise it is empty.
+        `started_at` is when the process started, in seconds since 1970; None does not send it. The
+        page is empty while `is_shown` returns False.
         """
         # With this header, scrapers tell a reset of counters from a restart.
         started = () if started_at is None else ((_STARTED, str(int(started_at))),)
@@ -337,9 +334,7 @@ class Endpoints:
     def add_debugging(self, set_verbosity: Callable[[str], str]) -> None:
         """Add /debug/pprof and /debug/flags.
 
-        Args:
-            set_verbosity: Sets the verbosity from a text and returns a message; raises
-                ValueError.
+        `set_verbosity` sets the verbosity from a text and returns a message; it raises ValueError.
         """
         self._exact[PROFILES] = self._below[f"{PROFILES}/"] = profiling
         self._exact[FLAGS] = self._below[f"{FLAGS}/"] = flags_page

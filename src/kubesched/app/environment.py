@@ -134,15 +134,10 @@ class Connections:
         observer: RequestObserver | None,
         environment: Environment,
     ) -> None:
-        """Set up; nothing is sent yet. To be called while a loop runs.
+        """Set up while a loop runs; nothing is sent yet.
 
-        Args:
-            settings: The API server and the user.
-            connection: The rate limit.
-            permit: Called immediately before each write that only the leader may do.
-            component: The reporting component of the lock's events: the first profile's name.
-            observer: Called for every request.
-            environment: Supplies connections, the time of day and random sources.
+        `permit` is called immediately before each write that only the leader may do, `observer` for
+        every request. `component` reports the lock's events: the first profile's name.
         """
         open_one = partial(
             environment.connect,

@@ -62,11 +62,9 @@ class Health:
         checks: Mapping[str, Sequence[HealthCheck]],
         observe: HealthObserver = lambda _name, _endpoint, _passed: None,
     ) -> None:
-        """Set up.
+        """Set up with checks by endpoint, such as `readyz`; one without checks gets `ping`.
 
-        Args:
-            checks: By endpoint, such as `readyz`; an endpoint without checks gets `ping`.
-            observe: Called with the result of each check of an endpoint.
+        `observe` is called with the result of each check of an endpoint.
         """
         self._checks = {name: tuple(those) or (PING,) for name, those in checks.items()}
         self._observe = observe
@@ -122,11 +120,8 @@ def scheduler_health(
 ) -> Health:
     """Return the checks of a scheduler.
 
-    Args:
-        leader_election: Returns the problem of the lease; None without an election.
-        is_stopping: Whether the process is shutting down.
-        has_synced: Whether every handler has received its first list.
-        observe: Called with the result of each check of an endpoint.
+    `leader_election` returns the problem of the lease; it is None without an election. `has_synced`
+    returns whether every handler has received its first list.
     """
     election = () if leader_election is None else (HealthCheck(LEADER_ELECTION, leader_election),)
     shutdown = HealthCheck("shutdown", lambda: SHUTTING_DOWN if is_stopping() else "")

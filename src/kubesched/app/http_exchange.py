@@ -115,13 +115,7 @@ def unauthorized(request: HttpRequest) -> HttpResponse:
 
 
 def forbidden(request: HttpRequest, user_name: str, reason: str) -> HttpResponse:
-    """Return the response to a user that may not request a path.
-
-    Args:
-        request: The request.
-        user_name: Of the user.
-        reason: Of the API server; "" for none.
-    """
+    """Return the response to a user that may not request a path; the reason may be ""."""
     attempt = (
         f"User {go_quote(user_name)} cannot {request.method.lower()} path {go_quote(request.path)}"
     )

@@ -46,13 +46,9 @@ class LiveClaimWriter:
     def __init__(
         self, rest: Rest, now_ns: Callable[[], int], random: Random, record_event: RecordEvent
     ) -> None:
-        """Set up.
+        """Set up; `now_ns` returns the time of day in nanoseconds since the epoch.
 
-        Args:
-            rest: Sends the requests.
-            now_ns: Returns the time of day in nanoseconds since the epoch.
-            random: Spreads retries.
-            record_event: Queues events for writing.
+        `random` spreads retries; `record_event` queues events for writing.
         """
         self._claims = ClaimClient(rest, random)
         self._pods = PodClient(rest, now_ns)

@@ -152,12 +152,9 @@ class Logs:
     """The loggers of the process, from `start` to `stop`."""
 
     def __init__(self, options: LogOptions, stream: TextIO, information: TextIO) -> None:
-        """Set up.
+        """Set up; all lines go to `stream`, stderr.
 
-        Args:
-            options: The flags.
-            stream: For all lines; stderr.
-            information: For lines below errors if streams are split; stdout.
+        If streams are split, lines below errors go to `information`, stdout.
         """
         self._options = options
         self._handlers = [logging.StreamHandler(stream)]

@@ -165,11 +165,7 @@ class Replay:
     """
 
     def __init__(self, recorded_by: RecordedBy, setup: ShadowSetup) -> None:
-        """Set up. To be called while a loop runs.
-
-        Args:
-            recorded_by: What recorded the decisions.
-            setup: The scheduler that decides again.
+        """Set up, while a loop runs, a scheduler that makes recorded decisions again.
 
         Raises:
             ConfigError: The configuration of a plugin is invalid.
@@ -184,9 +180,7 @@ class Replay:
     async def run(self, events: Iterable[RecordedEvent], goes_on: Callable[[], bool]) -> bool:
         """Replay events at their times on the clock of the loop; return whether all were.
 
-        Args:
-            events: In order.
-            goes_on: Called before each event; False ends the replay.
+        `goes_on` is called before each event; False ends the replay.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()

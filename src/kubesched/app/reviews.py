@@ -186,14 +186,9 @@ class TokenReviews:
         keep_seconds: float,
         key: bytes = b"",
     ) -> None:
-        """Set up.
+        """Set up; answers are kept for so many seconds of a monotonic clock, 0 for no cache.
 
-        Args:
-            rest: Sends the reviews.
-            retries: Retries failed reviews.
-            now: A monotonic clock in seconds.
-            keep_seconds: Lifetime of a cached answer, 0 for no cache.
-            key: For the hashes of cached tokens; up to 64 random bytes.
+        `key` is for the hashes of cached tokens: up to 64 random bytes.
         """
         self._rest = rest
         self._retries = retries

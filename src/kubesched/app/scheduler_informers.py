@@ -94,11 +94,9 @@ def scheduler_informers(
 
 
 def watched_kinds(plugins: Iterable[Plugin], gates: FeatureGates) -> tuple[Kind, ...]:
-    """Return the kinds to watch, pods last, so that their dependencies are listed first.
+    """Return the kinds that the plugins of all profiles need, pods last.
 
-    Args:
-        plugins: The plugins of all profiles.
-        gates: The feature gates.
+    So the dependencies of pods are listed first.
     """
     found = {type_: kind_of(type_) for type_ in _ALWAYS}
     for plugin in plugins:
@@ -126,12 +124,7 @@ log = logging.getLogger(__name__)
 
 
 async def report_failures(informers: Informers, server: str) -> None:
-    """Log problems of informers that last for two seconds, with growing pauses, until cancelled.
-
-    Args:
-        informers: The informers.
-        server: The API server's address.
-    """
+    """Log problems of informers that last for two seconds, with growing pauses, until cancelled."""
     pause_seconds, is_second_look = _PAUSE_SECONDS_MIN, False
     while True:
         problem = _problem(informers, server)

@@ -68,13 +68,7 @@ class AccessCheck:
         authorizer: Authorizer,
         answer: Callable[[HttpRequest], HttpResponse],
     ) -> None:
-        """Set up.
-
-        Args:
-            authenticator: Identifies the user.
-            authorizer: Decides whether the user may request the path.
-            answer: Answers authorized requests.
-        """
+        """Set up; `answer` answers authorized requests."""
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._answer = answer
@@ -112,11 +106,7 @@ class SecurePort:
     ) -> None:
         """Read certificates; nothing is served yet.
 
-        Args:
-            serving: Address, port and TLS.
-            access: Authentication and authorization.
-            settings: The API server for reviews, unless a flag names another one.
-            endpoints: Answer the requests.
+        `settings` is the API server for reviews, unless a flag names another one.
 
         Raises:
             ServingCertificateError: A certificate cannot be used.

@@ -59,16 +59,11 @@ class SecureServing:
         now: Callable[[], float] = lambda: asyncio.get_running_loop().time(),
         shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:
-        """Set up.
+        """Set up for an address, which may be unspecified, and a port; 0 is a free one.
 
-        Args:
-            handler: Answers requests.
-            context: Has the server's certificate.
-            address: The address to listen on; unspecified for all.
-            port: 0 for a free one.
-            shares_port: Whether other processes may listen on the port too.
-            now: A monotonic clock in seconds, for latencies in the log.
-            shutdown_seconds: How long requests under way may continue when it closes.
+        With `shares_port`, other processes may listen on the port too. `now` is a monotonic clock
+        in seconds, for latencies in the log. Requests under way may continue for
+        `shutdown_seconds`.
         """
         self.address = address
         self.port = port

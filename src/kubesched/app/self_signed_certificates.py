@@ -30,9 +30,8 @@ _KEY_BITS: Final = 2048
 def self_signed_pair(bind_address: str, moment: datetime) -> tuple[bytes, bytes]:
     """Return a new certificate chain and its key, as PEM.
 
-    Args:
-        bind_address: An IP address to include; an unspecified one adds nothing.
-        moment: The current time, with a time zone.
+    The chain includes an IP address, unless it is unspecified. `moment` is the current time, with a
+    time zone.
     """
     number = int(moment.timestamp())
     authority_key = ec.generate_private_key(ec.SECP256R1())

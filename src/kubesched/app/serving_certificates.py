@@ -49,9 +49,8 @@ class KeyPair(msgspec.Struct, frozen=True):
 def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> KeyPair:
     """Return the certificate and key for the secure port.
 
-    Args:
-        options: Name files, or a directory; a generated pair is written to an empty one.
-        moment: The current time, with a time zone.
+    Options name files, or a directory; a generated pair is written to an empty one. `moment`
+    returns the current time, with a time zone.
 
     Raises:
         ServingCertificateError: A file cannot be read or written, or half of a pair is missing.
@@ -82,9 +81,7 @@ def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> Key
 def make_pair(bind_address: str, moment: datetime) -> KeyPair:
     """Generate a certificate for localhost and an address, valid for a year, and its authority.
 
-    Args:
-        bind_address: An IP address to include; an unspecified one adds nothing.
-        moment: The current time, with a time zone.
+    An unspecified address adds nothing. `moment` is the current time, with a time zone.
 
     Raises:
         ServingCertificateError: It cannot be generated.
@@ -185,11 +182,7 @@ class ServingTlsError(SetupError):
 
 
 def serving_context(pair: KeyPair, options: ServingOptions = _DEFAULTS) -> ssl.SSLContext:
-    """Return the TLS context of the port.
-
-    Args:
-        pair: Certificate and key.
-        options: Version and suites; the flags of the pair, for errors.
+    """Return the TLS context of the port; the options name version and cipher suites.
 
     Raises:
         ServingTlsError: A name is unknown.
@@ -210,11 +203,9 @@ def serving_context(pair: KeyPair, options: ServingOptions = _DEFAULTS) -> ssl.S
 
 
 def ask_for_certificates(context: ssl.SSLContext, authorities: str) -> None:
-    """Request client certificates on new connections; clients may omit them.
+    """Request client certificates on new connections of a port; clients may omit them.
 
-    Args:
-        context: The port's.
-        authorities: As PEM; added to those loaded before.
+    The authorities, as PEM, are added to those loaded before.
     """
     if authorities:
         context.verify_mode = ssl.CERT_OPTIONAL

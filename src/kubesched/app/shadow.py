@@ -44,13 +44,9 @@ class Shadow:
         setup: ShadowSetup,
         recorder: DecisionRecorder | None = None,
     ) -> None:
-        """Set up; nothing is sent yet. To be called while a loop runs.
+        """Set up while a loop runs; nothing is sent yet.
 
-        Args:
-            settings: The API server and the user.
-            setup: With one profile, which has the name of the other scheduler, and which evaluates
-                all nodes.
-            recorder: Writes events and decisions; None for none.
+        `setup` has one profile, which has the name of the other scheduler and evaluates all nodes.
 
         Raises:
             ConfigError: The configuration of a plugin is invalid.
@@ -75,11 +71,7 @@ class Shadow:
         self._started = 0.0
 
     async def run(self, stop: asyncio.Event, began: Callable[[], None]) -> None:
-        """Watch and compare until stopped.
-
-        Args:
-            stop: Ends it.
-            began: Called when the cluster is known, and the comparison begins.
+        """Watch and compare until stopped; `began` is called when the cluster is known.
 
         Raises:
             SetupError: The cluster cannot be read.

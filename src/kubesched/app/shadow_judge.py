@@ -140,11 +140,9 @@ class ShadowJudge:
     """
 
     def __init__(self, scheduler: Scheduler, *, samples: bool) -> None:
-        """Set up.
+        """Set up; the scheduler's cache and nominator are the cluster, and its loop does not run.
 
-        Args:
-            scheduler: Its cache and nominator are the cluster; its loop does not run.
-            samples: Whether the other scheduler looks at a part of the nodes of a large cluster.
+        `samples` says whether the other scheduler looks at a part of the nodes of a large cluster.
         """
         self._scheduler = scheduler
         self._cache: Cache = scheduler.cache
@@ -193,12 +191,8 @@ class ShadowJudge:
     ) -> None:
         """Compare a decision of the other scheduler that is not yet applied to the cache.
 
-        Args:
-            info: The pod before it.
-            theirs: The decision.
-            first: What kubesched decided when the pod appeared.
-            number: Of the pod, in the order of appearance.
-            seen: The resource version of the pod with the decision.
+        `first` is what kubesched decided when the pod appeared, as the `number`th. `seen` is the
+        resource version of the pod with the decision.
         """
         self.bound += bool(theirs.node)
         chosen = self._choose(info)
@@ -234,11 +228,7 @@ class ShadowJudge:
     ) -> Decision:
         """Compare a decision that was made in the cluster as it is now; return kubesched's.
 
-        Args:
-            info: The pod.
-            theirs: The decision.
-            nominated: The node that the pod was nominated to; "" or None for none.
-            seen: The resource version of the pod.
+        `nominated` is the node that the pod was nominated to, "" or None for none.
         """
         self.bound += bool(theirs.node)
         chosen = self._choose(info)
@@ -297,12 +287,9 @@ class ShadowJudge:
     def note_change(
         self, old: Pod | Node | None, new: Pod | Node | None, number: int | None = None
     ) -> None:
-        """Remember a change that was applied to the cache.
+        """Remember a change that was applied to the cache; None for a missing object.
 
-        Args:
-            old: The object before; None if it is new.
-            new: The object after; None if it is gone.
-            number: Of the pod, if it was pending.
+        `number` is that of the pod, if it was pending.
         """
         old, new = self._in_cache(old), self._in_cache(new)
         if old is None and new is None:

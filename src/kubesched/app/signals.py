@@ -31,10 +31,8 @@ def handled_signals(
 ) -> Iterator[None]:
     """Handle signals on the current loop, within a `with`.
 
-    Args:
-        stop: Called on the first SIGTERM or SIGINT.
-        debug: Called on each SIGUSR2.
-        leave: Called on the second SIGTERM or SIGINT; must exit.
+    `stop` is called on the first SIGTERM or SIGINT, `leave`, which must exit, on the second;
+    `debug` on each SIGUSR2.
     """
     loop = asyncio.get_running_loop()
     asked = False

@@ -63,11 +63,9 @@ class WholeObjects:
     ) -> T:
         """Change an object; return it as stored.
 
-        Args:
-            type_: Its class.
-            metadata: Has its name, and the version that the caller knows.
-            change: Changes the stored object in place.
-            subresource: The part to write, such as `status`; "" for the object itself.
+        `metadata` has its name and the version that the caller knows; `change` changes the stored
+        object in place. `subresource` is the part to write, such as `status`, "" for the object
+        itself.
         """
         kind = kind_of(type_)
         path = path_of(kind, metadata.namespace, metadata.name)
@@ -82,15 +80,11 @@ class WholeObjects:
     async def set_finalizers(
         self, type_: type[T], metadata: ObjectMeta, finalizers: Sequence[str]
     ) -> T:
-        """Set an object's finalizers in protobuf form; return it as stored.
+        """Replace an object's finalizers in protobuf form; return it as stored.
 
         The server stores free-form JSON, such as a driver's parameters, byte by byte. In JSON
-        responses it is reformatted, and a write with other bytes is refused.
-
-        Args:
-            type_: Its class.
-            metadata: Has its name, and the version that the caller knows.
-            finalizers: The complete new list.
+        responses it is reformatted, and a write with other bytes is refused. `metadata` has the
+        name and the version that the caller knows.
         """
         path = path_of(kind_of(type_), metadata.namespace, metadata.name)
         body = await self._rest.send(Request(path=path, accept=PROTOBUF))
@@ -160,12 +154,9 @@ _FINALIZERS: Final = 14
 
 
 def with_finalizers(body: bytes, finalizers: Iterable[str], resource_version: str) -> bytes:
-    """Return the body with other finalizers, and every other byte unchanged.
+    """Return the protobuf body with other finalizers, and every other byte unchanged.
 
-    Args:
-        body: A protobuf body of an API server.
-        finalizers: The complete new list.
-        resource_version: The version that the caller knows; "" keeps the object's.
+    `resource_version` is the version that the caller knows; "" keeps the object's.
 
     Raises:
         ProtobufError: It is not such a body.
@@ -214,12 +205,7 @@ class ClaimClient:
     """Reads and writes claims. All methods raise `ApiError` if the request fails."""
 
     def __init__(self, rest: Rest, random: Random) -> None:
-        """Set up.
-
-        Args:
-            rest: Sends the requests.
-            random: Spreads retries.
-        """
+        """Set up; `random` spreads retries."""
         self._rest = rest
         self._random = random
         self._objects = WholeObjects(rest)

@@ -60,9 +60,8 @@ def in_cluster_settings(
 ) -> ConnectionSettings:
     """Return the settings for the cluster that this process runs in.
 
-    Args:
-        environ: Names the server in KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT.
-        directory: Holds `token`, `ca.crt` and `namespace`.
+    KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT name the server; the directory holds
+    `token`, `ca.crt` and `namespace`.
 
     Raises:
         NotInClusterError: A variable is not set, or there is no token.
@@ -115,13 +114,8 @@ def find_settings(
     """Return the settings of the flags.
 
     `master` replaces a kubeconfig's server; `master` alone is used without credentials. With
-    neither, the files in KUBECONFIG are read; without those, this process must run in a pod.
-
-    Args:
-        kubeconfig: Path of a file, "" for none.
-        master: A server's address, "" for none.
-        environ: The environment.
-        service_account: The directory of the pod's service account token.
+    neither, the files in KUBECONFIG are read; without those, this process must run in a pod, whose
+    token is in the directory `service_account`.
 
     Raises:
         KubeconfigError: There is no usable configuration.

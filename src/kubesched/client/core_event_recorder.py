@@ -94,11 +94,9 @@ class EventCorrelator:
     def __init__(
         self, now_ns: Callable[[], int], name_of: Callable[[CoreEvent, int], tuple[str, str]]
     ) -> None:
-        """Set up.
+        """Set up; `now_ns` returns the time of day in nanoseconds since the epoch.
 
-        Args:
-            now_ns: Returns the time of day in nanoseconds since the epoch.
-            name_of: Returns name and timestamp for an event that combines others.
+        `name_of` returns name and timestamp for an event that combines others.
         """
         self._now_ns = now_ns
         self._name_of = name_of
@@ -198,13 +196,10 @@ class CoreEventRecorder:
     def __init__(
         self, rest: Rest, now_ns: Callable[[], int], random: Random, component: str
     ) -> None:
-        """Set up; `run` begins. To be called while a loop runs.
+        """Set up while a loop runs; `run` begins.
 
-        Args:
-            rest: Sends the requests.
-            now_ns: Returns the time of day in nanoseconds since the epoch.
-            random: Spreads retries.
-            component: The reporting component, unless an event names another.
+        `now_ns` returns the time of day in nanoseconds since the epoch, `random` spreads retries,
+        and `component` reports events that name no other one.
         """
         self._rest = rest
         self._now_ns = now_ns
@@ -238,14 +233,7 @@ class CoreEventRecorder:
         self._record(reference_to(event.regarding), event.type, event.reason, event.note, component)
 
     def record(self, involved: ObjectReference, type_: str, reason: str, message: str) -> None:
-        """Queue an event for writing; never waits, never raises.
-
-        Args:
-            involved: The object it is about.
-            type_: `Normal` or `Warning`.
-            reason: Such as `LeaderElection`.
-            message: For people.
-        """
+        """Queue an event, `Normal` or `Warning`, for writing; never waits, never raises."""
         self._record(involved, type_, reason, message, self._component)
 
     def _record(

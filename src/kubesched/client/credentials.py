@@ -85,10 +85,7 @@ class FixedCredentials:
 class TokenFile:
     """A bearer token in a file that is replaced from time to time.
 
-    Args:
-        path: Of the file.
-        now: A monotonic clock in seconds.
-        token: Used while the file cannot be read.
+    `now` is a monotonic clock in seconds; `token` is used while the file cannot be read.
     """
 
     def __init__(self, path: str, now: Callable[[], float], token: str = "") -> None:
@@ -207,13 +204,8 @@ async def run_program(arguments: Sequence[str], environ: Mapping[str, str]) -> t
 class ExecPlugin:
     """Credentials that a program prints, kept until they expire.
 
-    Concurrent requests share one run of the program.
-
-    Args:
-        settings: The program and its input.
-        wall_clock: The current time, with a time zone.
-        environ: The environment that the program inherits.
-        run: Runs a program.
+    Concurrent requests share one run of the program, which inherits `environ`. `wall_clock` returns
+    the current time, with a time zone.
     """
 
     def __init__(

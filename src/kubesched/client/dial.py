@@ -61,13 +61,10 @@ class Dialer:
     def __init__(
         self, server: str, tls: ssl.SSLContext | None, server_name: str = "", proxy_url: str = ""
     ) -> None:
-        """Set up.
+        """Set up; a server without TLS is reached by http.
 
-        Args:
-            server: The server's URL.
-            tls: Context for https; None for http.
-            server_name: The expected name in the server's certificate; "" for the host's.
-            proxy_url: Of an HTTP proxy, "" without one.
+        `server_name` is expected in the server's certificate, "" for the host's. `proxy_url` is
+        that of an HTTP proxy, "" without one.
         """
         parts = urlsplit(server)
         self.authority = parts.netloc.rpartition("@")[2]
@@ -162,13 +159,7 @@ async def _connected(place: _Place) -> HttpConnection:
 
 
 def dial_error(error: Exception, host: str, port: int) -> DialError:
-    """Return why a connection failed, in Go's words.
-
-    Args:
-        error: Of the name lookup, the system, or TLS.
-        host: Of the server.
-        port: Of the server.
-    """
+    """Return why a connection failed, in Go's words; the error is of name lookup, system or TLS."""
     if isinstance(error, ssl.SSLError):
         return DialError(f"tls: {tls_words(error)}")
     if isinstance(error, socket.gaierror):

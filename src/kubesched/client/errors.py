@@ -84,14 +84,9 @@ def error_of_answer(
     content_type: str = "",
     retry_after: str = "",
 ) -> ApiError:
-    """Return the error for a response.
+    """Return the error for a response with a status outside 200 to 206.
 
-    Args:
-        code: HTTP status, outside 200 to 206.
-        body: A Status or any text.
-        method: Of the request.
-        content_type: Of the response, "" without one.
-        retry_after: The header's value, "" without one.
+    The body is a Status or any text; headers are "" if they are missing.
     """
     seconds = retry_after_seconds(retry_after)
     status = error_of_status(body)

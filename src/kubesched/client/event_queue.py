@@ -75,10 +75,7 @@ def event_namespace(reference: ObjectReference) -> str:
 def event_name(reference: ObjectReference, now_ns: int, random: Random) -> str:
     """Return a name for an event: the object's name and the time.
 
-    Args:
-        reference: The object.
-        now_ns: Nanoseconds since the epoch.
-        random: Draws a UUID if the object's name is not valid for an event.
+    `random` draws a UUID if the object's name is not valid for an event.
     """
     name = f"{reference.name}.{now_ns:x}"
     if len(name) <= _NAME_LENGTH_MAX and _NAME.fullmatch(name):
@@ -134,11 +131,9 @@ class EventQueue(Generic[Write]):
     ) -> None:
         """Set up; `run` begins.
 
-        Args:
-            send: Sends a write; raises `ApiError` if the server refuses, code 0 if it does not
-                answer, and `RetryError`.
-            words: Describes a write, for the log.
-            delay_seconds: Returns the delay after a number of tries.
+        `send` raises `ApiError` if the server refuses, with code 0 if it does not answer, and
+        `RetryError`. `words` describes a write, for the log. `delay_seconds` returns the delay
+        after a number of tries.
         """
         self._send = send
         self._words = words

@@ -83,13 +83,10 @@ class EventRecorder:
     def __init__(
         self, rest: Rest, now_ns: Callable[[], int], random: Random, hostname: str
     ) -> None:
-        """Set up; `run` begins. To be called while a loop runs.
+        """Set up while a loop runs; `run` begins.
 
-        Args:
-            rest: Sends the requests.
-            now_ns: Returns the time of day in nanoseconds since the epoch.
-            random: Spreads retries.
-            hostname: A part of the events' `reportingInstance`.
+        `now_ns` returns the time of day in nanoseconds since the epoch, `random` spreads retries,
+        and the hostname is a part of the events' `reportingInstance`.
         """
         self._rest = rest
         self._now_ns = now_ns

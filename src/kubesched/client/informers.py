@@ -59,14 +59,10 @@ class Informer:
         random: Random,
         selection: ObjectSelector = EVERYTHING,
     ) -> None:
-        """Set up; `run` begins. To be called while a loop runs.
+        """Set up while a loop runs; `run` begins.
 
-        Args:
-            rest: Sends the requests.
-            kind: The kind to watch.
-            handler: Gets the events.
-            random: Draws pauses and the lengths of watches.
-            selection: Which objects to watch.
+        The handler gets the events of the selected objects; `random` draws pauses and the lengths
+        of watches.
         """
         self.kind = kind
         self._handler = handler
@@ -162,10 +158,7 @@ class Informers:
     def __init__(self, rest: Rest, handler: ResourceEventHandler, random: Random) -> None:
         """Set up; `run` begins.
 
-        Args:
-            rest: Sends the requests.
-            handler: Gets the events of all kinds.
-            random: Draws pauses and the lengths of watches.
+        The handler gets the events of all kinds; `random` draws pauses and the lengths of watches.
         """
         self._rest = rest
         self._handler = handler

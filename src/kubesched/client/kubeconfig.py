@@ -179,11 +179,9 @@ class Kubeconfig:
             self._contexts.setdefault(context.name, _Entry(file, path, chosen))
 
     def settings(self, context: str = "", server: str = "") -> ConnectionSettings:
-        """Return the settings of a context.
+        """Return the settings of a context, "" for the current one.
 
-        Args:
-            context: Its name, "" for the current one.
-            server: An address that replaces the cluster's, "" for the cluster's own.
+        `server` is an address that replaces the cluster's, "" for the cluster's own.
 
         Raises:
             KubeconfigError: An entry or field is missing or invalid.
@@ -475,10 +473,6 @@ def _without_nulls(value: Any) -> Any:
 
 
 def missing_configuration(listed: str = "") -> KubeconfigError:
-    """Return the error if no server is configured.
-
-    Args:
-        listed: The value of KUBECONFIG, none of whose files exists; "" if not set.
-    """
+    """Return the error if no server is configured, and none of the files in KUBECONFIG exists."""
     missing = f"; KUBECONFIG lists no file that exists: {listed}" if listed else ""
     return KubeconfigError(_NOTHING + missing)

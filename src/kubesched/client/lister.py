@@ -45,14 +45,7 @@ class Lister:
     """Lists one kind."""
 
     def __init__(self, rest: Rest, decoder: WatchDecoder, path: str, selectors: Query) -> None:
-        """Set up.
-
-        Args:
-            rest: Sends the requests.
-            decoder: Decodes the kind.
-            path: Of the collection.
-            selectors: Sent with every request.
-        """
+        """Set up for the collection at a path; the selectors are sent with every request."""
         self._rest = rest
         self._decoder = decoder
         self._path = path
@@ -70,9 +63,8 @@ class Lister:
     async def list(self, version: str, limit: int) -> ListResult:
         """Read all pages; without paging if the list expires on the server meanwhile.
 
-        Args:
-            version: The minimum resource version; "" for the newest, "0" for any.
-            limit: The page size.
+        `version` is the minimum resource version: "" for the newest, "0" for any. `limit` is the
+        page size.
 
         Raises:
             ApiError: The server refused.

@@ -37,13 +37,10 @@ _NOMINATED: Final = "nominatedNodeName"
 def pod_status_patch(
     pod: Pod, wanted: PodConditionPatch | None, nominated_node_name: str | None, now: str
 ) -> Plain:
-    """Return the patch of a pod's status, empty if nothing changes.
+    """Return the patch of the status of a pod as last observed, empty if nothing changes.
 
-    Args:
-        pod: As last observed.
-        wanted: A condition to set; None leaves the conditions alone.
-        nominated_node_name: To set, "" to clear; None leaves it alone.
-        now: The transition time of a condition whose status changes.
+    None leaves conditions or nomination alone; "" clears the nomination. `now` is the transition
+    time of a condition whose status changes.
     """
     status = pod.status
     before = status.conditions
@@ -173,12 +170,7 @@ class PodClient:
     """
 
     def __init__(self, rest: Rest, now_ns: Callable[[], int]) -> None:
-        """Set up.
-
-        Args:
-            rest: Sends the requests.
-            now_ns: Returns the time of day in nanoseconds since the epoch.
-        """
+        """Set up; `now_ns` returns the time of day in nanoseconds since the epoch."""
         self._rest = rest
         self._now_ns = now_ns
 
@@ -211,10 +203,8 @@ class PodClient:
     ) -> None:
         """Set a condition and the nominated node; sends nothing if nothing changes.
 
-        Args:
-            pod: As last observed; the patch is the difference to it.
-            condition: None leaves the conditions alone.
-            nominated_node_name: "" clears it, None leaves it alone.
+        The patch is the difference to the pod as last observed. None leaves conditions or
+        nomination alone; "" clears the nomination.
         """
         status = pod_status_patch(
             pod, condition, nominated_node_name, second_time(moment_at(self._now_ns()))
@@ -283,13 +273,7 @@ class SchedulerClient(PodClient):
     """Writes pods and pod groups, and records events; its creator runs the recorder."""
 
     def __init__(self, rest: Rest, recorder: Recorder, now_ns: Callable[[], int]) -> None:
-        """Set up.
-
-        Args:
-            rest: Sends the requests.
-            recorder: Writes the events.
-            now_ns: Returns the time of day in nanoseconds since the epoch.
-        """
+        """Set up; `now_ns` returns the time of day in nanoseconds since the epoch."""
         super().__init__(rest, now_ns)
         self._recorder = recorder
 

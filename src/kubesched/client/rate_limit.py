@@ -20,12 +20,9 @@ BURST_DEFAULT: Final = 10
 
 
 class TokenBucket:
-    """Tokens that refill at a steady rate; each request takes one.
+    """`qps` tokens per second, and at most `burst`; each request takes one.
 
-    Args:
-        qps: Tokens per second, above zero.
-        burst: The capacity, at least one; the bucket starts full.
-        now: A monotonic clock in seconds.
+    The bucket starts full; `now` is a monotonic clock in seconds.
 
     Raises:
         SetupError: No request could ever be sent.
@@ -99,10 +96,9 @@ class TokenBucket:
 def limiter_of(qps: float, burst: int, now: Callable[[], float]) -> TokenBucket | None:
     """Return the limiter for configured values, None for no limit.
 
-    Args:
-        qps: Requests per second; 0 for the default, below 0 for no limit.
-        burst: Requests at once; 0 for the default, if the rate is the default too.
-        now: A monotonic clock in seconds.
+    `qps` is in requests per second: 0 for the default, below 0 for no limit. `burst` is in
+    requests: 0 for the default, if the rate is the default too. `now` is a monotonic clock in
+    seconds.
 
     Raises:
         SetupError: Requests are limited, but none could ever be sent.

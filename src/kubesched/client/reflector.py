@@ -59,11 +59,9 @@ class Backoff:
     """
 
     def __init__(self, now: Callable[[], float], random: Random) -> None:
-        """Set up.
+        """Set up; `now` is a monotonic clock in seconds.
 
-        Args:
-            now: A monotonic clock in seconds.
-            random: Draws the jitter, so that clients of a recovering server are spread.
+        `random` draws the jitter, so that clients of a recovering server are spread.
         """
         self._now = now
         self._random = random
@@ -153,14 +151,9 @@ class Reflector:
         random: Random,
         selection: ObjectSelector = EVERYTHING,
     ) -> None:
-        """Set up; `run` begins. To be called while a loop runs.
+        """Set up while a loop runs; `run` begins.
 
-        Args:
-            rest: Sends the requests.
-            kind: The kind to watch.
-            sink: Gets the objects.
-            random: Draws pauses and the lengths of watches.
-            selection: Which objects to watch.
+        The sink gets the selected objects; `random` draws pauses and the lengths of watches.
         """
         self._rest = rest
         self._sink = sink

@@ -95,13 +95,10 @@ class Rest(Protocol):
 
 
 def path_of(kind: Kind, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Return the path of a collection, an object or a subresource.
+    """Return the path of a collection, an object or a subresource such as `status`.
 
-    Args:
-        kind: The kind.
-        namespace: "" for all namespaces, or for cluster-scoped kinds.
-        name: "" for the collection.
-        subresource: Such as `status`; "" for the object itself.
+    The namespace is "" for all namespaces, or for cluster-scoped kinds; the name is "" for the
+    collection.
     """
     root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.api_version}"
     place = f"/namespaces/{namespace}" if namespace and kind.is_namespaced else ""
@@ -119,11 +116,8 @@ class RequestObserver(Protocol):
     def attempted(self, code: str, method: str, host: str, *, is_retry: bool) -> None:
         """An attempt ended: rest_client_requests_total, rest_client_request_retries_total.
 
-        Args:
-            code: HTTP status, `<error>` without a response.
-            method: Of the request.
-            host: The server's host, with its port if the URL has one.
-            is_retry: Whether this was a retry.
+        `code` is the HTTP status, or `<error>` without a response; `host` has the port if the URL
+        has one.
         """
         ...
 

@@ -69,16 +69,7 @@ class _ObjectLock:
         *,
         kind: str = "Lease",
     ) -> None:
-        """Set up; nothing is sent yet.
-
-        Args:
-            rest: Sends the requests.
-            namespace: Of the lock.
-            name: Of the lock.
-            identity: Of this candidate.
-            record_event: Called with the events.
-            kind: Of the object: `Lease`, `Endpoints` or `ConfigMap`.
-        """
+        """Set up; nothing is sent yet. The kind is `Lease`, `Endpoints` or `ConfigMap`."""
         self.identity = identity
         self.description = f"{namespace}/{name}"
         self._kind = kind
@@ -181,9 +172,7 @@ class AnnotationLock(_ObjectLock):
 class MultiLock:
     """Two locks at a time, to migrate from one kind to another while old candidates run.
 
-    Args:
-        primary: The lock that old candidates know.
-        secondary: The lock to move to.
+    Old candidates know the primary lock; the secondary one is the lock to move to.
     """
 
     def __init__(self, primary: AnnotationLock, secondary: LeaseLock) -> None:
@@ -257,17 +246,11 @@ def new_lock(
     *,
     allows_removed: bool = False,
 ) -> ResourceLock:
-    """Return a lock by the name of its kind.
+    """Return a lock by the name of its kind, which may be a removed one only if that is allowed.
 
-    Args:
-        kind: `leases`, `endpoints`, `configmaps`, `endpointsleases` or `configmapsleases`.
-        rest: Sends the requests.
-        namespace: Of the lock.
-        name: Of the lock.
-        identity: Of this candidate.
-        record_event: Called with the object and text of each event; its type is Normal, its
-            reason LeaderElection.
-        allows_removed: Whether to allow kinds that Kubernetes has removed.
+    Kinds are `leases`, `endpoints`, `configmaps`, `endpointsleases` and `configmapsleases`.
+    `record_event` is called with the object and text of each event, whose type is Normal and whose
+    reason is LeaderElection.
 
     Raises:
         ValueError: The kind is unknown or removed.

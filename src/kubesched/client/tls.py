@@ -129,10 +129,7 @@ def _refuse_passphrase() -> str:
 class CertificateFiles:
     """Reloads a context's client certificate when its files are replaced.
 
-    Args:
-        context: The context.
-        settings: The files.
-        now: A monotonic clock in seconds.
+    `now` is a monotonic clock in seconds.
     """
 
     def __init__(

@@ -69,12 +69,7 @@ class BrokenBudgetError(Exception):
 
 
 def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> Granted:
-    """Grant the eviction of a pod, or raise why not.
-
-    Args:
-        pod: The pod.
-        budgets: Those of its namespace.
-        now: The time as Kubernetes writes it.
+    """Grant the eviction of a pod by the budgets of its namespace, or raise why not.
 
     Raises:
         SeveralBudgetsError: More than one budget selects the pod.
@@ -191,11 +186,7 @@ def with_allowed_condition(
 ) -> PodDisruptionBudgetStatus:
     """Return a status with the condition that says whether the budget allows a disruption.
 
-    Args:
-        status: The new status of the budget.
-        budget: The budget.
-        now: The time as Kubernetes writes it.
-        failure: Why the numbers could not be computed, if so.
+    `failure` is why the numbers could not be computed, if so.
     """
     allowed = status.disruptions_allowed > 0 and not failure
     reason = "SufficientPods" if allowed else "InsufficientPods"

@@ -44,9 +44,7 @@ def wanted_taints(
 ) -> list[tuple[str, str]]:
     """Return the keys and effects of the taints that a node in a state has.
 
-    Args:
-        conditions: Type and status of the node's conditions.
-        is_unschedulable: Whether the node is cordoned.
+    `conditions` are types and statuses.
     """
     wanted = [(_UNSCHEDULABLE, "NoSchedule")] if is_unschedulable else []
     for condition in conditions:
@@ -144,13 +142,8 @@ class NodeTemplate(msgspec.Struct, frozen=True):
 def looked_after(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
     """Return a node as its kubelet and the node controllers would report it.
 
-    Existing fields stay; missing ones get the values of a healthy node. Its taints follow
-    from its conditions. The same object is returned if nothing changes.
-
-    Args:
-        node: As it is stored.
-        capacity: Of nodes that have none.
-        now: The present.
+    Existing fields stay; missing ones get the values of a healthy node with this capacity. Its
+    taints follow from its conditions. The same object is returned if nothing changes.
     """
     status = _reported(node, capacity, now)
     spec = node.get("spec", {})
@@ -244,13 +237,7 @@ class NodeKeeper:
     def __init__(
         self, server: AnyKindServer, capacity: Mapping[str, str], *, renews_leases: bool = False
     ) -> None:
-        """Set up; nothing happens before `start`.
-
-        Args:
-            server: Where nodes are.
-            capacity: Of nodes that have none.
-            renews_leases: Whether nodes renew leases, as kubelets do.
-        """
+        """Set up; nothing happens before `start`. `capacity` is for nodes that have none."""
         self._server = server
         self._capacity = capacity
         self._renews_leases = renews_leases

@@ -131,12 +131,9 @@ class Server(Protocol):
         ...
 
     def delete(self, key: Key, uid: str = "", grace_seconds: int | None = None) -> None:
-        """Delete an object, or begin to.
+        """Delete an object, or begin to; the grace period is by default the object's own.
 
-        Args:
-            key: Of the object.
-            uid: The identity it must have; "" for any.
-            grace_seconds: How long it may take; None for the object's own grace period.
+        `uid` is the identity it must have; "" for any.
 
         Raises:
             ApiError: It is not there, or it is another one.
@@ -245,12 +242,8 @@ class Follower(Generic[V, T]):
     ) -> None:
         """Set up; nothing happens before `start`.
 
-        Args:
-            store: Where objects are.
-            kind: As the store names it.
-            on_change: Receives changes.
-            view: The form in which objects are reported.
-            delay_seconds: From a change to its report; None for as soon as possible.
+        `view` returns the form in which objects are reported; `delay_seconds` draws the time from a
+        change to its report, None for as soon as possible.
         """
         self._store = store
         self._kind = kind

@@ -191,9 +191,8 @@ class Store(Generic[V]):
     def __init__(self, stamp: Callable[[V, int], V], changes_kept: int = CHANGES_KEPT) -> None:
         """Start empty, at version 1, as etcd does.
 
-        Args:
-            stamp: Returns a value with a version written into it.
-            changes_kept: The minimum number of changes kept per kind; at most twice as many are.
+        `stamp` returns a value with a version written into it. At least `changes_kept` changes are
+        kept per kind, and at most twice as many.
         """
         if changes_kept < 1:
             raise ValueError("changes_kept must be at least 1")
@@ -212,9 +211,8 @@ class Store(Generic[V]):
     def restore(self, objects: Iterable[tuple[Key, V, int]], version: int) -> None:
         """Replace the content by that of another store, without its changes.
 
-        Args:
-            objects: In the order of their creation, each with its version.
-            version: Of the newest write.
+        The objects are in the order of their creation, each with its version; `version` is that of
+        the newest write.
         """
         self._kinds = {}
         for key, value, own in objects:
@@ -310,12 +308,7 @@ class Store(Generic[V]):
         return value
 
     def update(self, key: Key, value: V, expected_version: int | None = None) -> V:
-        """Replace an object; return it with its new version.
-
-        Args:
-            key: Of the object.
-            value: The new value.
-            expected_version: The version that it must have; None for any.
+        """Replace an object, if it has the expected version; return it with its new version.
 
         Raises:
             NotFoundError: There is none.
@@ -368,12 +361,9 @@ class Store(Generic[V]):
     def watch(
         self, kind: str, version: int, on_change: Callable[[], None] | None = None
     ) -> Watch[V]:
-        """Return a watch on the changes of a kind after a version.
+        """Return a watch on the changes of a kind after a version, as from `list`.
 
-        Args:
-            kind: What to watch.
-            version: The last version that the watcher has seen, as from `list`.
-            on_change: Called at each change from now on; must not write.
+        `on_change` is called at each change from now on; it must not write.
 
         Raises:
             GoneError: Changes since that version are no longer kept.

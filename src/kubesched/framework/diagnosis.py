@@ -44,9 +44,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     def of_pre_filter(cls, status: Status, contributors: Iterable[str] = ()) -> Self:
         """Return the diagnosis of a pod that pre_filter rejected on all nodes.
 
-        Args:
-            status: The rejection.
-            contributors: Plugins that restricted the nodes; their events may help too.
+        `contributors` are plugins that restricted the nodes; their events may help too.
         """
         return cls(
             absent_status=status,
@@ -63,13 +61,10 @@ class Diagnosis(msgspec.Struct, frozen=True):
         absent_status: Status | None = None,
         contributors: Iterable[str] = (),
     ) -> Self:
-        """Return the diagnosis of a pod that filters rejected.
+        """Return the diagnosis of a pod that filters rejected, with one status per tried node.
 
-        Args:
-            node_names: The tried nodes.
-            node_to_status: One status per tried node.
-            absent_status: The status of the others; by default a rejection without a reason.
-            contributors: Plugins that restricted the nodes; their events may help too.
+        `absent_status` is that of the other nodes, by default a rejection without a reason.
+        `contributors` are plugins that restricted the nodes; their events may help too.
         """
         found = [status for status, _ in node_to_status.counts]
         return cls(
@@ -108,11 +103,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
             yield self.node_names[at], self.node_to_status[at]
 
     def reason_counts(self, num_all_nodes: int) -> dict[str, int]:
-        """Count the nodes per reason; a node with several reasons counts for each.
-
-        Args:
-            num_all_nodes: How many nodes there are, tried or not.
-        """
+        """Count the nodes per reason, tried or not; a node with several reasons counts for each."""
         reasons: dict[str, int] = {}
         absent = num_all_nodes
         for status, nodes in self.node_to_status.counts:
@@ -123,11 +114,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
         return reasons
 
     def fit_error(self, num_all_nodes: int) -> str:
-        """Return upstream's failure message, as written to the pod's condition.
-
-        Args:
-            num_all_nodes: How many nodes there are, tried or not.
-        """
+        """Return upstream's failure message, as written to the pod's condition."""
         text = f"0/{num_all_nodes} nodes are available:"
         if self.pre_filter_message:
             text += f" {self.pre_filter_message}."

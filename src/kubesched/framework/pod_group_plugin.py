@@ -57,13 +57,9 @@ class PodGroupPostFilterPlugin(Plugin):
     async def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[PodInfo], snapshot: Snapshot, trial: PodGroupTrial
     ) -> PodGroupPostFilterResult:
-        """Return the pods to evict.
+        """Return the pods to evict for a group, given its pods that have no node.
 
-        Args:
-            group: The group.
-            pods: Its pods that have no node.
-            snapshot: The cluster; the trial changes it.
-            trial: The what-if; the caller undoes it afterwards.
+        The trial changes the snapshot; the caller undoes that afterwards.
         """
 
 

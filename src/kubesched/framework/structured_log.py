@@ -63,12 +63,9 @@ def verbosity_of(level: int) -> int:
 
 
 def write(log: logging.Logger, level: int, message: str, /, **fields: object) -> None:
-    """Write a line if the level is enabled.
+    """Write one sentence without values, and fields, if the level is enabled.
 
-    Args:
-        log: The logger.
-        level: V0 to V10, or a level of the standard library.
-        message: One sentence without values.
-        fields: Texts, numbers, references, or other JSON values.
+    Levels are V0 to V10 and those of the standard library. Fields are texts, numbers, references,
+    or other JSON values.
     """
     log.log(level, message, extra={FIELDS: fields}, stacklevel=2)

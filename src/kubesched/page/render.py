@@ -38,12 +38,9 @@ class _Program(NamedTuple):
 
 
 def render(documents: Iterable[Document], title: str, *, live: bool = False) -> str:
-    """Return a page.
+    """Return a page with documents in this order; `title` is that of the window.
 
-    Args:
-        documents: In the order in which they are shown.
-        title: The title of the window.
-        live: Whether the page may make requests to the server that it comes from.
+    A live page may make requests to the server that it comes from.
     """
     program = _program()
     policy = content_security_policy(live=live)
@@ -68,11 +65,7 @@ def render(documents: Iterable[Document], title: str, *, live: bool = False) -> 
 
 @cache
 def content_security_policy(*, live: bool) -> str:
-    """Return the policy of a page: its own scripts and styles, and nothing else.
-
-    Args:
-        live: Whether it may make requests to the server that it comes from.
-    """
+    """Return the policy of a page: its own scripts and styles, and for a live one its server."""
     program = _program()
     scripts = " ".join(map(_digest, (*program.libraries, program.modules)))
     styles = " ".join(map(_digest, program.styles))

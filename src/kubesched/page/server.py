@@ -72,10 +72,7 @@ class PageServer:
 
     @asynccontextmanager
     async def listening(self, port: int = 0) -> AsyncIterator[None]:
-        """Listen on loopback within an `async with`.
-
-        Args:
-            port: 0 for a free one.
+        """Listen on loopback within an `async with`; port 0 is a free one.
 
         Raises:
             UserError: The port cannot be used.

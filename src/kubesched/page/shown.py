@@ -91,11 +91,7 @@ class ShownCluster:
     ) -> None:
         """Show a cluster; the caller keeps a live one up to date.
 
-        Args:
-            cluster: The cluster.
-            title: The title of the page.
-            scheduler: The scheduler that decides in answers about a live cluster.
-            options: Its options.
+        The scheduler and its options decide in answers about a live cluster.
         """
         self.title = title
         self._followed = cluster if isinstance(cluster, FollowedCluster) else None

@@ -34,16 +34,11 @@ class BackoffQueue:
         pops_from_backoff: bool = True,
         has_pod_groups: bool = False,
     ) -> None:
-        """Set up an empty queue.
+        """Set up an empty queue; 0 as the longest backoff means no backoff.
 
-        Args:
-            sort_key: The order of activeQ.
-            initial_seconds: Backoff after the first failure.
-            max_seconds: The longest backoff; 0 means no backoff.
-            pops_from_backoff: Whether expirations are aligned and pods can be popped early (gate
-                SchedulerPopFromBackoffQ).
-            has_pod_groups: Whether members of pod groups wait for their backoff in any case (gate
-                GenericWorkload).
+        With the gate SchedulerPopFromBackoffQ, `pops_from_backoff`, expirations are aligned and
+        pods can be popped early. With the gate GenericWorkload, `has_pod_groups`, members of pod
+        groups wait for their backoff in any case.
         """
         self._sort_key = sort_key
         self._initial_seconds = initial_seconds

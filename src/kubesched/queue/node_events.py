@@ -21,11 +21,7 @@ def node_events(
     """Return the events of a node's update, in a fixed order; none if nothing relevant changed.
 
     A node that becomes schedulable counts as a change of taints, so that event may occur twice.
-
-    Args:
-        old: The node before the update.
-        new: The node after it.
-        declared_features: Whether declared features count (gate NodeDeclaredFeatures).
+    Declared features count with the gate NodeDeclaredFeatures.
     """
     changed = (
         (Action.UPDATE_NODE_TAINT, old.spec.unschedulable and not new.spec.unschedulable),

@@ -31,9 +31,8 @@ class Nominator:
     def __init__(self, find_pod: FindPod | None = None) -> None:
         """Start without nominations.
 
-        Args:
-            find_pod: Looks up a pod as last observed; a deleted or bound pod is not nominated. None
-                skips this check.
+        `find_pod` looks up a pod as last observed; a deleted or bound pod is not nominated. None
+        skips this check.
         """
         self._find_pod = find_pod
         self.version = 0
@@ -54,9 +53,7 @@ class Nominator:
     def add(self, info: PodInfo, node_name: str | None = None) -> None:
         """Nominate a pod, replacing its previous nomination.
 
-        Args:
-            info: The pod.
-            node_name: The node; "" only deletes the nomination, None uses the pod's status.
+        "" as the node only deletes the nomination; None uses the pod's status.
         """
         self.delete(info.uid)
         if node_name is None:

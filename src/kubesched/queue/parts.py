@@ -40,12 +40,9 @@ class QueueParts:
         options: QueueOptions,
         topics_of: Callable[[QueuedPodInfo], Sequence[Topic]],
     ) -> None:
-        """Set up empty parts.
+        """Set up empty parts; `sort_key` orders activeQ.
 
-        Args:
-            sort_key: The order of activeQ.
-            options: Backoff times and feature gates.
-            topics_of: Returns the topics of an unschedulable pod.
+        `topics_of` returns the topics of an unschedulable pod.
         """
         self.active = KeyedHeap(sort_key)
         self.backoff = BackoffQueue(
@@ -96,8 +93,7 @@ class QueueParts:
     def pods(self, place: QueuePlace) -> list[QueuedPodInfo]:
         """Return the pods of one part in the order of popping; copies of those that follow others.
 
-        Args:
-            place: ACTIVE, BACKOFF or UNSCHEDULABLE.
+        The part is ACTIVE, BACKOFF or UNSCHEDULABLE.
         """
         first = self._parts[place].pods()
         found = [each for queued in first for each in self.cohorts.members(queued)]

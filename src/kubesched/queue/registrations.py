@@ -84,12 +84,10 @@ def registrations_of(
     has_extenders: bool = False,
     has_pod_groups: bool = False,
 ) -> tuple[Registration, ...]:
-    """Return the registrations of a profile's plugins.
+    """Return the registrations of a profile's plugins; those that cannot reject a pod are left out.
 
-    Args:
-        plugins: All plugins of the profile; those that cannot reject a pod are left out.
-        has_extenders: Whether extenders may also reject pods.
-        has_pod_groups: Whether PodGroup is among the default resources (gate GenericWorkload).
+    Extenders may also reject pods if there are any. With the gate GenericWorkload,
+    `has_pod_groups`, PodGroup is among the default resources.
     """
     default_events = _default_events(has_pod_groups)
     found = list(_registered(EXTENDER, default_events)) if has_extenders else []

@@ -113,13 +113,9 @@ class SchedulingQueue:
     ) -> None:
         """Set up an empty queue.
 
-        Args:
-            sort_key: Of the first profile's QueueSort plugin; it orders the pods of all profiles.
-            profiles: By scheduler name.
-            options: Backoff times and feature gates; the defaults if None.
-            nominator: Pods nominated to nodes; by default none yet.
-            ask: Calls a queueing hint; callers wrap it to measure or log hints.
-            observers: Called with every move.
+        `sort_key` is that of the first profile's QueueSort plugin; it orders the pods of all
+        profiles, which are given by scheduler name. `ask` calls a queueing hint; callers wrap it to
+        measure or log hints. `observers` are called with every move.
         """
         self._options = options = options or QueueOptions()
         self.nominator = Nominator() if nominator is None else nominator
@@ -302,12 +298,8 @@ class SchedulingQueue:
     ) -> bool:
         """Move the pods that an event may make schedulable; return whether `pop` may find one.
 
-        Args:
-            event: What happened in the cluster.
-            old: The API object before the event; None if it was added.
-            new: The API object after the event; None if it was deleted.
-            now: Seconds.
-            pre_check: Pods for which it returns False stay where they are.
+        `old` and `new` are the API object before and after, None if it was added or deleted. `now`
+        is in seconds. Pods for which `pre_check` returns False stay where they are.
         """
         if not self.hints.is_of_interest(event):
             return False
@@ -477,12 +469,9 @@ class SchedulingQueue:
     def add_unschedulable_if_not_present(self, queued: QueuedPodInfo, now: float) -> bool:
         """Put back a pod that could not be scheduled; return whether `pop` may find one.
 
+        `queued` is what `pop` returned, with the latest version of the pod; `now` is in seconds.
         Its plugin sets say why: both empty means an error. The pod is not in flight afterwards,
         even if this raises.
-
-        Args:
-            queued: What `pop` returned, with the latest version of the pod.
-            now: Seconds.
 
         Raises:
             QueueError: The pod is queued already.

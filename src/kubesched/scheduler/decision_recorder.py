@@ -121,12 +121,9 @@ class DecisionRecorder(Observer):
         write: Callable[[bytes], object],
         keep: Callable[[KubernetesObject], KubernetesObject],
     ) -> None:
-        """Set up; nothing is written yet.
+        """Set up; `write` will receive each line with its newline.
 
-        Args:
-            recorded_by: The command.
-            write: Receives each line with its newline.
-            keep: Returns what is recorded of an object, without credentials.
+        `keep` returns what is recorded of an object, without credentials.
         """
         self._recorded_by = recorded_by
         self._write = write

@@ -40,10 +40,7 @@ class ExtenderTransport(Protocol):
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
         """POST JSON; return the status code and body of the response.
 
-        Args:
-            url: The full URL.
-            body: The JSON.
-            timeout_seconds: The limit for the whole exchange.
+        The timeout limits the whole exchange.
 
         Raises:
             OSError: if there is no response; TimeoutError after the timeout.

@@ -73,14 +73,9 @@ class Extenders:
         rows: NDArray[np.intp],
         failures: dict[int, Status],
     ) -> Passed:
-        """Filter rows through one extender after another.
+        """Filter the rows that pass the filter plugins through one extender after another.
 
-        Args:
-            pod: The pod.
-            nodes: The table.
-            rows: Rows that pass the filter plugins.
-            failures: Row -> status; the extenders' statuses are added, even if a later extender
-                fails.
+        The extenders' statuses are added to `failures`, by row, even if a later extender fails.
 
         Raises:
             ExtenderError: if one that is not ignorable fails.

@@ -78,12 +78,8 @@ class Plan:
     ) -> Plan:
         """Return a plan that keeps the answers of plugins of these scopes that sign the pod.
 
-        Args:
-            scopes: The scopes that kept answers may have.
-            profile: The profile.
-            pod: Any pod of the signature.
-            snapshot: The cluster.
-            known: A plan for the same pods and fewer scopes, whose results are reused.
+        The pod is any of the signature. `known` is a plan for the same pods and fewer scopes, whose
+        results are reused.
 
         Raises:
             PluginFailure: if a plugin fails.

@@ -78,13 +78,7 @@ class PodGroupPreemption:
     def __init__(
         self, steps: PodScheduling, profile: Profile, schedule: Callable[[], Awaitable[Status]]
     ) -> None:
-        """Set up.
-
-        Args:
-            steps: The steps of scheduling one pod.
-            profile: The group's profile.
-            schedule: Tries the group in the table as it is, and undoes that.
-        """
+        """Set up; `schedule` tries the group in the table as it is, and undoes that."""
         self._steps = steps
         self._profile = profile
         self._schedule = schedule

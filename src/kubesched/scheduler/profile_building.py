@@ -32,15 +32,9 @@ def build_profiles(
 ) -> dict[str, Profile]:
     """Build all profiles of a configuration, by scheduler name.
 
-    NodeResourcesFit ignores resources that extenders manage with `ignoredByScheduler`.
-
-    Args:
-        configuration: The scheduler configuration.
-        registry: The available plugins.
-        feature_gates: The feature gates.
-        random: The run's random source.
-        services: The services for plugins; by default those without a queue and an API.
-        observer_of: Scheduler name -> the observer of the profile's plugins.
+    NodeResourcesFit ignores resources that extenders manage with `ignoredByScheduler`. The services
+    are by default those without a queue and an API. `observer_of` returns the observer of the
+    plugins of the profile with a scheduler name.
 
     Raises:
         ConfigError: with the field errors of all profiles.

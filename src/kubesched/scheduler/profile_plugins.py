@@ -74,11 +74,7 @@ def build_plugins(
 ) -> ProfilePlugins:
     """Build the plugins that run anywhere in a profile.
 
-    Args:
-        configuration: The profile's configuration.
-        registry: The available plugins.
-        handle: The handle for plugins: the profile, which is still under construction.
-        path: Field path of the profile, for field errors.
+    `handle` is the profile, which is still under construction.
 
     Raises:
         ConfigError: with the field errors of plugin sets, then those of arguments.

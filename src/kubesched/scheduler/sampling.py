@@ -36,10 +36,8 @@ class NodeSampler:
     ) -> NDArray[np.intp]:
         """Return the rows a search for `limit` feasible nodes evaluates, in search order.
 
-        Args:
-            order: Rows of the candidates in upstream's order.
-            passed: Bool per entry of `order`: whether that row is feasible.
-            limit: The number of feasible rows after which to stop.
+        `order` has the rows of the candidates in upstream's order; `passed` says for each of them
+        whether it is feasible.
         """
         rolled = np.roll(np.arange(len(order)), -(self.next_start % max(1, len(order))))
         found = np.cumsum(passed[rolled])

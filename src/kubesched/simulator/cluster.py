@@ -136,10 +136,7 @@ class ClusterState:
     ) -> Decision:
         """Decide where the pod goes, without carrying it out.
 
-        Args:
-            info: The pod.
-            trace: Records each answer.
-            preempts: Whether to run PostFilter if no node is feasible.
+        The trace records each answer. With `preempts`, PostFilter runs if no node is feasible.
         """
         profile = self.profile_of(info)
         assert profile is not None, f"{info} belongs to another scheduler"

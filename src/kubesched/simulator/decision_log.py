@@ -60,11 +60,7 @@ class DecisionLog(Observer):
     """
 
     def __init__(self, write: Callable[[bytes], object] | None = None) -> None:
-        """Start an empty log.
-
-        Args:
-            write: Receives each line with its newline; None computes the digest only.
-        """
+        """Start an empty log; `write` receives each line, None computes the digest only."""
         self.lines = 0
         self._write = write
         self._hash = hashlib.sha256()

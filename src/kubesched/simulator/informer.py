@@ -65,14 +65,9 @@ class SimulatedInformer:
         latency: Callable[[], float],
         selects: Callable[[KubernetesObject], bool] = is_anything,
     ) -> None:
-        """Set up; `start` begins to deliver.
+        """Set up; `start` begins to deliver the selected objects and their changes to the handler.
 
-        Args:
-            store: The store to watch.
-            kind: The kind to watch.
-            handler: Receives the objects and changes.
-            latency: Draws the seconds from a change to its delivery.
-            selects: Selects the objects to deliver.
+        `latency` draws the seconds from a change to its delivery.
         """
         self.kind = kind
         self.known: dict[Key, KubernetesObject] = {}

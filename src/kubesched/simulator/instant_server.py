@@ -74,11 +74,9 @@ class InstantServer(ObjectServer):
         self._handler: EventHandler | None = None
 
     def restore(self, objects: Iterable[KubernetesObject], start_seconds: float) -> None:
-        """Take over the objects of a cluster.
+        """Take over the objects of a cluster, each with the fields that its API server gave it.
 
-        Args:
-            objects: The objects, each with the fields that its API server gave it.
-            start_seconds: The time; pods start after it, each a second after the one before.
+        Pods start after `start_seconds`, each a second after the one before.
         """
         self._start_seconds = start_seconds
         known = [(key_of(item), item, _version_of(item)) for item in objects]

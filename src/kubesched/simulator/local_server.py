@@ -40,13 +40,10 @@ class LocalServer:
         seconds: Callable[[], float],
         delay_of: Callable[[str], Delay | None],
     ) -> None:
-        """Set up.
+        """Set up; `seconds` returns the seconds since the start of the simulation.
 
-        Args:
-            server: The objects.
-            seconds: Returns the seconds since the start of the simulation.
-            delay_of: Returns what draws the seconds from a change to a kind until the reader
-                receives it; None for no delay.
+        `delay_of` returns what draws the seconds from a change to a kind until the reader receives
+        it; None for no delay.
         """
         self._server = server
         self._seconds = seconds

@@ -103,13 +103,7 @@ class NodeLife:
     """
 
     def __init__(self, server: ObjectServer, kubelets: Kubelets, detection_seconds: float) -> None:
-        """Set up.
-
-        Args:
-            server: The objects.
-            kubelets: The kubelets of the nodes.
-            detection_seconds: From a node's failure to its taints.
-        """
+        """Set up; a failed node gets its taints after `detection_seconds`."""
         self._server = server
         self._kubelets = kubelets
         self._detection_seconds = detection_seconds
@@ -156,10 +150,8 @@ class NodeLife:
     def drain(self, name: str, *, evicts: bool = True) -> None:
         """Cordon a node and remove its pods, except those of DaemonSets.
 
-        Args:
-            name: The node.
-            evicts: Whether disruption budgets are asked, again and again until all pods are gone
-                or the node is uncordoned; otherwise pods are deleted.
+        With `evicts`, disruption budgets are asked, again and again until all pods are gone or the
+        node is uncordoned; otherwise pods are deleted.
         """
         self.cordon(name)
         for pod in self._kubelets.pods_on(name):

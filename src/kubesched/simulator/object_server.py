@@ -204,12 +204,10 @@ class ObjectServer:
     """
 
     def __init__(self, now: Callable[[], float], *, taints_new_nodes: bool = False) -> None:
-        """Start empty.
+        """Start empty; `now` returns the time in seconds.
 
-        Args:
-            now: Returns the time in seconds.
-            taints_new_nodes: Whether nodes are created not ready, as an API server has it;
-                otherwise as if somebody had found them ready at once.
+        With `taints_new_nodes`, nodes are created not ready, as by an API server; otherwise as if
+        somebody had found them ready at once.
         """
         self.store: Store[KubernetesObject] = Store(_stamp, _CHANGES_KEPT)
         self._now = now
@@ -308,12 +306,8 @@ class ObjectServer:
     ) -> Pod:
         """Assign a pod to a node, which need not exist.
 
-        Args:
-            namespace: The pod's.
-            name: The pod's.
-            uid: Which pod it must be, if not empty.
-            node_name: The node.
-            runs: Whether its kubelet starts it in the same write.
+        `uid` is which pod it must be, if not empty. With `runs`, its kubelet starts it in the same
+        write.
 
         Raises:
             NotFoundError: There is no such pod.
@@ -385,11 +379,8 @@ class ObjectServer:
     ) -> None:
         """Start deleting a pod; one without a running kubelet is removed at once.
 
-        Args:
-            namespace: The pod's.
-            name: The pod's.
-            uid: Which pod it must be, if not empty.
-            grace_seconds: How long it may take to stop; None leaves that to the pod.
+        `uid` is which pod it must be, if not empty. Without `grace_seconds`, the pod's own period
+        counts.
 
         Raises:
             NotFoundError: There is no such pod.

@@ -288,12 +288,9 @@ def trace_nodes(path: str) -> list[Node]:
 
 
 def trace_pods(path: str, speed: float = 1.0, count: int | None = None) -> list[TracedPod]:
-    """Return the pods of a trace in order of arrival.
+    """Return the pods of a trace, or the first `count`, in order of arrival.
 
-    Args:
-        path: The path of the file.
-        speed: Seconds of the trace per simulated second.
-        count: The maximum number of pods, earliest first.
+    `speed` is in seconds of the trace per simulated second.
 
     Raises:
         DecodeError: if the file cannot be read or has other objects.

@@ -79,11 +79,7 @@ class PlaybackRecorder(LedgerReader, Observer):
     """Records one simulation."""
 
     def __init__(self, pods_max: int = PODS_MAX) -> None:
-        """Start empty.
-
-        Args:
-            pods_max: The record ends when one more pod arrives.
-        """
+        """Start empty; the record ends when more than `pods_max` pods have arrived."""
         self._pods_max = pods_max
         self._ended: float | None = None
         self._nodes: dict[str, Node] = {}
@@ -222,12 +218,7 @@ class PlaybackRecorder(LedgerReader, Observer):
     # The document.
 
     def playback(self, title: str, end_seconds: float) -> Playback:
-        """Return the record.
-
-        Args:
-            title: The scenario's name.
-            end_seconds: When the simulation ended.
-        """
+        """Return the record under the scenario's name, until the simulation ended."""
         amounts = [node_allocatable(node) for node in self._nodes.values()]
         resources = self._resources(amounts)
         preempted = [row for row in self._preemptors if self._pods[row].end is PodEnd.PREEMPTED]

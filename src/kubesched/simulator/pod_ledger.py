@@ -94,12 +94,9 @@ class PodLedger:
         is_ours: Callable[[Pod], bool],
         now: Callable[[], float],
     ) -> None:
-        """Start with the current objects.
+        """Start with the current objects; `now` returns the time in seconds.
 
-        Args:
-            server: The API server.
-            is_ours: Whether the simulated scheduler is responsible for a pod.
-            now: Returns the time in seconds.
+        `is_ours` says whether the simulated scheduler is responsible for a pod.
         """
         self.waiting: dict[str, Waiting] = {}
         self.bookings: dict[str, Booking] = {}

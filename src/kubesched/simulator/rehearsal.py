@@ -209,15 +209,10 @@ class Rehearsal:
         seed: int = 0,
         random: Random | None = None,
     ) -> None:
-        """Set up an empty cluster.
+        """Set up an empty cluster; `seed` is of the random source that breaks ties.
 
-        Args:
-            configuration: The scheduler's configuration.
-            registry: The available plugins.
-            gates: The feature gates.
-            seed: Of the random source that breaks ties.
-            random: Breaks ties in place of a source with this seed. If its `random()` is always 0,
-                ties go to the node that was loaded first.
+        `random` breaks ties in place of a source with this seed. If its `random()` is always 0,
+        ties go to the node that was loaded first.
 
         Raises:
             ConfigError: with every field error of the configuration.

@@ -54,12 +54,9 @@ _LOG_MAX: Final = 60.0
 
 
 def arrival_seconds(arrivals: PodArrivals, end_seconds: float, random: Random) -> Iterator[float]:
-    """Yield the time of each burst in virtual seconds, up to the end.
+    """Yield the time of each burst in virtual seconds, up to the end of the simulation.
 
-    Args:
-        arrivals: The arrival process.
-        end_seconds: The end of the simulation.
-        random: A random source used for these arrivals only.
+    The random source is used for these arrivals only.
     """
     end = end_seconds if arrivals.end is None else min(arrivals.end, end_seconds)
     for seconds in _endless(arrivals, random):
@@ -123,10 +120,7 @@ class Script:
         self.refused = 0
 
     def prepare(self, objects: Iterable[KubernetesObject] = ()) -> None:
-        """Create the objects that exist from the beginning.
-
-        Args:
-            objects: Objects from the scenario's files.
+        """Create the objects that exist from the beginning: those given, and those of traces.
 
         Raises:
             DecodeError: if a trace cannot be read.

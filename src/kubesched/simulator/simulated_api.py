@@ -41,15 +41,10 @@ class SimulatedApi:
         *,
         is_instant: bool = False,
     ) -> None:
-        """Set up.
+        """Set up; latencies and faults of requests are drawn from streams of their own.
 
-        Args:
-            server: The objects.
-            random_streams: Latencies and faults are drawn from streams of their own.
-            latencies: Of requests.
-            faults: Of requests.
-            is_instant: Whether requests without latency and faults are carried out within the call,
-                not in a later step of the loop.
+        With `is_instant`, requests without latency and faults are carried out within the call, not
+        in a later step of the loop.
         """
         self._server = server
         self._is_instant = is_instant and not latencies.request

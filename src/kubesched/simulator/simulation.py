@@ -41,11 +41,7 @@ Needed = Mapping[str, list[NeededKind]]
 
 
 class UnknownOutcomes:
-    """Collects the unknown kinds that the outcomes of pods depend on.
-
-    Args:
-        snapshot: The cluster at the end.
-    """
+    """Collects the unknown kinds that the outcomes of pods at the end depend on."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -115,16 +111,10 @@ def simulate_cluster(
     complete: Iterable[type] = (),
     watch: Watch | None = None,
 ) -> SimulationEnd:
-    """Place all pending pods of a cluster.
+    """Place all pending pods of a cluster; `seed` is of the random source that breaks ties.
 
-    Args:
-        configuration: The scheduler's configuration.
-        registry: The available plugins.
-        gates: The feature gates.
-        objects: The cluster.
-        seed: Of the random source that breaks ties.
-        complete: The kinds of which there are no other objects.
-        watch: Called after every attempt. If it returns False, the report is partial.
+    `complete` are the kinds of which there are no other objects. `watch` is called after every
+    attempt. If it returns False, the report is partial.
 
     Raises:
         ConfigError: with every field error of the configuration.

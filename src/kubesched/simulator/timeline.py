@@ -109,11 +109,7 @@ class Timeline(LedgerReader):
     """Accumulates the figures of one simulation."""
 
     def __init__(self, width_seconds: float) -> None:
-        """Start at second 0.
-
-        Args:
-            width_seconds: The initial width of the series' bins.
-        """
+        """Start at second 0, with bins of `width_seconds` for the series."""
         self._width_seconds = width_seconds
         self._all = _Class()
         self._classes: dict[int, _Class] = {}

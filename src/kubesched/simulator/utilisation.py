@@ -53,12 +53,9 @@ class Utilisation:
     """
 
     def __init__(self, nodes: NodeTable, before: Usage, placed: Mapping[str, int]) -> None:
-        """Set up with the current table as the end state.
+        """Set up with the current table as the end state, and the usage at the beginning.
 
-        Args:
-            nodes: The table.
-            before: The usage at the beginning.
-            placed: Node name -> number of pods that were placed and stayed.
+        `placed` is the number of pods that were placed and stayed, by node name.
         """
         self._nodes = nodes
         self._placed = placed
@@ -155,9 +152,7 @@ class AveragePod:
 def fragmentation(nodes: NodeTable, pod: Mapping[str, float]) -> dict[str, float]:
     """Return resource -> the share (0 to 1) of free amounts that pods like this one cannot use.
 
-    Args:
-        nodes: The table.
-        pod: The requests of a pod. `pods` is a limit only, and unknown resources are left out.
+    `pod` has the requests of a pod. `pods` is a limit only, and unknown resources are left out.
     """
     every = nodes.resources.keys() | nodes.rare.keys()
     known = [name for name in pod if name in every and name != "pods"]

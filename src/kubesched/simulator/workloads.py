@@ -73,12 +73,9 @@ class Workloads:
     def __init__(
         self, server: ObjectServer, local_server: Server, pause: Callable[[], float]
     ) -> None:
-        """Start without workloads.
+        """Start without workloads; `local_server` is the same server, for controllers.
 
-        Args:
-            server: The objects.
-            local_server: The same server, for controllers.
-            pause: Draws the seconds until a controller reacts.
+        `pause` draws the seconds until a controller reacts.
         """
         self._server = server
         self._local_server = local_server
@@ -110,13 +107,10 @@ class Workloads:
     # Restarts.
 
     def add_run(self, job: str, namespace: str, template: PodTemplateSpec, name: str) -> None:
-        """Run a pod to its end; if it is stopped before, create another one.
+        """Run a pod of a job to its end; if it is stopped before, create another one.
 
-        Args:
-            job: The job's name; it may have any number of runs.
-            namespace: Where its pods live.
-            template: Of this run's pods.
-            name: The beginning of their names.
+        The job may have any number of runs. `name` is the beginning of the names of this run's
+        pods.
         """
         uid = f"job-{namespace}-{job}"
         found = self._jobs.get(uid)

@@ -134,11 +134,8 @@ class World:
     ) -> None:
         """Report all objects and every change from now on to a scheduler's event handlers.
 
-        Nodes and other objects are reported before pods.
-
-        Args:
-            handlers: Receive objects and changes.
-            kinds: Classes of objects to watch besides nodes and pods; None for all.
+        Nodes and other objects are reported before pods. `kinds` are the classes to watch besides
+        nodes and pods, None for all.
         """
         others = (kind.type for kind in KINDS) if kinds is None else kinds
         names = [kind_name(type_) for type_ in others if type_ not in (Pod, Node)]

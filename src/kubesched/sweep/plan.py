@@ -137,10 +137,8 @@ class SweepPlan(msgspec.Struct, frozen=True):
 def plan_of(spec: SweepSpec, file: Path | None) -> SweepPlan:
     """Return the runs of a sweep.
 
-    Args:
-        spec: The sweep.
-        file: Where it is from, for errors; its directory has the files and modules that the sweep
-            names. None for the working directory.
+    The directory of its file, or the working directory, has the files and modules that the sweep
+    names.
 
     Raises:
         UserError: With one line for everything that is wrong.

@@ -65,9 +65,7 @@ def mean_of(values: Sequence[float]) -> SweepMean:
 def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
     """Return the t that the absolute value exceeds with probability 1 - confidence.
 
-    Args:
-        freedom: Degrees of freedom, at least 1.
-        confidence: Between 0 and 1.
+    `freedom` is at least 1; `confidence` is between 0 and 1.
     """
     low, high = 0.0, math.pi / 2
     for _ in range(_BISECTIONS):

@@ -96,10 +96,8 @@ def _counting_name(metric: Metric) -> str:
 def exposure_of(disabled: Sequence[str], allow_lists: Sequence[str], manifest: str) -> Exposure:
     """Return the exposure of flags.
 
-    Args:
-        disabled: The names of `--disabled-metrics`.
-        allow_lists: The texts of `--allow-metric-labels`, each with one pair or several.
-        manifest: The file of `--allow-metric-labels-manifest`; "" for none.
+    `disabled` are the names of `--disabled-metrics`. `allow_lists` are the texts of
+    `--allow-metric-labels`, each with one pair or several; `manifest` is its file, "" for none.
 
     Raises:
         ConfigError: With every field error.

@@ -93,14 +93,9 @@ class ProfileTimer(phases.PhaseTimer):
         draw: Callable[[], float],
         counts: PluginCounts,
     ) -> None:
-        """Set up.
+        """Set up; `clock` is a monotonic clock in seconds.
 
-        Args:
-            profile: The profile.
-            observations: The accumulators.
-            clock: A monotonic clock in seconds.
-            draw: Returns random numbers in [0, 1), to choose the cycles whose plugins are timed.
-            counts: What the profile's plugins tell.
+        `draw` returns random numbers in [0, 1), to choose the cycles whose plugins are timed.
         """
         self.counts = counts
         self.is_sampling = self._was_sampling = False

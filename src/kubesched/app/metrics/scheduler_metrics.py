@@ -56,11 +56,9 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
     """
 
     def __init__(self, clock: Callable[[], float], draw: Callable[[], float]) -> None:
-        """Set up.
+        """Set up; `clock` is in seconds, with the same origin as the event loop's time.
 
-        Args:
-            clock: Seconds, with the same origin as the event loop's time.
-            draw: Returns random numbers in [0, 1); not those of decisions.
+        `draw` returns random numbers in [0, 1), which are not those of decisions.
         """
         self._now = clock
         self._draw = draw

@@ -45,8 +45,7 @@ class Controllers:
     def __init__(self, server_for: Callable[[str], AnyKindServer]) -> None:
         """Set up; nothing happens before `start`.
 
-        Args:
-            server_for: Returns the server for the user of that name.
+        `server_for` returns the server for the user of that name.
         """
 
         def server(name: str) -> AnyKindServer:

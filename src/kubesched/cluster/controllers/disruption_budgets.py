@@ -177,12 +177,9 @@ class DisruptionBudgetController:
 def wanted_pods(
     spec: PodDisruptionBudgetSpec, selected: int, expected: Callable[[], int]
 ) -> tuple[int, int]:
-    """Return the expected and the desired healthy number of pods.
+    """Return the expected and the desired healthy number of pods of a budget that selects so many.
 
-    Args:
-        spec: Of the budget.
-        selected: How many pods it selects.
-        expected: Returns how many pods the controllers of these want together.
+    `expected` returns how many pods the controllers of these want together.
     """
     if spec.max_unavailable is not None:
         number = expected()
@@ -202,14 +199,10 @@ def counted_status(
     now: str,
     disrupted: dict[str, str | None] | None = None,
 ) -> PodDisruptionBudgetStatus:
-    """Return the status of a budget.
+    """Return the status of a budget with so many healthy pods.
 
-    Args:
-        budget: The budget.
-        healthy: How many of its pods are.
-        wanted: How many pods there should be, and how many of them healthy.
-        now: The time as Kubernetes writes it.
-        disrupted: Pods whose eviction was granted, and when.
+    `wanted` is how many pods there should be, and how many of them healthy; `disrupted` has the
+    pods whose eviction was granted, and when.
     """
     expected, desired = wanted
     status = PodDisruptionBudgetStatus(

@@ -145,12 +145,8 @@ class OwnedKind:
     ) -> None:
         """Set up; nothing happens before `start`.
 
-        Args:
-            server: Where objects are.
-            kind: Of the objects, as the store names it.
-            owners: The kind of their owners, in the same way.
-            owner_kind: The same, as objects name it.
-            queue: Gets the owners of objects that change.
+        `kind` and `owners` name the objects and their owners as the store does, `owner_kind` as
+        objects do. The queue gets the owners of objects that change.
         """
         self._server = server
         self._kind = kind

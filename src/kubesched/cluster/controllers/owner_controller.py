@@ -28,10 +28,7 @@ class OwnerController(ABC):
     def __init__(self, server: Server, kind: str, pause: Pause = short_pause) -> None:
         """Set up; nothing happens before `start`.
 
-        Args:
-            server: Where owners are.
-            kind: Of owners, as the store names it.
-            pause: Draws the seconds from a change to the reaction.
+        The store knows owners by `kind`; `pause` draws the seconds from a change to the reaction.
         """
         self.server = server
         self.kind = kind
@@ -83,12 +80,7 @@ class PodsController(OwnerController):
     ) -> None:
         """Set up; nothing happens before `start`.
 
-        Args:
-            server: Where owners are.
-            kind: Of owners, as the store names it.
-            owner: The same, as objects name it.
-            pods: What they own.
-            pause: Draws the seconds from a change to the reaction.
+        The store knows owners by `kind`, objects by `owner`; `pods` is what they own.
         """
         super().__init__(server, kind, pause)
         self.pods = pods

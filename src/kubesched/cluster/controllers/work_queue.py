@@ -37,9 +37,8 @@ class WorkQueue:
     def __init__(self, reconcile: Callable[[Key], None], pause: Pause = short_pause) -> None:
         """Start empty.
 
-        Args:
-            reconcile: Called with each key; may raise an ApiError, and is then called again.
-            pause: Draws the seconds from a change to the controller's reaction.
+        `reconcile` is called with each key; if it raises an ApiError, it is called again. `pause`
+        draws the seconds from a change to the controller's reaction.
         """
         self._reconcile = reconcile
         self._pause = pause

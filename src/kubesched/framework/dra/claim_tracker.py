@@ -143,9 +143,7 @@ class ClaimTracker:
     def assume(self, claim: ResourceClaim, *, is_created: bool = False) -> None:
         """Use a claim that the API server returned, until the informer has it.
 
-        Args:
-            claim: The claim.
-            is_created: Whether the informer may not know it at all yet.
+        The informer may not know a created claim at all yet.
         """
         key = (claim.metadata.namespace, claim.metadata.name)
         self._assumed[key] = claim
@@ -194,16 +192,10 @@ class ClaimTracker:
     def add_pending(
         self, uid: str, claim: ResourceClaim, user: str, group: str = ""
     ) -> ResourceClaim:
-        """Record that a pod is going to write a claim with its allocation.
+        """Record that a pod, the user, is going to write a claim with its allocation.
 
-        Args:
-            uid: The claim's uid.
-            claim: The claim with its allocation.
-            user: The pod's uid.
-            group: The pod group that may share the allocation, or "".
-
-        Returns:
-            The claim with the allocation that is valid, which is that of the first pod.
+        `group` is the pod group that may share the allocation, or "". Returns the claim with the
+        allocation that is valid, which is that of the first pod.
         """
         pending = self._pending.get(uid)
         if pending is None:
@@ -215,9 +207,7 @@ class ClaimTracker:
     def remove_pending(self, uid: str, user: str | None = None) -> bool:
         """Remove a pod from a pending allocation; return whether the allocation is dropped.
 
-        Args:
-            uid: The claim's uid.
-            user: The uid of the pod that no longer needs it; None drops it for all pods.
+        `user` is the uid of the pod that no longer needs it; None drops it for all pods.
         """
         pending = self._pending.get(uid)
         if pending is None:

@@ -79,10 +79,8 @@ class DisruptionBudgets:
     def __init__(self, objects: Objects, before: DisruptionBudgets | None = None) -> None:
         """Read the budgets of a cluster.
 
-        Args:
-            objects: The objects of the cluster.
-            before: The budgets as they were. An eviction changes the status of a budget, so nearly
-                always they select the same pods as now.
+        `before` are the budgets as they were. An eviction changes the status of a budget, so nearly
+        always they select the same pods as now.
         """
         self.selected: SelectedPods
         self._budgets = {

@@ -100,12 +100,7 @@ class CandidateChoice(msgspec.Struct, frozen=True, eq=False):
 
 
 def select_candidate(candidates: NDArray[np.object_], costs: NDArray[np.int64]) -> CandidateChoice:
-    """Choose one of at least one candidate.
-
-    Args:
-        candidates: The candidates.
-        costs: `CRITERIA` x candidates.
-    """
+    """Choose one of at least one candidate; costs have the shape `CRITERIA` x candidates."""
     ties = np.arange(len(candidates))
     decided_by = Criterion.ONLY_CANDIDATE
     # Most criteria are equal for all candidates.

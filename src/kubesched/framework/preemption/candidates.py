@@ -104,11 +104,8 @@ def find_candidates(
 ) -> DryRun:
     """Try the potential nodes until there are enough candidates.
 
-    Args:
-        question: The preemptor and the cluster.
-        statuses: Why each row was rejected.
-        sampling: How many candidates are enough.
-        memory: Verdicts for earlier preemptors, which may be used for this one.
+    `statuses` say why each row was rejected; `memory` has verdicts for earlier preemptors, which
+    may be used for this one.
     """
     nodes = question.snapshot.nodes
     rows = potential_rows(statuses)
@@ -142,12 +139,8 @@ def _rows_to_try(violations: NDArray[np.int64], rows: NDArray[np.intp], wanted: 
 def rows_needed(violations: NDArray[np.int64], wanted: int) -> int:
     """Return how many rows to try for `wanted` candidates, at least one without a violation.
 
-    Args:
-        violations: The number of violations of each candidate, -1 for other rows.
-        wanted: The number of candidates, 0 for none.
-
-    Returns:
-        0 if there are not enough candidates among these rows.
+    `violations` has the number for each candidate, -1 for other rows. Returns 0 if there are not
+    enough candidates among these rows.
     """
     candidates = np.flatnonzero(violations >= 0)
     if not wanted or len(candidates) < wanted:
@@ -161,11 +154,7 @@ def collect(
 ) -> DryRun:
     """Return at most `wanted` candidates without and `wanted` with a violation.
 
-    Args:
-        verdicts: The verdicts.
-        rows: The rows that were tried, in this order.
-        wanted: The number of candidates.
-        names: The node names per row of the table.
+    The rows were tried in this order; `names` has the node of each row of the table.
     """
     violations = verdicts.costs[0].take(rows)
     kept = rows[violations == 0][:wanted]

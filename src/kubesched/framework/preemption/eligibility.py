@@ -20,13 +20,7 @@ VICTIMS_TERMINATE: Final = "not eligible due to a terminating pod on the nominat
 
 
 def why_not_eligible(pod: PodInfo, nodes: NodeTable, statuses: NodeToStatus) -> str:
-    """Return why the pod may not preempt others, or "" if it may.
-
-    Args:
-        pod: The preemptor.
-        nodes: The cluster's nodes.
-        statuses: Why each row was rejected.
-    """
+    """Return why the pod may not preempt others, or "" if it may."""
     if pod.spec.preemption_policy == "Never":
         return POLICY_NEVER
     row = nodes.row_of.get(pod.pod.status.nominated_node_name)

@@ -37,11 +37,8 @@ async def choose_group_victims(
 ) -> PodGroupPostFilterResult:
     """Return the pods of the whole cluster to evict so that the group fits.
 
-    Args:
-        group: The preemptor.
-        pods: Its pods that have no node.
-        snapshot: The cluster.
-        trial: The what-if; the victims remain removed at the end.
+    `pods` are those of the group that have no node. In the trial, the victims remain removed at the
+    end.
     """
     if any(pod.spec.preemption_policy == "Never" for pod in pods):
         return PodGroupPostFilterResult(unschedulable(POLICY_NEVER))

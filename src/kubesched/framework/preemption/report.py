@@ -91,12 +91,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
 
 
 def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:
-    """Return the result of post_filter; the plugin adds its prefix to the message.
-
-    Args:
-        report: The decision.
-        num_all_nodes: How many nodes the cluster has.
-    """
+    """Return the result of post_filter; the plugin adds its prefix to the message."""
     if not report.eligible:
         return PostFilterResult(unschedulable(report.reason), details=report)
     if report.choice is not None:
@@ -116,12 +111,7 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
 
 
 def no_candidates_text(statuses: Sequence[Status], num_all_nodes: int) -> str:
-    """Return the message that evicting helps on no node.
-
-    Args:
-        statuses: Why each node tried is not a candidate.
-        num_all_nodes: How many nodes the cluster has.
-    """
+    """Return the message that evicting helps on no node, from the status of each node tried."""
     first = statuses[0] if statuses else _NOT_HELPFUL
     # Thousands of nodes without a victim share one status.
     if all(status is first for status in statuses):

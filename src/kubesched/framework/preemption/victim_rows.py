@@ -42,9 +42,7 @@ def contested_rows(
 ) -> dict[int, list[PodInfo]]:
     """Return the pods that the preemptor must not displace, by the row they are nominated to.
 
-    Args:
-        question: The preemptor and the cluster.
-        names: The nodes to look at; None for all.
+    `names` are the nodes to look at; None for all.
     """
     pod, snapshot = question.pod, question.snapshot
     by_node, row_of = snapshot.nominated.by_node, snapshot.nodes.row_of

@@ -70,13 +70,10 @@ class KnownSums:
 def select_victims_by_sums(
     question: Question, rows: Sequence[int], rivals: Rivals, known: KnownSums
 ) -> list[Verdict]:
-    """Return one verdict for each of `rows`.
+    """Return one verdict for each of `rows`; sums must be enough for the question.
 
-    Args:
-        question: The preemptor and the cluster; sums must be enough.
-        rows: The rows.
-        rivals: The pods that are nominated to rows.
-        known: What earlier calls found; updated.
+    `rivals` are the pods that are nominated to rows; `known` is what earlier calls found, and is
+    updated.
     """
     verdicts: list[Verdict] = [NO_VICTIMS] * len(rows)
     trials = _trials(question, rows, rivals)
@@ -203,11 +200,9 @@ class _Trial:
     def decides_all(self, fits: list[bool]) -> bool:
         """Let pods return up to the first one with which the preemptor does not fit.
 
-        Where this one cannot return, the next ones of equal amounts cannot either. Return whether
-        all pods are decided.
-
-        Args:
-            fits: Whether the preemptor fits with one more pod, with two more, and so on.
+        `fits` is whether the preemptor fits with one more pod, with two more, and so on. Where this
+        one cannot return, the next ones of equal amounts cannot either. Return whether all pods are
+        decided.
         """
         stay = [*fits, False].index(False)
         leaving = self.left[:, stay:]
@@ -234,11 +229,8 @@ def _try(
 ) -> Iterator[tuple[_Trial, NodeToStatus]]:
     """Yield each trial with the statuses of its row without the undecided pods, with one, ...
 
-    Args:
-        question: The preemptor and the cluster.
-        cycle: What the filters need.
-        trials: The trials; nominated pods are there or not, whichever is worse.
-        states: How many of these statuses are wanted; None for all.
+    Nominated pods are there or not, whichever is worse. `states` is how many of these statuses are
+    wanted, None for all.
     """
     if not trials:
         return

@@ -101,10 +101,8 @@ def select_victims_on_node(question: Question, row: int) -> Verdict:
 def verdict(node_name: str, evicted: Sequence[PodInfo], violating: Sequence[PodInfo]) -> Verdict:
     """Return a candidate, or a failure if no pod needs to be evicted.
 
-    Args:
-        node_name: The node.
-        evicted: The pods that could not return, in the order in which they were tried.
-        violating: The pods that a disruption budget protects.
+    `evicted` are the pods that could not return, in the order in which they were tried; `violating`
+    those that a disruption budget protects.
     """
     if not evicted:
         return failure(f'expected at least one victim pod on node "{node_name}"')

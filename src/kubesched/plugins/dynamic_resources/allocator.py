@@ -76,17 +76,10 @@ class Allocator:
         tries_max: int = 0,
         searches: RememberedSearches | None = None,
     ) -> None:
-        """Create an allocator.
+        """Create an allocator that tries at most `tries_max` devices on a node; 0 means no limit.
 
-        Args:
-            allocated: The allocated devices.
-            classes: The device classes.
-            index: The slices.
-            matcher: Evaluates selectors.
-            features: The enabled features.
-            tries_max: How many devices the search on a node may try; 0 means no limit.
-            searches: Kept results for other pods, with the same allocated devices, slices,
-                classes, features and tries; None to keep nothing.
+        `searches` keeps results for other pods with the same allocated devices, slices, classes,
+        features and tries; None keeps nothing.
         """
         self.allocated = allocated
         self.features = features

@@ -33,13 +33,9 @@ def consumed_capacity(request: CapacityRequirements | None, device: Device) -> d
 def has_capacity(
     request: CapacityRequirements | None, device: Device, allocated: Amounts, allocating: Amounts
 ) -> bool:
-    """Whether the device has enough capacity left, and its policies allow the request.
+    """Return whether the device has enough capacity left, and its policies allow the request.
 
-    Args:
-        request: The requested capacity.
-        device: The device.
-        allocated: The amounts that allocated claims use.
-        allocating: The amounts that this search uses so far.
+    `allocated` are the amounts that allocated claims use, `allocating` those of this search so far.
     """
     if request is not None and not request.requests.keys() <= device.capacity.keys():
         return False

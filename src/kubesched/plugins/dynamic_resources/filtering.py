@@ -54,13 +54,10 @@ class NodeFilter:
     def __init__(
         self, state: DynamicResourcesState, pod: Pod, is_timed_out: IsTimedOut | None
     ) -> None:
-        """Create a filter.
+        """Create a filter for a pod.
 
-        Args:
-            state: The pod's state.
-            pod: The pod.
-            is_timed_out: Whether the time for a claim's devices to become ready has passed; None
-                if devices are always ready.
+        `is_timed_out` says whether the time for a claim's devices to become ready has passed; None
+        if devices are always ready.
         """
         self._state = state
         self._pod = pod

@@ -53,14 +53,10 @@ def allocation_result(
     *,
     binding_conditions: bool,
 ) -> AllocationResult:
-    """Return the claim's allocation.
+    """Return the claim's allocation on the node of the search.
 
-    Args:
-        claim: The claim.
-        chosen: Its devices, in the order in which they were taken.
-        selected: Per request, the alternative that was satisfied, and its class.
-        node_name: The node of the search.
-        binding_conditions: Whether the feature of binding conditions is enabled.
+    `chosen` are its devices, in the order in which they were taken; `selected` has, per request,
+    the alternative that was satisfied, and its class.
 
     Raises:
         AllocationError: A device or its configuration is invalid.

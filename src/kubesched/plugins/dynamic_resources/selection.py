@@ -50,13 +50,10 @@ class DeviceMatcher:
     def matches(
         self, selectors: Iterable[DeviceSelector], driver: str, device: Device, owner: str
     ) -> bool:
-        """Whether all selectors match the device.
+        """Return whether all selectors match the device.
 
-        Args:
-            selectors: The selectors of a class or request.
-            driver: The device's driver.
-            device: The device; the same object as long as it does not change.
-            owner: `class x` or `claim ns/x`, for error texts.
+        The device is the same object as long as it does not change; `owner` is `class x` or `claim
+        ns/x`, for errors.
 
         Raises:
             AllocationError: A selector cannot be compiled or evaluated.

@@ -131,11 +131,8 @@ def preferences_of(
 ) -> tuple[Preference, ...]:
     """Return the sums for scoring, per topology key.
 
-    Args:
-        terms: The terms of the pod to place.
-        owned: Terms of pods on nodes that match the pod to place.
-        hard_weight: The weight of a required affinity term among `owned`.
-        objects: Provides the namespaces.
+    `owned` are terms of pods on nodes that match the pod to place; a required affinity term among
+    them weighs `hard_weight`.
     """
     incoming: list[IncomingTerm] = []
     if terms is not None:

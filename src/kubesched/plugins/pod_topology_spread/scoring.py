@@ -54,14 +54,10 @@ class SpreadScores(msgspec.Struct, frozen=True):
         inclusion: NodeInclusion,
         requires_all_keys: bool,
     ) -> SpreadScores:
-        """Weigh the soft constraints, and count the matching pods per domain.
+        """Weigh the soft constraints, and count the matching pods per domain of the whole table.
 
-        Args:
-            constraints: The soft constraints.
-            nodes: The whole table.
-            feasible: Bool per row.
-            inclusion: Which rows a constraint includes.
-            requires_all_keys: Whether a row that lacks one of the labels is ignored.
+        `feasible` is a bool per row, `inclusion` says which rows a constraint includes. With
+        `requires_all_keys`, a row that lacks one of the labels is ignored.
         """
         having = have_all_keys(constraints, nodes) if requires_all_keys else None
         candidates = feasible if having is None else feasible & having

@@ -82,13 +82,10 @@ class SpreadDomains:
         pods: PodCounts,
         rows: NDArray[np.bool_] | None,
     ) -> SpreadDomains:
-        """Count the pods per domain.
+        """Count the matching pods per domain, given their number per row.
 
-        Args:
-            constraint: The constraint.
-            label: The column of its topology key, of the whole table.
-            pods: The matching pods per row.
-            rows: Bool per row, whether it is included; None if every row is.
+        `label` is the column of the topology key, of the whole table; `rows` says per row whether
+        it is included, None includes all.
         """
         counts = pods.by_code(label, rows)
         codes = label.codes if rows is None else label.codes[rows]

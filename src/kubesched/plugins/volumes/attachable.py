@@ -76,12 +76,8 @@ def add_volumes_of(
 ) -> None:
     """Add the volumes of a pod that CSI drivers attach to `found`.
 
-    Args:
-        pod: The pod.
-        objects: The cluster's objects.
-        found: Receives the volumes.
-        has_csi_node: Whether the node has a CSINode; in-tree volumes count only then.
-        is_new: Whether the pod is to be placed; missing claims of pods on nodes are ignored.
+    In-tree volumes count only if the node has a CSINode. If the pod is not new, missing claims are
+    ignored.
 
     Raises:
         AttachableError: A volume cannot be identified.

@@ -137,11 +137,7 @@ def is_migrated_on(plugin: InTreePlugin, csi_node: CSINode | None) -> bool:
 
 
 def translate_inline_volume(volume: Volume, namespace: str) -> CsiVolume:
-    """Translate an in-tree volume of a pod.
-
-    Args:
-        volume: A volume with an in-tree plugin.
-        namespace: The pod's namespace, which holds the secrets.
+    """Translate an in-tree volume of a pod, whose namespace holds the secrets.
 
     Raises:
         TranslationError: The volume has no CSI counterpart.

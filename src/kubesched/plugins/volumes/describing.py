@@ -105,11 +105,7 @@ def describe_delayed_claim(
 ) -> str:
     """Return why a claim gets no volume on the only row of `access`; "" if one can be provisioned.
 
-    Args:
-        claim: A claim that no existing volume matches there.
-        volumes: The volumes of its class.
-        objects: The cluster's objects.
-        access: The row.
+    No existing volume matches the claim there; `volumes` are those of its class.
     """
     name = claim.metadata.name
     selected = claim.metadata.annotations.get(SELECTED_NODE)

@@ -36,16 +36,10 @@ def find_matching_volumes(
     taken: Sequence[NDArray[np.int32]],
     access: NodeAccess,
 ) -> NDArray[np.int32]:
-    """Find the best volume for the claim on each row.
+    """Find the best volume for an unbound claim on each row, among those of its class.
 
-    Args:
-        claim: An unbound claim.
-        volumes: The volumes of the claim's class.
-        taken: The results for the pod's earlier claims of this class.
-        access: The rows.
-
-    Returns:
-        The position in `volumes` per row, as int32; NO_VOLUME where there is none.
+    `taken` has the results for the pod's earlier claims of this class. Returns the position in
+    `volumes` per row, as int32; NO_VOLUME where there is none.
 
     Raises:
         MatchingError: The claim's selector is invalid.

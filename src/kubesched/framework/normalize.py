@@ -18,6 +18,9 @@ NODE_SCORE_MIN: Final = 0
 def are_valid_scores(scores: NDArray[np.int64]) -> bool:
     """Whether every score is from 0 to 100."""
     # Without the methods min and max, which call these through Python.
+    if scores.dtype.char == "l":
+        # Read as unsigned, a negative score is above all others.
+        return bool(np.maximum.reduce(scores.view(np.uint64), initial=0) <= NODE_SCORE_MAX)
     least = np.minimum.reduce(scores, initial=NODE_SCORE_MAX)
     return bool(least >= NODE_SCORE_MIN and np.maximum.reduce(scores, initial=0) <= NODE_SCORE_MAX)
 

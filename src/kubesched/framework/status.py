@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, Self
 
 import msgspec
@@ -130,6 +131,13 @@ def failure(error: str) -> Status:
     return Status(Code.ERROR, error=error)
 
 
+@lru_cache(64)
+def _zeros(rows: int) -> NDArray[np.int32]:
+    zeros = np.zeros(rows, np.int32)
+    zeros.flags.writeable = False
+    return zeros
+
+
 class NodeToStatus:
     """One status per row, dictionary-encoded: row `r` has `statuses[index[r]]`.
 
@@ -148,7 +156,7 @@ class NodeToStatus:
     @classmethod
     def passing(cls, rows: int) -> Self:
         """Return success for every row."""
-        return cls(np.zeros(rows, np.int32), (SUCCESS,))
+        return cls(_zeros(rows), (SUCCESS,))
 
     @classmethod
     def everywhere(cls, rows: int, status: Status) -> Self:

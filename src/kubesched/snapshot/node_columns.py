@@ -140,9 +140,10 @@ class NodeColumns(NodeTable):
 
     def amounts_on(self, row: int, resource: str) -> tuple[int, int]:
         """Return the allocatable and the requested amount of a row."""
-        if resource in self.resources:
-            return super().amounts_on(row, resource)
-        return self._rare_offered(row, resource), self._rare_held(row, resource)
+        at = self.resources.get(resource)
+        if at is None:
+            return self._rare_offered(row, resource), self._rare_held(row, resource)
+        return self.allocatable.item(at, row), self.requested.item(at, row)
 
     def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:
         amounts = np.zeros(len(self), np.int64)

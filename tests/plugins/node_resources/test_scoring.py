@@ -141,8 +141,8 @@ def test_formulas(scorer: ResourceScorer, twin: Twin, given_: tuple[list[Row], l
     # Amounts, resources, rows.
     requested, allocated, allocatable = np.array(rows, np.int64).transpose(2, 1, 0)
     amounts = (requested - allocated).astype(np.float64)
-    prepared = scorer.prepare(allocated, allocatable)
-    all_rows = scorer.score_rows(prepared, amounts, weights)
+    prepared = scorer.prepare(allocated, allocatable).astype(np.float64)
+    all_rows = scorer.score_rows(prepared, allocatable.astype(np.float64), amounts, weights)
     one_row = [
         scorer.score_row(
             [entry[0] for entry in row],

@@ -164,25 +164,25 @@ class BalancedAllocation:
         return _HALF + quotient(wrap(_HALF + gain), 2)
 
     def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
-        """Return the use and the amount of each resource, and 50 minus the balance."""
-        return *allocated, *allocatable, _HALF - _balance_of_row(allocated, allocatable)
+        """Return the use of each resource, and 150 minus the balance."""
+        return *allocated, 3 * _HALF - _balance_of_row(allocated, allocatable)
 
     def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
         """Return `prepare_row` of many rows, as numbers x rows."""
-        kept = _HALF - _balances(allocated / allocatable)
-        return np.concatenate((allocated, allocatable, kept[None]), dtype=np.float64)
+        kept = 3 * _HALF - _balances(allocated / allocatable)
+        return np.concatenate((allocated, kept[None]))
 
-    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
+    def score_rows(
+        self, prepared: Numbers, allocatable: Numbers, amounts: Numbers, weights: Sequence[int]
+    ) -> Amounts:
         """Return the scores of prepared rows."""
         # In place, because allocating memory costs more than the arithmetic.
-        resources = len(prepared) // 2
-        fractions = prepared[:resources] + amounts
-        fractions /= prepared[resources:-1]
+        fractions = prepared[:-1] + amounts
+        fractions /= allocatable
         scores = _balances(fractions)
+        # 50 plus half of 50 and the gain, which is -50 at least: rounding down is rounding to zero.
         scores += prepared[-1]
         scores *= 0.5
-        np.floor(scores, out=scores)  # no gain is below -50
-        scores += _HALF
         return scores.astype(np.int64)
 
 
@@ -209,9 +209,16 @@ def _balance_of_row(used: Sequence[int], allocatable: Sequence[int]) -> int:
 def _balances(fractions: Numbers) -> Numbers:
     """Return `_balance_of_row` of rows by what is used of each resource. Overwrites it."""
     np.minimum(fractions, 1.0, out=fractions)
-    deviation = _deviation(fractions)
-    balances = np.subtract(1.0, deviation, out=deviation)
-    balances *= NODE_SCORE_MAX
+    first: Numbers = fractions[0]
+    if len(fractions) == 2:
+        # Twice the deviation. To halve a float is exact, so that this rounds as upstream does.
+        first -= fractions[1]
+        np.abs(first, out=first)
+        balances = np.subtract(2.0, first, out=first)
+        balances *= NODE_SCORE_MAX // 2
+    else:
+        balances = np.subtract(1.0, _deviation(fractions), out=first)
+        balances *= NODE_SCORE_MAX
     return np.floor(balances, out=balances)
 
 
@@ -221,10 +228,6 @@ def _deviation(fractions: Numbers) -> Numbers:
     resources = len(fractions)
     if resources == 1:
         return np.zeros_like(first)
-    if resources == 2:
-        first -= fractions[1]
-        first *= 0.5
-        return np.abs(first, out=first)
     mean = first.copy()
     for at in range(1, resources):
         mean += fractions[at]

@@ -83,6 +83,7 @@ from kubesched.plugins.node_resources.strategies import (
     MostAllocated,
     RequestedToCapacityRatio,
 )
+from kubesched.snapshot.free_amounts import FreeAmounts
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -111,6 +112,7 @@ class NodeResourcesFit(
             args = NodeResourcesFitArgs()
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._free = FreeAmounts()
         self._resources = args.scoring_strategy.resources
         self._scorer = NodeScorer(_formula_of(args.scoring_strategy))
         self._devices = handle.feature_gates.enabled("DRAExtendedResource")
@@ -154,7 +156,7 @@ class NodeResourcesFit(
         ):
             return UNSIGNED
         scored = self._scored_requests(pod)
-        amounts = tuple(scored.get(spec.name, 0) for spec in self._resources)
+        amounts = tuple([scored.get(spec.name, 0) for spec in self._resources])
         return (tuple(counted_requests(requests)), amounts)
 
     def pre_filter(
@@ -172,7 +174,12 @@ class NodeResourcesFit(
 
     def filter(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that lack a pod slot or one of the requested resources."""
-        return find_shortages(state, nodes)
+        if len(nodes) > 1 and self._free.suffice(state.by_name, nodes):
+            return NodeToStatus.passing(len(nodes))
+        found = find_shortages(state, nodes)
+        if len(found.statuses) == 1:
+            self._free.measure(state.names, nodes)
+        return found
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return device classes if no node offers a resource that devices could provide."""

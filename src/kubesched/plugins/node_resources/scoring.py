@@ -33,8 +33,6 @@ NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 _NON_ZERO_ROWS: Final = {"cpu": CPU, "memory": MEMORY}
 _ROWS_FEW: Final = 3
 """Up to this number of rows, Python integers are faster than arrays."""
-_ROWS_MANY: Final = 128
-"""From this number of rows on, selecting prepared rows is cheaper than preparing them."""
 _RESOURCES_MAX: Final = 62
 """The number of resources whose presence fits into the bits of an int64."""
 
@@ -118,17 +116,22 @@ class ResourceScorer(Protocol):
         ...
 
     def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
-        """Return what the score of a row depends on, besides the pod; amounts as `prepare`."""
+        """Return what the score of a row depends on, besides the pod and the allocatable amounts.
+
+        Amounts are as for `prepare`.
+        """
         ...
 
-    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
+    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Amounts | Numbers:
         """Return `prepare_row` of many rows, as numbers x rows.
 
         There is at least one resource, and all amounts are from 0 to PLAIN_MAX.
         """
         ...
 
-    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
+    def score_rows(
+        self, prepared: Numbers, allocatable: Numbers, amounts: Numbers, weights: Sequence[int]
+    ) -> Amounts:
         """Return the scores of prepared rows as int64; `amounts` are the pod's requests.
 
         They are from 0 to PLAIN_MAX and broadcast to resources x rows. Nothing is overwritten.
@@ -184,7 +187,7 @@ class NodeScorer:
         if demands.are_plain:
             prepared = self._prepared(scored, nodes)
             if prepared is not None:
-                return self._formula.score_rows(prepared, demands.column, scored.weights)
+                return _score_rows(self._formula, prepared, demands)
         allocatable, allocated = _columns(scored, demands.devices, nodes)
         return self._score_by_presence(demands, allocatable, allocated)
 
@@ -195,7 +198,7 @@ class NodeScorer:
             if kept is None:
                 kept = self._kept[scored] = _PreparedRows(self._formula, scored)
             return kept.of(nodes)
-        if isinstance(nodes, SelectedRows) and nodes.origin and len(nodes) >= _ROWS_MANY:
+        if isinstance(nodes, SelectedRows) and nodes.origin:
             table, rows = nodes.origin
             prepared = self._prepared(scored, table)
             if prepared is not None:
@@ -240,8 +243,8 @@ class NodeScorer:
     def _score_rows(self, demands: Demands, allocatable: Amounts, allocated: Amounts) -> Amounts:
         """Score rows that have every resource; one row at a time if amounts may overflow."""
         if demands.are_plain and _are_plain(allocatable) and _are_plain(allocated):
-            prepared = self._formula.prepare(allocated, allocatable)
-            return self._formula.score_rows(prepared, demands.column, demands.scored.weights)
+            prepared = _prepared(self._formula, allocated, allocatable)
+            return _score_rows(self._formula, prepared, demands)
         requested = allocated + np.array(demands.amounts, np.int64)[:, None]
         return np.array(
             [
@@ -279,22 +282,37 @@ class _PreparedRows:
         if len(changed) > self._ONE_BY_ONE_MAX:
             rows = np.array(changed, np.intp)
             allocatable, allocated = _columns(self._scored, {}, nodes.take(rows))
-            numbers[:, rows] = self._formula.prepare(allocated, allocatable)
+            numbers[:, rows] = _prepared(self._formula, allocated, allocatable)
             return
         places = range(len(self._scored.resources))
         for row in dict.fromkeys(changed):
             items = [_item(self._scored, {}, at, nodes, row) for at in places]
-            numbers[:, row] = self._formula.prepare_row(
-                [used for _, used in items], [offered for offered, _ in items]
-            )
+            offered, used = zip(*items, strict=True)
+            # One by one, which is faster than to make an array of so few numbers.
+            for at, number in enumerate(self._formula.prepare_row(used, offered)):
+                numbers[at, row] = number
 
 
 def _prepare(formula: ResourceScorer, scored: Scored, nodes: NodeTable) -> Numbers | None:
     if nodes.is_plain:
         allocatable, allocated = _columns(scored, {}, nodes)
         if np.count_nonzero(allocatable) == allocatable.size:
-            return formula.prepare(allocated, allocatable)
+            return _prepared(formula, allocated, allocatable)
     return None
+
+
+def _prepared(formula: ResourceScorer, allocated: Amounts, allocatable: Amounts) -> Numbers:
+    """Return the prepared rows and, below, their allocatable amounts, which no pod changes."""
+    prepared = formula.prepare(allocated, allocatable)
+    return np.concatenate((prepared, allocatable), dtype=np.float64)
+
+
+def _score_rows(formula: ResourceScorer, prepared: Numbers, demands: Demands) -> Amounts:
+    """Return the scores of rows as `_prepared` returns them."""
+    numbers = len(prepared) - len(demands.amounts)
+    return formula.score_rows(
+        prepared[:numbers], prepared[numbers:], demands.column, demands.scored.weights
+    )
 
 
 def score_together(

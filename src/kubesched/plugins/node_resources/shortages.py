@@ -56,19 +56,26 @@ class Requests:
 
     Attributes:
         items: The resources.
+        by_name: Their amounts by name.
         names: Their names.
-        amounts: int64, 1 + resources x 1; the first is a pod slot.
         delegated: The positions of delegated ones.
     """
 
-    __slots__ = ("amounts", "delegated", "items", "names")
+    __slots__ = ("_column", "by_name", "delegated", "items", "names")
 
     def __init__(self, items: Iterable[ResourceRequest]) -> None:
         self.items = tuple(items)
-        self.names = tuple([request.resource for request in self.items])
-        amounts = [1, *[request.amount for request in self.items]]
-        self.amounts = np.array(amounts, np.int64)[:, None]
+        self.by_name = {request.resource: request.amount for request in self.items}
+        self.names = tuple(self.by_name)
         self.delegated = tuple([at for at, each in enumerate(self.items) if each.delegated])
+        self._column: NDArray[np.int64] | None = None
+
+    @property
+    def amounts(self) -> NDArray[np.int64]:
+        """The amounts as int64, 1 + resources x 1; the first is a pod slot."""
+        if self._column is None:
+            self._column = np.array([1, *self.by_name.values()], np.int64)[:, None]
+        return self._column
 
 
 def find_shortages(requests: Requests, nodes: NodeTable) -> NodeToStatus:

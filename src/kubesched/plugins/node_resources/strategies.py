@@ -50,20 +50,20 @@ class LeastAllocated:
         return quotient(wrap(total), weight_sum) if weight_sum else 0
 
     def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
-        """Return 100 times what is free of each resource, and the amount of each."""
-        free = [PERCENT * (all_ - used) for all_, used in zip(allocatable, allocated, strict=True)]
-        return *free, *allocatable
+        """Return 100 times what is free of each resource."""
+        return [PERCENT * (all_ - used) for all_, used in zip(allocatable, allocated, strict=True)]
 
-    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
+    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Amounts:
         """Return `prepare_row` of many rows, as numbers x rows."""
-        return _as_floats(PERCENT * (allocatable - allocated), allocatable)
+        return PERCENT * (allocatable - allocated)
 
-    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
+    def score_rows(
+        self, prepared: Numbers, allocatable: Numbers, amounts: Numbers, weights: Sequence[int]
+    ) -> Amounts:
         """Return the scores of prepared rows."""
-        resources = len(prepared) // 2
-        free = prepared[:resources] - PERCENT * amounts
+        free = prepared - PERCENT * amounts
         np.maximum(free, 0.0, out=free)
-        return weighted_mean(divide(free, prepared[resources:]), weights)
+        return weighted_mean(divide(free, allocatable), weights)
 
 
 class MostAllocated:
@@ -85,16 +85,18 @@ class MostAllocated:
         return quotient(wrap(total), weight_sum) if weight_sum else 0
 
     def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
-        """Return the use of each resource, and the amount of each."""
-        return *allocated, *allocatable
+        """Return the use of each resource."""
+        return allocated
 
-    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
+    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Amounts:
         """Return `prepare_row` of many rows, as numbers x rows."""
-        return _as_floats(allocated, allocatable)
+        return allocated
 
-    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
+    def score_rows(
+        self, prepared: Numbers, allocatable: Numbers, amounts: Numbers, weights: Sequence[int]
+    ) -> Amounts:
         """Return the scores of prepared rows."""
-        return weighted_mean(_used_percentages(prepared, amounts), weights)
+        return weighted_mean(_used_percentages(prepared + amounts, allocatable), weights)
 
 
 class RequestedToCapacityRatio:
@@ -132,18 +134,20 @@ class RequestedToCapacityRatio:
         return (2 * total + weight_sum) // (2 * weight_sum) if weight_sum else 0
 
     def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
-        """Return the use of each resource, and the amount of each."""
-        return *allocated, *allocatable
+        """Return the use of each resource."""
+        return allocated
 
-    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Numbers:
+    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Amounts:
         """Return `prepare_row` of many rows, as numbers x rows."""
-        return _as_floats(allocated, allocatable)
+        return allocated
 
-    def score_rows(self, prepared: Numbers, amounts: Numbers, weights: Sequence[int]) -> Amounts:
+    def score_rows(
+        self, prepared: Numbers, allocatable: Numbers, amounts: Numbers, weights: Sequence[int]
+    ) -> Amounts:
         """Return the scores of prepared rows."""
         total = np.zeros(prepared.shape[1], np.int64)
         weight_sum = np.zeros_like(total)
-        utilizations = _used_percentages(prepared, amounts).astype(np.intp)
+        utilizations = _used_percentages(prepared + amounts, allocatable).astype(np.intp)
         for utilization, weight in zip(utilizations, weights, strict=True):
             scores = self.curve[utilization]
             total += scores * weight
@@ -153,16 +157,8 @@ class RequestedToCapacityRatio:
         return means
 
 
-def _as_floats(first: Amounts, second: Amounts) -> Numbers:
-    """Return both arrays, one below the other."""
-    return np.concatenate((first, second), dtype=np.float64)
-
-
-def _used_percentages(prepared: Numbers, amounts: Numbers) -> Numbers:
-    """Return `percent` of the use with the pod, at most 100, as resources x rows."""
-    resources = len(prepared) // 2
-    allocatable = prepared[resources:]
-    used = prepared[:resources] + amounts
+def _used_percentages(used: Numbers, allocatable: Numbers) -> Numbers:
+    """Return `percent` of the use, at most 100, as resources x rows. Overwrites the use."""
     np.minimum(used, allocatable, out=used)
     used *= PERCENT
     return divide(used, allocatable)

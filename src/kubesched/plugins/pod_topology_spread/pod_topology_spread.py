@@ -256,13 +256,16 @@ class PodTopologySpread(
         if objects is None:
             return _UNKNOWN
         self._objects = objects
+        versions = versions_of_siblings(objects)
+        if not any(versions):
+            # Without services and controllers, default constraints select nothing.
+            return _NONE
 
         def derive() -> SpreadConstraints:
             selector = default_selector(pod, objects)
             return SpreadConstraints(default_constraints(pod.namespace, defaults, selector))
 
-        stamp = (objects, *versions_of_siblings(objects))
-        return self._default.get((pod.template, action), stamp, derive)
+        return self._default.get((pod.template, action), (objects, *versions), derive)
 
     def _parse_own(self, template: PodTemplate, action: str) -> SpreadConstraints:
         try:

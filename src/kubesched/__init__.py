@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kubesched.answers.scenario_play import ScenarioPlay, compare
     from kubesched.api.decode import DecodeError
     from kubesched.api.errors import SetupError
-    from kubesched.config.field_errors import ConfigError
+    from kubesched.api.field_errors import ConfigError
     from kubesched.framework.plugin_error import PluginError
     from kubesched.inputs.errors import UserError
 
@@ -44,7 +44,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "Cluster": "kubesched.answers.cluster",
-        "ConfigError": "kubesched.config.field_errors",
+        "ConfigError": "kubesched.api.field_errors",
         "DecodeError": "kubesched.api.decode",
         "PluginError": "kubesched.framework.plugin_error",
         "ScenarioPlay": "kubesched.answers.scenario_play",

@@ -3,6 +3,7 @@
 import pytest
 
 from kubesched.api.field_errors import (
+    ConfigError,
     FieldError,
     aggregate,
     child,
@@ -72,3 +73,11 @@ def test_child() -> None:
 def test_messages_together(texts: list[str], together: str) -> None:
     """Several messages are in brackets, without duplicates."""
     assert together == aggregate(texts)
+
+
+def test_config_error_has_a_line_per_field_error() -> None:
+    """The error carries the field errors and prints one line for each."""
+    error = ConfigError([required("a"), required("b")])
+    expected = "a: Required value\nb: Required value"
+    assert expected == str(error)
+    assert len(error.errors) == 2

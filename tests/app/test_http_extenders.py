@@ -8,8 +8,8 @@ from typing import TypeVar
 import pytest
 from aiohttp import web
 
+from kubesched.api.field_errors import ConfigError
 from kubesched.app.http_extenders import HttpExtenderTransports
-from kubesched.config.field_errors import ConfigError
 from kubesched.config.types import ExtenderConfiguration, ExtenderTLSConfig
 
 T = TypeVar("T")

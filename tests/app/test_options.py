@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kubesched.api.field_errors import ConfigError
 from kubesched.app.options import (
     DeprecatedOptions,
     ElectionOptions,
@@ -16,7 +17,6 @@ from kubesched.app.options import (
     configuration_of,
 )
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError
 from kubesched.config.load import encode_configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles

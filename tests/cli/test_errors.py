@@ -6,8 +6,8 @@ import click
 import pytest
 
 from kubesched.api.decode import DecodeError, Source
+from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.cli.errors import one_line, printable, run, user_messages
-from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.framework.registry import RegistryError
 from kubesched.inputs.errors import UserError
 from kubesched.simulator.evaluate import ScenarioError

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec import field
 
+from kubesched.api.field_errors import ConfigError
 from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
 from kubesched.config.decoding import DurationSeconds
-from kubesched.config.field_errors import ConfigError
 from kubesched.config.types import API_VERSION, Int32
 
 

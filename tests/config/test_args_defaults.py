@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kubesched.api.field_errors import ConfigError
 from kubesched.config.args import complete_args, ignore_extender_resources
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError
 from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND
 

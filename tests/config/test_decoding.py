@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubesched.api.field_errors import FieldError
 from kubesched.config.decoding import decode_struct
-from kubesched.config.field_errors import FieldError
 from kubesched.config.types import Configuration, ExtenderTLSConfig, PluginEntry, PluginSet
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.config.documents import read_document
-from kubesched.config.field_errors import ConfigError, FieldError
 
 
 def _read(text: str | bytes) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kubesched.api.field_errors import ConfigError
 from kubesched.config.documents import with_fields
-from kubesched.config.field_errors import ConfigError
 
 DOCUMENT = {"name": "a", "workloads": [{"name": "web", "pods": {"every": "1s"}}, {"name": "job"}]}
 

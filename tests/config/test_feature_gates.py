@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 import kubesched
+from kubesched.api.field_errors import ConfigError
 from kubesched.config.feature_gates import GATES, OTHER_GATES, SCHEDULER_GATES, FeatureGates, Stage
-from kubesched.config.field_errors import ConfigError
 
 SOURCE: Final = Path(kubesched.__file__).parent
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kubesched.api.field_errors import ConfigError
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError
 from kubesched.config.load import default_configuration, encode_configuration, load_configuration
 from kubesched.config.types import API_VERSION, KIND, Configuration
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubesched.api.field_errors import ConfigError
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError
 from kubesched.config.plugin_sets import (
     EXPANSION_ORDER,
     IN_TREE_PLUGINS,

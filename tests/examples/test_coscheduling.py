@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.core import Pod
-from kubesched.config.field_errors import ConfigError
+from kubesched.api.field_errors import ConfigError
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.virtual_loop import run

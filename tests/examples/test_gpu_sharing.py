@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kubesched.api.core import Pod
-from kubesched.config.field_errors import ConfigError
+from kubesched.api.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Code
 from kubesched.snapshot.node_columns import NodeColumns

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from kubesched.config.field_errors import ConfigError
+from kubesched.api.field_errors import ConfigError
 from kubesched.framework.plugin import FilterPlugin, ScorePlugin
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_table

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kubesched.config.field_errors import ConfigError
+from kubesched.api.field_errors import ConfigError
 from kubesched.framework.cluster_event import POD, Action, ClusterEvent
 from kubesched.framework.status import (
     SUCCESS,

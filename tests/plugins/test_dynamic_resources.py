@@ -13,6 +13,7 @@ from kubesched.api.core import (
     PodResourceClaim,
     PodResourceClaimStatus,
 )
+from kubesched.api.field_errors import ConfigError
 from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.resource import (
     AllocationResult,
@@ -20,7 +21,6 @@ from kubesched.api.resource import (
     ResourceClaim,
     ResourceClaimStatus,
 )
-from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cluster_event import Action
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED

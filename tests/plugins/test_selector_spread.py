@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod, Service
-from kubesched.config.field_errors import ConfigError
+from kubesched.api.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.plugins.selector_spread import SelectorSpread
 from kubesched.snapshot.pod_info import PodInfo

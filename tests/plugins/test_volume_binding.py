@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.field_errors import ConfigError
 from kubesched.api.storage import CSIStorageCapacity, StorageClass
-from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable

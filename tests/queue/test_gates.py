@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.gates import Gates
+from kubesched.queue.gates import Gates, RejectionCounts
 from kubesched.queue.hinting import QueueingHints
-from kubesched.queue.rejection_counts import RejectionCounts
 from kubesched.testing.builders import make_pod_info
 
 from .scene import PROFILE, REGISTERED, Answers

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
+from kubesched.api.field_errors import ConfigError
 from kubesched.api.scheduling import PodGroup
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError
 from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND, Configuration
 from kubesched.plugins.registry import in_tree_registry

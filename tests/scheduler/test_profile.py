@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import (
     PluginConfig,

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.config.field_errors import ConfigError
+from kubesched.api.field_errors import ConfigError
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.config.field_errors import ConfigError
+from kubesched.api.field_errors import ConfigError
 from kubesched.simulator.scenario import (
     NodeFailure,
     NodeGroup,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.config.field_errors import ConfigError
+from kubesched.api.field_errors import ConfigError
 from kubesched.sweep.spec import load_sweep, named, seeds_of, sweep_errors
 
 

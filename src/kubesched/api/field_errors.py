@@ -116,3 +116,11 @@ def _with_value(path: str, reason: str, words: str, value: object, detail: str) 
 
 def _with_detail(text: str, detail: str) -> str:
     return f"{text}: {detail}" if detail else text
+
+
+class ConfigError(Exception):
+    """A configuration is invalid; `errors` has all its field errors, in the order of detection."""
+
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors: tuple[FieldError, ...] = tuple(errors)
+        super().__init__("\n".join(str(field_error) for field_error in self.errors))

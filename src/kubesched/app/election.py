@@ -16,6 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.app.environment import Environment
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.leader_election import (
@@ -27,7 +28,6 @@ from kubesched.client.leader_election import (
 )
 from kubesched.client.requests import RequestObserver
 from kubesched.client.resource_locks import RecordEvent, new_lock
-from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import ClientConnection, LeaderElection
 
 _JOIN_SECONDS_MAX: Final = 30.0

@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Final, Self
 from urllib.parse import quote, unquote, urlsplit
 
+from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.client.connection_settings import TlsSettings
 from kubesched.client.credentials import basic
 from kubesched.client.dial import Dialer, DialError
 from kubesched.client.http_connection import ConnectionPool, HttpConnection
 from kubesched.client.rest import PATH_SAFE
 from kubesched.client.tls import TlsError, tls_context
-from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import ExtenderConfiguration, ExtenderTLSConfig
 
 _ANSWER_BYTES_MAX: Final = 256 * 2**20

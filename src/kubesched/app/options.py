@@ -18,9 +18,9 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from kubesched.api.field_errors import FieldError
 from kubesched.app.metrics.exposure import EVERYTHING, Exposure
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import FieldError
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration, LeaderElection
 

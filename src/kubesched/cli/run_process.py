@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from kubesched.api.field_errors import ConfigError, FieldError, forbidden
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import dump
 from kubesched.app.logs import LogOptions, Logs, parse_modules
@@ -34,7 +35,6 @@ from kubesched.app.signals import STOPPING
 from kubesched.cli.files import check_outputs
 from kubesched.client.connect import find_settings, new_event_loop
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError, FieldError, forbidden
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
 from kubesched.inputs.errors import UserError

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kubesched.api.field_errors import ConfigError, FieldError, child, render
 from kubesched.config.decoding import decode_struct
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError, FieldError, child, render
 from kubesched.config.types import (
     API_VERSION,
     KIND,

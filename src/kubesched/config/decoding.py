@@ -18,8 +18,8 @@ from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type
 import msgspec
 from msgspec import Meta
 
+from kubesched.api.field_errors import FieldError, child, invalid, render, required
 from kubesched.api.go_text import go_quote, parse_go_duration
-from kubesched.config.field_errors import FieldError, child, invalid, render, required
 
 # Durations.
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from kubesched.api.field_errors import ConfigError, FieldError, child, not_supported, required
 from kubesched.api.go_text import go_quote
 from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
-from kubesched.config.field_errors import ConfigError, FieldError, child, not_supported, required
 
 _DEPTH_MAX = 100
 

@@ -21,8 +21,8 @@ from importlib.resources import files
 
 import msgspec
 
+from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.go_text import go_quote
-from kubesched.config.field_errors import ConfigError, FieldError
 
 FLAG = "--feature-gates"
 

@@ -14,12 +14,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from kubesched.api.go_text import go_duration
-from kubesched.config.args import ARGS_PLUGINS, check_kind, complete_args
-from kubesched.config.decoding import DurationSeconds, decode_struct
-from kubesched.config.documents import read_source
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import (
+from kubesched.api.field_errors import (
     ConfigError,
     FieldError,
     child,
@@ -29,6 +24,11 @@ from kubesched.config.field_errors import (
     render,
     required,
 )
+from kubesched.api.go_text import go_duration
+from kubesched.config.args import ARGS_PLUGINS, check_kind, complete_args
+from kubesched.config.decoding import DurationSeconds, decode_struct
+from kubesched.config.documents import read_source
+from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.plugin_sets import (
     IN_TREE_PLUGINS,
     ExtensionPoint,

@@ -13,9 +13,9 @@ from enum import StrEnum
 
 import msgspec
 
+from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.api.go_text import go_quote
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.config.types import PluginEntry, Plugins, PluginSet
 
 ALL = "*"

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from kubesched.api.decode import STANDARD_INPUT, Loaded, load
+from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.config.documents import read_document
-from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.config.load import encode_configuration
 from kubesched.framework.registry import Registry
 from kubesched.inputs.cluster_input import head_of

@@ -21,6 +21,7 @@ from kubesched.api.core import (
     PreferredSchedulingTerm,
 )
 from kubesched.api.core import NodeAffinity as Affinity
+from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.api.selectors import (
     RequiredNodeAffinity,
     aggregate,
@@ -32,7 +33,6 @@ from kubesched.api.selectors import (
     required_node_affinity,
 )
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.framework.cluster_event import NODE, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.api.quantity import Quantity, value
 from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from kubesched.config.args import PluginArgs, UtilizationShapePoint, decode_args
-from kubesched.config.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.config.types import Int64
 from kubesched.config.validation import validate_function_shape
 from kubesched.framework.cluster_event import (

@@ -1,6 +1,9 @@
-"""Gates runs PreEnqueue plugins, which decide whether a pod may enter activeQ.
+"""Gates runs PreEnqueue plugins, which may keep a pod out of activeQ; rejections are counted.
 
-Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, runPreEnqueuePlugins (v1.36)
+As upstream, a pod that is deleted from activeQ or backoffQ stays counted.
+
+Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, runPreEnqueuePlugins,
+          pkg/scheduler/metrics, UnschedulableReason (v1.36)
 Differs:  plugins run in the order of the profile; upstream runs them in map order.
 """
 
@@ -12,7 +15,6 @@ from typing import Final
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
 from kubesched.queue.hinting import QueueingHints
-from kubesched.queue.rejection_counts import RejectionCounts
 from kubesched.snapshot.pod_info import PodInfo
 
 PreEnqueue = Callable[[PodInfo], Status]
@@ -82,3 +84,35 @@ class Gates:
         queued.unschedulable_plugins |= {plugin}
         queued.gating_plugin = plugin
         queued.gating_plugin_events = self._hints.events_of(plugin)
+
+
+# Rejections by plugin.
+
+
+class RejectionCounts:
+    """Pods by plugin and profile."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], int] = {}
+
+    def add(self, plugin: str, queued: QueuedPodInfo) -> None:
+        """Count one rejection."""
+        self._change(plugin, queued, 1)
+
+    def add_all(self, queued: QueuedPodInfo, pods: int = 1) -> None:
+        """Count the pod, or this number of equal ones, for every plugin that rejected it."""
+        for plugin in queued.rejecting_plugins:
+            self._change(plugin, queued, pods)
+
+    def remove_all(self, queued: QueuedPodInfo, pods: int = 1) -> None:
+        """Uncount the pod, or this number of equal ones, for every plugin that rejected it."""
+        for plugin in queued.rejecting_plugins:
+            self._change(plugin, queued, -pods)
+
+    def _change(self, plugin: str, queued: QueuedPodInfo, by: int) -> None:
+        series = (plugin, queued.pod_info.scheduler_name)
+        self._counts[series] = self._counts.get(series, 0) + by
+
+    def series(self) -> tuple[tuple[str, str, int], ...]:
+        """Return (plugin, profile, count), sorted; counts that fell to 0 are included."""
+        return tuple(sorted((*series, count) for series, count in self._counts.items()))

@@ -36,7 +36,7 @@ from kubesched.framework.cluster_event import ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue import queue_events
 from kubesched.queue.backoff_queue import note_failure
-from kubesched.queue.gates import Gates
+from kubesched.queue.gates import Gates, RejectionCounts
 from kubesched.queue.hinting import AskHint, QueueingHints, QueueingStrategy, ask_hint
 from kubesched.queue.in_flight import InFlight
 from kubesched.queue.keyed_heap import SortKey
@@ -46,7 +46,6 @@ from kubesched.queue.parts import QueueParts
 from kubesched.queue.pod_events import pod_events
 from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
-from kubesched.queue.rejection_counts import RejectionCounts
 from kubesched.snapshot.pod_info import PodInfo
 
 PreCheck = Callable[[QueuedPodInfo], bool]

@@ -15,10 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
+from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import Configuration
 from kubesched.framework.dra import ClaimWriter
 from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error

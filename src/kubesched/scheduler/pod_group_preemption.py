@@ -17,7 +17,7 @@ from typing import Final
 
 from kubesched.api.scheduling import PodGroup
 from kubesched.framework.pod_group_plugin import PodGroupPostFilterResult
-from kubesched.framework.preemption.victim_units import group_priority
+from kubesched.framework.preemption.group_victims import group_priority
 from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 from kubesched.scheduler.eviction import Preemption, Preemptor
 from kubesched.scheduler.phase_timer import POST_FILTER

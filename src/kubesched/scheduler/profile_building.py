@@ -11,10 +11,10 @@ from random import Random
 
 import msgspec
 
+from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.go_text import go_quote
 from kubesched.config.args import ignore_extender_resources
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import Configuration, ProfileConfiguration
 from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.registry import Registry

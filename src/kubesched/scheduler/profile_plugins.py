@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.go_text import go_quote
 from kubesched.config.args import ARGS_PLUGINS
-from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
 from kubesched.config.types import ProfileConfiguration
 from kubesched.framework.handle import Handle

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.config.field_errors import ConfigError
+from kubesched.api.field_errors import ConfigError
 from kubesched.simulator.evaluate import Evaluator, ScenarioError
 
 ABSENT: Final = "(absent)"

@@ -15,9 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.api.codec import DecodeError
-from kubesched.config.decoding import decode_struct
-from kubesched.config.documents import check_version, read_source, with_fields
-from kubesched.config.field_errors import (
+from kubesched.api.field_errors import (
     ConfigError,
     FieldError,
     child,
@@ -27,6 +25,8 @@ from kubesched.config.field_errors import (
     not_supported,
     required,
 )
+from kubesched.config.decoding import decode_struct
+from kubesched.config.documents import check_version, read_source, with_fields
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.simulator.scenario import (
     VERSION,

@@ -14,9 +14,9 @@ from itertools import chain
 from typing import Final
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.field_errors import FieldError, child, invalid, not_supported
 from kubesched.api.pod import Affinity, PodSpec, Toleration, TopologySpreadConstraint
 from kubesched.api.quantity import Quantity, parse_quantity
-from kubesched.config.field_errors import FieldError, child, invalid, not_supported
 
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 
 from kubesched import __version__
 from kubesched.api.decode import STANDARD_INPUT, DecodeError, files_in
+from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.config.documents import with_fields
-from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.config.load import encode_configuration
 from kubesched.explain.document import Document
 from kubesched.inputs.cluster_input import read_cluster

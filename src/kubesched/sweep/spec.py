@@ -17,9 +17,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.config.decoding import DurationSeconds, decode_struct
-from kubesched.config.documents import check_version, read_source
-from kubesched.config.field_errors import (
+from kubesched.api.field_errors import (
     ConfigError,
     FieldError,
     child,
@@ -28,6 +26,8 @@ from kubesched.config.field_errors import (
     invalid,
     required,
 )
+from kubesched.config.decoding import DurationSeconds, decode_struct
+from kubesched.config.documents import check_version, read_source
 
 VERSION: Final = 1
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kubesched.api.field_errors import ConfigError
 from kubesched.app.metrics.exposure import Exposure, exposure_of
 from kubesched.app.metrics.pages import Pages
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError
 
 _SECONDS = "rest_client_request_duration_seconds"
 _REQUESTS = "rest_client_requests_total"

@@ -15,8 +15,12 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheduling import PodGroup
 from kubesched.cache.cache import Cache
 from kubesched.framework.preemption.budgets import DisruptionBudgets
-from kubesched.framework.preemption.group_victims import NO_VICTIMS, choose_group_victims
-from kubesched.framework.preemption.victim_units import by_importance, victim_units
+from kubesched.framework.preemption.group_victims import (
+    NO_VICTIMS,
+    by_importance,
+    choose_group_victims,
+    victim_units,
+)
 from kubesched.framework.status import SUCCESS, Status, unschedulable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kubesched.api.field_errors import ConfigError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.config.args import ResourceSpec
-from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.plugins.node_resources.balanced_allocation import (

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.field_errors import ConfigError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import (
     CELDeviceSelector,
@@ -22,7 +23,6 @@ from kubesched.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import Code, Status

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.config.field_errors import ConfigError
+from kubesched.api.field_errors import ConfigError
 
 from .spreading import (
     ZONE,

@@ -19,10 +19,10 @@ from typing import Final
 import msgspec
 from prometheus_client.metrics_core import Metric
 
+from kubesched.api.field_errors import ConfigError, FieldError, invalid
 from kubesched.api.go_text import go_quote
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.app.metrics.family import UNEXPECTED
-from kubesched.config.field_errors import ConfigError, FieldError, invalid
 
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"

@@ -7,11 +7,11 @@ Differs:  nothing.
 
 import msgspec
 
+from kubesched.api.field_errors import ConfigError, FieldError, child, forbidden, invalid
 from kubesched.api.go_text import go_duration
 from kubesched.config.args import PluginArgs, decode_args
 from kubesched.config.decoding import DurationSeconds
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.field_errors import ConfigError, FieldError, child, forbidden, invalid
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Namespace, Node, Pod
+from kubesched.api.field_errors import ConfigError, child, invalid
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.field_errors import ConfigError, child, invalid
 from kubesched.config.types import Int32
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState

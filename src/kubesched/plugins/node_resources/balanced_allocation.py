@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.field_errors import ConfigError, FieldError, child, duplicate, invalid
 from kubesched.api.resource import DeviceClass
 from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
-from kubesched.config.field_errors import ConfigError, FieldError, child, duplicate, invalid
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import device_classes_of, is_dra_extended_resource_name
 from kubesched.framework.handle import Handle

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.field_errors import ConfigError
 from kubesched.api.resource import DeviceClass
 from kubesched.api.resource_names import is_extended_resource_name
 from kubesched.config.args import decode_args
-from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cluster_event import (
     DEVICE_CLASS,
     NODE,

@@ -14,8 +14,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.config.args import PluginArgs, ResourceSpec, UtilizationShapePoint
-from kubesched.config.field_errors import (
+from kubesched.api.field_errors import (
     FieldError,
     child,
     forbidden,
@@ -23,6 +22,7 @@ from kubesched.config.field_errors import (
     not_supported,
     required,
 )
+from kubesched.config.args import PluginArgs, ResourceSpec, UtilizationShapePoint
 from kubesched.config.types import ConfigStruct
 from kubesched.config.validation import (
     validate_function_shape,

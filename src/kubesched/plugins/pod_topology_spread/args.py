@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubesched.api.core import TopologySpreadConstraint
-from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.field_errors import (
+from kubesched.api.field_errors import (
     ConfigError,
     FieldError,
     child,
@@ -21,6 +20,7 @@ from kubesched.config.field_errors import (
     not_supported,
     required,
 )
+from kubesched.config.args import PluginArgs, decode_args
 from kubesched.config.validation import validate_label_name
 
 SYSTEM_DEFAULTING: Final = "System"

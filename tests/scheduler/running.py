@@ -204,6 +204,7 @@ async def running(
     profiles: Sequence[Mapping[str, Any]] = (),
     observers: Sequence[Observer] = (),
     writers: Writers = NO_WRITERS,
+    bindings_at_once: int | None = None,
 ) -> AsyncIterator[Running]:
     """Run a scheduler until the block ends.
 
@@ -214,6 +215,7 @@ async def running(
         profiles: All profiles, if there are several.
         observers: The loop's.
         writers: Write claims and volumes.
+        bindings_at_once: While so many Bindings are unanswered, no further pod is decided.
     """
     feature_gates = FeatureGates(dict(gates or {}))
     given = list(profiles) or ([profile] if profile else [])
@@ -236,6 +238,7 @@ async def running(
         random=Random(0),
         observers=observers,
         writers=writers,
+        bindings_at_once=bindings_at_once,
     )
     task = asyncio.create_task(scheduler.run())
     try:

@@ -102,6 +102,7 @@ def assemble(
     instruments: Instruments | None = None,
     pods: PodLister | None = None,
     writers: Writers = NO_WRITERS,
+    bindings_at_once: int | None = None,
     report_plugin_error: ReportPluginError = log_plugin_error,
 ) -> tuple[Scheduler, EventHandlers]:
     """Build a scheduler and the event handlers that feed it the cluster's changes.
@@ -118,6 +119,8 @@ def assemble(
         instruments: Metrics to attach to all parts.
         pods: The lister that keeps observed pods; by default a new one.
         writers: Functions with which plugins write claims and volumes.
+        bindings_at_once: While so many Bindings are unanswered, no further pod is decided; None
+            for no limit. Pods that wait on Permit or in PreBind do not count.
         report_plugin_error: Called with every exception of a plugin.
 
     Raises:
@@ -135,13 +138,14 @@ def assemble(
     def activate(requested: Sequence[PodInfo]) -> None:
         steps.activate(requested)
 
+    binder = ApiBinder(api, bindings_at_once)
     evictions = Evictions(api, cache, nominator, waiting_pods, StatusWriter(api), activate)
     services = replace(
         services_for(gates, cache.objects),
         waiting_pods=waiting_pods,
         pod_group_states=NoPodGroupStates() if cache.pod_groups is None else cache.pod_groups,
         evictions=evictions,
-        binder=ApiBinder(api),
+        binder=binder,
         claim_writer=writers.claims,
         volume_writer=writers.volumes,
         activate=activate,
@@ -165,7 +169,7 @@ def assemble(
     steps = PodScheduling(
         profiles, cache, queue, pods, api, waiting_pods, evictions, observers, extenders
     )
-    scheduler = Scheduler(steps, api)
+    scheduler = Scheduler(steps, binder)
     queue.hints.report_plugin_error = report_plugin_error
     handlers = EventHandlers(steps)
     if instruments is not None:

@@ -61,17 +61,42 @@ class Assumed(msgspec.Struct, frozen=True):
 
 
 class ApiBinder:
-    """Binds through an API server."""
+    """Binds through an API server.
 
-    def __init__(self, api: ApiClient) -> None:
+    Attributes:
+        is_full: Whether no further pod should be decided: the limit of unanswered Bindings was
+            reached, and more than half of them are still unanswered.
+        on_room: Called when `is_full` becomes False.
+    """
+
+    def __init__(self, api: ApiClient, at_once: int | None = None) -> None:
+        """Set up.
+
+        Args:
+            api: Sends the Bindings.
+            at_once: The limit of unanswered Bindings; None for no limit.
+        """
         self._api = api
+        self._at_once = at_once
+        self._unanswered = 0
+        self.is_full = False
+        self.on_room: Callable[[], None] = lambda: None
 
     async def bind(self, pod: Pod, node_name: str) -> Status:
         """Create the Binding; a refusal becomes a status with the server's message."""
+        self._unanswered += 1
+        if self._unanswered == self._at_once:
+            self.is_full = True
         try:
             await self._api.bind(pod, node_name)
         except ApiError as error:
             return failure(error.message)
+        finally:
+            self._unanswered -= 1
+            # To decide many pods in a row takes less CPU time than to wake up for each.
+            if self.is_full and self._at_once is not None and self._unanswered <= self._at_once / 2:
+                self.is_full = False
+                self.on_room()
         return SUCCESS
 
 

@@ -8,7 +8,8 @@ loop's, so the simulator runs this module unchanged on virtual time.
 
 Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/scheduler.go (v1.36)
 Invariants: a popped pod ends in exactly one of: binding, back in the queue, gone.
-Differs:  nothing.
+Differs:  in `kubesched run`, no further pod is decided while the API server has 256 Bindings to
+          answer (and up to `pods_per_slice` more); upstream has no limit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from collections.abc import Sequence
 from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
-from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.binding import ApiBinder
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.flushing import Flushing
@@ -49,8 +49,13 @@ class Scheduler:
 
     pods_per_slice: int = 16
 
-    def __init__(self, steps: PodScheduling, api: ApiClient) -> None:
-        """Set up a loop that takes these steps with the pods of their queue."""
+    def __init__(self, steps: PodScheduling, binder: ApiBinder) -> None:
+        """Set up a loop that takes these steps with the pods of their queue.
+
+        Args:
+            steps: The steps.
+            binder: What DefaultBinder binds with; no pod is popped while it is full.
+        """
         self.steps = steps
         self.profiles = steps.profiles
         self.cache = steps.cache
@@ -58,7 +63,8 @@ class Scheduler:
         self.pods = steps.pods
         self.waiting_pods = steps.waiting_pods
         self.evictions = steps.evictions
-        self._api = api
+        self._binder = binder
+        binder.on_room = steps.wake
         self._pod_groups = None
         if self.cache.pod_groups is not None:
             self._pod_groups = PodGroupCycle(steps, self.cache.pod_groups)
@@ -71,17 +77,18 @@ class Scheduler:
     async def run(self) -> None:
         """Schedule until stopped."""
         self._flushing.start()
-        awakened = self.steps.awakened
         popped = 0
         try:
             while not self._stopped:
+                if self._binder.is_full:
+                    await self._awakened()
+                    continue
                 decision = self.repeated_rejections.carry_out()
                 queued = self.queue.pop(self.steps.now())
                 if queued is None:
                     if self.queue.is_closed:
                         break
-                    awakened.clear()
-                    await awakened.wait()
+                    await self._awakened()
                     continue
                 await self.schedule_one(queued, decision)
                 popped += 1
@@ -89,6 +96,10 @@ class Scheduler:
                     await asyncio.sleep(0)
         finally:
             self._flushing.stop()
+
+    async def _awakened(self) -> None:
+        self.steps.awakened.clear()
+        await self.steps.awakened.wait()
 
     def now(self) -> float:
         """Seconds on the event loop's clock."""
@@ -112,10 +123,9 @@ class Scheduler:
 
         Plugins there may write elsewhere, or wait for a reaction to what they wrote.
         """
-        binder = ApiBinder(self._api)
 
         async def bind(pod: PodInfo, node_name: str) -> Status:
-            return await binder.bind(pod.pod, node_name)
+            return await self._binder.bind(pod.pod, node_name)
 
         self.steps.binding.bind_instead = bind
         for profile in self.profiles.values():

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
-from typing import Final, TypeVarTuple
+from typing import Any, Final, TypeVarTuple
 
 from msgspec.structs import replace
 
@@ -81,6 +81,7 @@ class PodScheduling:
         placer: Assumes pods and undoes it.
         observers: Receive decisions, bindings and failures.
         now: Returns the seconds on the event loop's clock.
+        start_binding: Starts a binding cycle, by default in a task of its own.
         records_events: Whether anybody reads events.
     """
 
@@ -120,8 +121,10 @@ class PodScheduling:
         self.awakened = asyncio.Event()
         self.records_events = True
         self._held: list[Callable[[], None]] | None = None
-        self._loop = asyncio.get_running_loop()
-        self.now = self._loop.time
+        loop = asyncio.get_running_loop()
+        self.now = loop.time
+        self.start_binding: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+        self.start_binding = loop.create_task
         self._binding_numbers = count()
         self.bindings: dict[int, asyncio.Task[None]] = {}
 
@@ -165,7 +168,7 @@ class PodScheduling:
                     nominated_node_name=decision.nominated_node_name,
                     diagnosis=decision.diagnosis,
                     started=started,
-                    is_of_all=self.cycles[profile.scheduler_name].is_of_all(decision),
+                    rejected=decision,
                 )
             case Failed():
                 # No plugin rejected the pod, even if there is no node to try.
@@ -275,7 +278,7 @@ class PodScheduling:
         assumed = Assumed(queued, found.pod, node_name, cycle, profile, started, *seen)
         # The task removes itself from the list: a done callback would cost another loop iteration.
         number = next(self._binding_numbers)
-        self.bindings[number] = self._loop.create_task(self._bind(number, assumed))
+        self.bindings[number] = self.start_binding(self._bind(number, assumed))
         self._activate_requested(cycle)
 
     def _activate_requested(self, cycle: CycleState) -> None:
@@ -344,7 +347,7 @@ class PodScheduling:
         nominated_node_name: str | None,
         diagnosis: Diagnosis | None = None,
         started: float,
-        is_of_all: bool = False,
+        rejected: Rejected | None = None,
     ) -> None:
         """Requeue the pod, and write condition and event.
 
@@ -355,7 +358,7 @@ class PodScheduling:
             nominated_node_name: Node to nominate; "" clears a nomination, None leaves it alone.
             diagnosis: Why the nodes were rejected; None after an error.
             started: When the attempt began, in seconds of the loop's clock.
-            is_of_all: Whether all pods of its template are rejected like this.
+            rejected: What the cycle decided, if it rejected the pod.
         """
         pod = queued.pod_info
         message = status.message
@@ -382,8 +385,12 @@ class PodScheduling:
             return
         else:
             if known is not pod.pod:
-                queued.pod_info = pod = PodInfo(known)
-            elif is_of_all and self.status_writer.is_written(known, condition, nominated_node_name):
+                queued.pod_info = pod = PodInfo(known, pod)
+            elif (
+                rejected is not None
+                and self.status_writer.is_written(known, condition, nominated_node_name)
+                and self.cycles[profile.scheduler_name].is_of_all(rejected)
+            ):
                 queued.standing_message = message
             try:
                 self.queue.add_unschedulable_if_not_present(queued, now)

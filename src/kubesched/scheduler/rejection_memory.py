@@ -26,6 +26,9 @@ from kubesched.snapshot.snapshot import Snapshot
 _Stamp = tuple[Objects, int, int, int, int]
 """Versions that change with every change that a cycle can observe."""
 
+_Kind = tuple[PodTemplate, str]
+"""The template and the node's name, if the pod names one."""
+
 _TEMPLATES_MAX: Final = 4096
 
 
@@ -41,37 +44,45 @@ class RejectionMemory:
         )
         self._gating: tuple[Plugin, ...] = profile.pre_enqueue_plugins
         self._stamp: _Stamp | None = None
-        self._rejections: dict[tuple[PodTemplate, str], Rejected] = {}
+        self._rejections: dict[_Kind, Rejected] = {}
+        self._are_shared: dict[_Kind, bool] = {}
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> Rejected | None:
         """Return the pod's rejection if an equal pod was rejected in the same cluster state."""
         if not self._rejections:
             return None
-        known = self._rejections.get((pod.template, pod.pod.spec.node_name))
+        known = self._rejections.get(_kind_of(pod))
         if known is None or self._stamp != _stamp_of(snapshot) or _is_nominated(pod, snapshot):
             return None
-        return replace(known, pod=pod)
+        return replace(known, pod=pod) if self._is_shared(pod) else None
 
     def is_of_all(self, rejected: Rejected) -> bool:
         """Whether all pods of the template have this rejection, and pass the same gates."""
         pod = rejected.pod
-        known = self._rejections.get((pod.template, pod.pod.spec.node_name))
+        known = self._rejections.get(_kind_of(pod))
         if known is None or known.diagnosis is not rejected.diagnosis:
             return False
-        return self._are_per_template(self._gating, pod)
+        return self._is_shared(pod) and self._are_per_template(self._gating, pod)
 
     def keep(self, rejected: Rejected, snapshot: Snapshot) -> None:
-        """Keep a rejection unless it evicts pods or applies to this pod only."""
+        """Keep a rejection, unless it evicts pods or the pod is nominated."""
         pod = rejected.pod
         if rejected.victims or rejected.nominated_node_name or _is_nominated(pod, snapshot):
-            return
-        if not self._are_per_template(self._rejecting, pod):
             return
         stamp = _stamp_of(snapshot)
         if stamp != self._stamp or len(self._rejections) >= _TEMPLATES_MAX:
             self._rejections.clear()
+            self._are_shared.clear()
             self._stamp = stamp
-        self._rejections[pod.template, pod.pod.spec.node_name] = rejected
+        self._rejections[_kind_of(pod)] = rejected
+
+    def _is_shared(self, pod: PodInfo) -> bool:
+        """Whether pods of the template are rejected alike; asked only if another pod comes."""
+        kind = _kind_of(pod)
+        is_shared = self._are_shared.get(kind)
+        if is_shared is None:
+            is_shared = self._are_shared[kind] = self._are_per_template(self._rejecting, pod)
+        return is_shared
 
     def _are_per_template(self, plugins: Sequence[Plugin], pod: PodInfo) -> bool:
         return all(plugin.per_template or self._signs(plugin, pod) for plugin in plugins)
@@ -81,6 +92,10 @@ class RejectionMemory:
             return self._profile.ask(SIGN, plugin, plugin.sign, pod) is not UNSIGNED
         except PluginFailure:
             return False
+
+
+def _kind_of(pod: PodInfo) -> _Kind:
+    return pod.template, pod.pod.spec.node_name
 
 
 def _stamp_of(snapshot: Snapshot) -> _Stamp:

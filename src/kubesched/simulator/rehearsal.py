@@ -28,9 +28,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -239,12 +239,15 @@ class Rehearsal:
             report_plugin_error=self._end_on_plugin_error,
         )
         self.scheduler.steps.records_events = False
+        self.scheduler.steps.start_binding = self._bind_in_turn
         # Each pod is bound, and its victims are gone, before the next one is tried.
         self.scheduler.pods_per_slice = 1
         self.outcomes = Outcomes(self.scheduler, self.server)
         self.server.connect(self._handlers)
         self._plugin_error: PluginError | None = None
         self._running: asyncio.Task[None] | None = None
+        self._binding: asyncio.Task[None] | None = None
+        self._to_bind: list[Coroutine[Any, Any, None]] = []
 
     def load(self, objects: Iterable[KubernetesObject]) -> None:
         """Take over a cluster.
@@ -270,6 +273,18 @@ class Rehearsal:
         self._handlers.take_over(there)
         for pod in last:
             self._handlers.added(pod)
+
+    def _bind_in_turn(self, cycle: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Bind the pods that are placed in one step of the loop in one task: none takes time."""
+        if not self._to_bind or self._binding is None:
+            self._binding = asyncio.get_running_loop().create_task(self._bind_all())
+        self._to_bind.append(cycle)
+        return self._binding
+
+    async def _bind_all(self) -> None:
+        cycles, self._to_bind = self._to_bind, []
+        for cycle in cycles:
+            await cycle
 
     def _end_on_plugin_error(self, error: PluginError) -> None:
         """End at a plugin's first error: decisions after it are not reliable."""

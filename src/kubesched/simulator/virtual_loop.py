@@ -241,13 +241,14 @@ SECONDS_MAX: Final = 86_400.0 * 365 * 100
 
 def timestamp(seconds: float) -> str:
     """Return the RFC 3339 time of a virtual second, in whole seconds as metav1.Time."""
-    return _timestamp(int(seconds))
+    minutes, left = divmod(int(seconds), 60)
+    return f"{_minute(minutes)}:{left:02d}Z"
 
 
-# The fields of one object mostly get the same time.
+# Objects mostly get their times in order.
 @lru_cache(maxsize=16)
-def _timestamp(seconds: int) -> str:
-    return f"{(_START + timedelta(seconds=seconds)).isoformat()}Z"
+def _minute(minutes: int) -> str:
+    return (_START + timedelta(minutes=minutes)).isoformat(timespec="minutes")
 
 
 def seconds_of(text: str) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from hashlib import blake2b
+from operator import attrgetter, is_
 from typing import Final, Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -175,7 +176,8 @@ class PodInfo:
 
     __slots__ = ("name", "namespace", "node_name", "pod", "priority", "template", "uid")
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, earlier: PodInfo | None = None) -> None:
+        """Derive values; `earlier` is another version of the pod, which often has the same."""
         metadata = pod.metadata
         self.pod = pod
         self.namespace = metadata.namespace
@@ -183,7 +185,11 @@ class PodInfo:
         self.uid = uid_of(pod)
         self.priority = pod.spec.priority or 0
         self.node_name = pod.spec.node_name
-        self.template = _template_of(pod)
+        self.template: PodTemplate = (
+            earlier.template
+            if earlier is not None and _shares_template(earlier.pod, pod)
+            else _template_of(pod)
+        )
 
     def on_node(self, node_name: str) -> PodInfo:
         """Return the same pod with another `node_name`."""
@@ -252,6 +258,25 @@ _templates: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
 # The next pod of a template often comes when no other is left.
 _recent: deque[PodTemplate] = deque(maxlen=_RECENT_MAX)
 _encode = msgspec.msgpack.Encoder().encode
+_fields_of = attrgetter(
+    "containers",
+    "init_containers",
+    "resources",
+    "overhead",
+    "affinity",
+    "node_selector",
+    "tolerations",
+    "topology_spread_constraints",
+    "priority",
+    "preemption_policy",
+    "scheduler_name",
+    "host_network",
+    "host_users",
+    "resource_claims",
+    "scheduling_gates",
+    "scheduling_group",
+)
+"""The fields of a spec that are part of its template, without its volumes."""
 
 
 def _template_of(pod: Pod) -> PodTemplate:
@@ -261,6 +286,19 @@ def _template_of(pod: Pod) -> PodTemplate:
         template = _templates[key] = PodTemplate(pod)
         _recent.append(template)
     return template
+
+
+def _shares_template(one: Pod, other: Pod) -> bool:
+    """Whether two versions of a pod have one template because what they differ in is not part."""
+    before, after = one.metadata, other.metadata
+    if before.labels is not after.labels or before.owner_references is not after.owner_references:
+        return False
+    if reported_resources(one.status) is not reported_resources(other.status):
+        return False
+    old, new = one.spec, other.spec
+    if old is new:
+        return True
+    return old.volumes is new.volumes and all(map(is_, _fields_of(old), _fields_of(new)))
 
 
 def _template_key(pod: Pod) -> bytes:
@@ -276,22 +314,7 @@ def _template_key(pod: Pod) -> bytes:
             name,
             volumes,
             reported_resources(status),
-            spec.containers,
-            spec.init_containers,
-            spec.resources,
-            spec.overhead,
-            spec.affinity,
-            spec.node_selector,
-            spec.tolerations,
-            spec.topology_spread_constraints,
-            spec.priority,
-            spec.preemption_policy,
-            spec.scheduler_name,
-            spec.host_network,
-            spec.host_users,
-            spec.resource_claims,
-            spec.scheduling_gates,
-            spec.scheduling_group,
+            *_fields_of(spec),
         )
     )
     return blake2b(content, digest_size=16).digest()

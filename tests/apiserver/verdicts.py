@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kubesched.api.field_errors import FieldError
 from kubesched.apiserver import admission, strategy, validation
 from kubesched.apiserver.admission import AdmissionRequest
 from kubesched.apiserver.defaults import with_defaults
@@ -111,7 +112,7 @@ def changed(resource: Resource, old: Plain, new: Plain, subresource: str) -> dic
     return {"status": 422, "causes": causes(faults)} if faults else {"status": 200, "object": obj}
 
 
-def causes(errors: list[validation.FieldError]) -> list[list[str]]:
+def causes(errors: list[FieldError]) -> list[list[str]]:
     """Return errors as causes, in an order that does not depend on Go's random order of maps."""
     return sorted([one.reason, one.path, one.message] for one in errors)
 

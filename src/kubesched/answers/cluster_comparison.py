@@ -125,12 +125,9 @@ class ClusterComparison(Document, frozen=True):
 
 
 class ClusterEnd(NamedTuple):
-    """A cluster to compare.
+    """A cluster to compare, at the beginning and after its pending pods were placed.
 
-    Attributes:
-        name: Short and distinct.
-        objects: As it was at the beginning.
-        end: After its pending pods were placed.
+    The name is short and distinct.
     """
 
     name: str

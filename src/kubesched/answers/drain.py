@@ -138,11 +138,7 @@ def is_cordoned(cluster: TrialCluster, name: str) -> bool:
 
 
 class DrainTrial:
-    """A drain: which pods left in which round, and which do not.
-
-    Attributes:
-        left: The pods that no budget lets go.
-    """
+    """A drain: which pods left in which round, and which budgets did not let go, `left`."""
 
     def __init__(self, cluster: TrialCluster, names: Iterable[str]) -> None:
         """List the pods of the nodes."""

@@ -32,12 +32,9 @@ _EXAMPLE: Final = "cpu=8,memory=32Gi"
 
 
 class NodeShape(msgspec.Struct, frozen=True):
-    """A kind of node that could be added, and what one costs.
+    """A kind of node that could be added, and what one costs, if that is known.
 
-    Attributes:
-        name: Short; nodes of the shape have names that begin with it.
-        model: A node of the shape.
-        price: Of one node; None if it is not given.
+    Nodes of the shape are like the model, with names that begin with the shape's.
     """
 
     name: str

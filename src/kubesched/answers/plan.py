@@ -37,11 +37,7 @@ _Replicas = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
 
 class PlanError(ValueError):
-    """A plan has field errors.
-
-    Attributes:
-        messages: `path: problem` of each, with the remedy.
-    """
+    """A plan has field errors; `messages` has `path: problem` of each, with the remedy."""
 
     def __init__(self, *messages: str) -> None:
         super().__init__("\n".join(messages))

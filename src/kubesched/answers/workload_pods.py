@@ -52,12 +52,9 @@ WORKLOADS: Final = (*SCALED, DaemonSet, Pod)
 
 
 class Made(NamedTuple):
-    """What a workload's controller creates.
+    """What a workload's controller creates: pods, and the claims of a StatefulSet's pods.
 
-    Attributes:
-        owners: Objects between the workload and its pods: a ReplicaSet or a Job.
-        claims: The claims of a StatefulSet's pods.
-        pods: The pods.
+    `owners` are the objects between the workload and its pods: a ReplicaSet or a Job.
     """
 
     owners: list[ReplicaSet | Job]

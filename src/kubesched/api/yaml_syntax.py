@@ -61,11 +61,7 @@ class YamlError(ValueError):
 
 
 class Repeating(dict[str, Any]):
-    """An object of a text with repeated names; it has the last value of each.
-
-    Attributes:
-        repeated: The names.
-    """
+    """An object of a text with repeated names; it has the last value of each."""
 
     repeated: tuple[str, ...] = ()
 

@@ -78,9 +78,8 @@ class Decision(msgspec.Struct, frozen=True):
 class _Grant(NamedTuple):
     """The rights that one binding grants a user.
 
-    Attributes:
-        rules: Of its role; None if there is no such role.
-        reason: Which binding, role and subject, or which role is missing.
+    `rules` is None if the role does not exist; `reason` names binding, role and subject, or the
+    missing role.
     """
 
     rules: list[Plain] | None
@@ -323,11 +322,7 @@ _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes mus
 
 
 class Reviewer:
-    """Answers reviews from the users of the server and the roles that are stored.
-
-    Attributes:
-        roles: The stored roles.
-    """
+    """Answers reviews from the users of the server and the stored roles."""
 
     def __init__(
         self, users: Mapping[str, User], roles: StoredRoles, timestamp: Callable[[], str]

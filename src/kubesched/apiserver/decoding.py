@@ -48,11 +48,7 @@ _NO_SECONDS: Final = -62135596800
 
 
 class NoMessageError(ProtobufError):
-    """A kind that is not read in protobuf form.
-
-    Attributes:
-        api_version, kind: As in the body.
-    """
+    """A kind that is not read in protobuf form, with `api_version` and `kind` as in the body."""
 
     def __init__(self, api_version: str, kind: str) -> None:
         super().__init__(f'no kind "{kind}" is registered for version "{api_version}"')

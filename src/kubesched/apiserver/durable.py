@@ -30,8 +30,7 @@ from kubesched.cluster.store import Change, ChangeType, Key
 class GroupCommit:
     """Writes all waiting entries to a journal at once, in a separate thread.
 
-    Attributes:
-        failure: Why writes can no longer be stored; None while they can.
+    `failure` is why writes can no longer be stored; None while they can.
     """
 
     def __init__(self, journal: Journal, on_failure: Callable[[JournalError], None]) -> None:
@@ -200,13 +199,7 @@ class JournalError(Exception):
 
 
 class Entry(NamedTuple):
-    """One write.
-
-    Attributes:
-        key: Of the object.
-        version: That the write made.
-        plain: The object; None if it was deleted.
-    """
+    """One write: the object, None if it was deleted, and the version that the write made."""
 
     key: Key
     version: int

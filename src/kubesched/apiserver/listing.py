@@ -45,11 +45,7 @@ from kubesched.cluster.store import Listing, Store
 
 
 class Selection:
-    """A predicate on objects of a resource.
-
-    Attributes:
-        is_everything: Whether it selects all objects.
-    """
+    """A predicate on objects of a resource, which may select everything."""
 
     def __init__(
         self,
@@ -475,11 +471,9 @@ _PAGE_TOO_OLD: Final = (
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Where a page begins.
+    """Where a page begins: the version of its list, -1 for the newest, and the first key.
 
-    Attributes:
-        version: Of the list that the page belongs to; -1 for the newest.
-        start: The first key of the page, without the prefix that all keys of the list share.
+    The key lacks the prefix that all keys of the list share.
     """
 
     version: int

@@ -24,11 +24,7 @@ _META_GROUP: Final = "meta.k8s.io"
 
 
 class Presentation:
-    """The form of the answers to one client.
-
-    Attributes:
-        is_plain: Whether objects are sent as they are.
-    """
+    """The form of the answers to one client; `is_plain` if objects are sent as they are."""
 
     def __init__(
         self,

@@ -66,10 +66,8 @@ _NOTES: Final = frozenset(("map", "set", "atomic", "merge", "replace", "dropped"
 class ListType(ValueType):
     """A list; an empty one is None.
 
-    Attributes:
-        element: The type of its entries.
-        keys: The fields that identify entries in server-side apply; () for none.
-        is_set: Whether server-side apply owns each entry.
+    `keys` are the fields that identify entries in server-side apply, () for none. It owns each
+    entry of a set.
     """
 
     def __init__(
@@ -102,12 +100,7 @@ class ListType(ValueType):
 
 
 class MapType(ValueType):
-    """A map from text; an empty one is None.
-
-    Attributes:
-        element: The type of its values.
-        is_atomic: Whether server-side apply owns it as a whole.
-    """
+    """A map from text; an empty one is None. Server-side apply owns an atomic one as a whole."""
 
     def __init__(self, element: ValueType, *, is_atomic: bool = False) -> None:
         self.element = element

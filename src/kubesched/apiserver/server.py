@@ -61,11 +61,7 @@ def _utc_now() -> datetime:
 
 
 class ApiServer:
-    """A server of the Kubernetes API.
-
-    Attributes:
-        registry: The objects, for other code of the process.
-    """
+    """A server of the Kubernetes API; other code of the process uses its registry of objects."""
 
     def __init__(
         self,
@@ -230,11 +226,7 @@ _STOP_SECONDS: Final = 1.0
 
 
 class HttpFront:
-    """Listens for a server.
-
-    Attributes:
-        address: Host and port where it listens; "" while it does not.
-    """
+    """Listens for a server at `address`, host and port; "" while it does not."""
 
     def __init__(
         self,

@@ -55,8 +55,6 @@ from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.status import StatusError, bad_request, internal
 
-__all__ = ["apply"]
-
 _KUBECTL: Final = "kubectl"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -29,11 +29,9 @@ REPRESENTATIONS: Final = (
 
 
 class StatusError(ApiError):
-    """A request is refused, with the fields of a Status.
+    """A request is refused, with the fields of a Status; without details, the field is left out.
 
-    Attributes:
-        details: The object and the causes; None leaves the field out.
-        metadata: Of the Status; an expired list has a token to continue with.
+    The metadata of an expired list have a token to continue with.
     """
 
     def __init__(

@@ -24,11 +24,7 @@ _TYPE: Final = frozenset(("kind", "apiVersion"))
 
 
 class StoredObject:
-    """An object with its versions and forms.
-
-    Attributes:
-        plain: The object in the form it is stored in.
-    """
+    """An object with its versions and forms; `plain` is the form it is stored in."""
 
     __slots__ = ("_items", "_others", "_typed", "plain")
 

@@ -146,11 +146,7 @@ def _misfit(value: Any, wanted: str, place: Place | None) -> str:
 
 
 class ValueType(ABC):
-    """The type of values.
-
-    Attributes:
-        is_struct: Whether Go holds it in a struct, which is never empty.
-    """
+    """The type of values; Go holds some in a struct, which is never empty."""
 
     is_struct = False
 
@@ -184,9 +180,8 @@ class ValueType(ABC):
 class Scalar(ValueType):
     """A type of values that contain no others.
 
-    Attributes:
-        form: `string`, `bool`, `int32`, `int64`, `float64`, `bytes`, `quantity`, `time`,
-            `microTime`, `intOrString` or `any`.
+    Forms are `string`, `bool`, `int32`, `int64`, `float64`, `bytes`, `quantity`, `time`,
+    `microTime`, `intOrString` and `any`.
     """
 
     def __init__(

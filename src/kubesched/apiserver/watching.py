@@ -43,10 +43,7 @@ _UNSET: Final[dict[str, Plain]] = {
 class Start(msgspec.Struct, frozen=True):
     """Where a watch begins.
 
-    Attributes:
-        initial: The objects that it sends first.
-        version: Changes after this one follow.
-        has_initial_bookmark: Whether a bookmark follows these objects.
+    It sends the `initial` objects first, then perhaps a bookmark, then changes after `version`.
     """
 
     initial: tuple[StoredObject, ...]

@@ -191,12 +191,7 @@ class _ConfigMap(msgspec.Struct):
 
 
 class Authorities(msgspec.Struct, frozen=True):
-    """Certificate authorities.
-
-    Attributes:
-        client: Of clients, as PEM; "" without any.
-        proxies: Of authenticating proxies, and their headers.
-    """
+    """The authorities of clients, as PEM, "" without any, and those of authenticating proxies."""
 
     client: str = ""
     proxies: RequestHeaders = RequestHeaders()
@@ -253,11 +248,7 @@ def authorities_of(data: Mapping[str, str]) -> Authorities:
 
 
 class ClusterAuthentication:
-    """The cluster's authorities, as last read.
-
-    Attributes:
-        authorities: Empty until the first read.
-    """
+    """The cluster's authorities, as last read; empty until the first read."""
 
     def __init__(
         self,

@@ -31,11 +31,9 @@ _WAITING: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULAB
 
 
 class CacheMismatch(msgspec.Struct, frozen=True):
-    """Names that only one side has, sorted.
+    """Sorted names that only one side has.
 
-    Attributes:
-        missed: In the informers, not in the cache.
-        redundant: In the cache, not in the informers.
+    `missed` are in the informers and not in the cache, `redundant` the other way round.
     """
 
     missed: tuple[str, ...]

@@ -35,11 +35,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Election:
-    """This process's part in the election.
-
-    Attributes:
-        identity: Of this process in the election.
-    """
+    """This process's part in the election, under its identity."""
 
     def __init__(
         self,

@@ -158,11 +158,7 @@ class ExactWatch:
 
 
 class Replay:
-    """Replays a recording.
-
-    Attributes:
-        decisions: Number of decisions so far.
-    """
+    """Replays a recording, and counts the decisions."""
 
     def __init__(self, recorded_by: RecordedBy, setup: ShadowSetup) -> None:
         """Set up, while a loop runs, a scheduler that makes recorded decisions again.

@@ -69,12 +69,7 @@ _TRANSIENT: Final = frozenset(("InternalError", "Timeout", "TooManyRequests", "U
 
 
 class ReviewRetries:
-    """Retries reviews that failed for a transient reason.
-
-    Attributes:
-        random: Draws the jitter of pauses.
-        sleep: Waits for a number of seconds.
-    """
+    """Retries reviews that failed for a transient reason; `random` draws the jitter of pauses."""
 
     def __init__(self, random: Random, sleep: Sleep = asyncio.sleep) -> None:
         self.random = random
@@ -103,11 +98,7 @@ def _may_pass(error: ApiError) -> bool:
 
 
 class ExpiringCache(Generic[Value]):
-    """A least-recently-used cache of answers that expire.
-
-    Attributes:
-        now: A monotonic clock in seconds.
-    """
+    """A least-recently-used cache of answers that expire by a monotonic clock in seconds."""
 
     def __init__(self, now: Callable[[], float], size_max: int) -> None:
         self.now = now

@@ -32,11 +32,7 @@ _UNAUTHORIZED: Final = 401
 
 
 class Shadow:
-    """Decides beside another scheduler.
-
-    Attributes:
-        watch: Decides and compares.
-    """
+    """Decides beside another scheduler; its watch decides and compares."""
 
     def __init__(
         self,

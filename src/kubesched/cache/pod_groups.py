@@ -27,11 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class PodGroupMembers:
-    """The pods of one group.
-
-    Attributes:
-        all_pods: By uid, as last observed.
-    """
+    """The pods of one group, by uid, as last observed."""
 
     __slots__ = ("_assigned", "_assumed", "_unscheduled", "all_pods")
 

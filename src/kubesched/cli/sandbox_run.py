@@ -51,11 +51,7 @@ def run_sandbox(flags: dict[str, Any]) -> int:
 
 
 class _Sandbox:
-    """One cluster.
-
-    Attributes:
-        failure: The error that ended it; None without one.
-    """
+    """One cluster; `failure` is the error that ended it, None without one."""
 
     def __init__(
         self,

@@ -201,11 +201,9 @@ _REASONS: Final = {
 
 
 class RunningScheduler(NamedTuple):
-    """The secure port of a scheduler.
+    """The secure port of a scheduler, such as `https://127.0.0.1:10259`.
 
-    Attributes:
-        url: Such as `https://127.0.0.1:10259`.
-        is_insecure: Whether any certificate is accepted.
+    An insecure one may have any certificate.
     """
 
     url: str

@@ -31,12 +31,9 @@ class CredentialsError(Exception):
 
 
 class Credential(NamedTuple):
-    """What authenticates a request.
+    """What authenticates a request: the value of `Authorization`, or a client certificate as PEM.
 
-    Attributes:
-        header: The value of `Authorization`, "" for none.
-        certificate: A client certificate as PEM text, b"" for none of its own.
-        key: Its key.
+    They are "" and b"" for none.
     """
 
     header: str = ""

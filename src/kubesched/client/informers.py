@@ -45,11 +45,7 @@ class ResourceEventHandler(Protocol):
 
 
 class Informer:
-    """Keeps the objects of one kind.
-
-    Attributes:
-        kind: The kind.
-    """
+    """Keeps the objects of one kind."""
 
     def __init__(
         self,

@@ -29,11 +29,9 @@ _ALLOWED: Final = "DisruptionAllowed"
 
 
 class Granted(msgspec.Struct, frozen=True):
-    """A pod may be evicted.
+    """A pod may be evicted, perhaps only as it is now, `only_unchanged`.
 
-    Attributes:
-        budget: The budget that is charged, with its new status; None if none is.
-        only_unchanged: Whether this holds only for the pod as it is now.
+    `budget` is the budget that is charged, with its new status; None if none is.
     """
 
     budget: PodDisruptionBudget | None = None
@@ -45,11 +43,7 @@ class SeveralBudgetsError(Exception):
 
 
 class NotAllowedError(Exception):
-    """The budget does not allow the eviction now.
-
-    Attributes:
-        retry_seconds: When to retry; 0 for no hint.
-    """
+    """The budget does not allow the eviction now; retry after so many seconds, 0 for no hint."""
 
     def __init__(self, message: str, retry_seconds: int = 0) -> None:
         super().__init__(message)
@@ -57,11 +51,7 @@ class NotAllowedError(Exception):
 
 
 class BrokenBudgetError(Exception):
-    """The budget's status cannot be used.
-
-    Attributes:
-        budget_name: The budget's name.
-    """
+    """The budget's status cannot be used."""
 
     def __init__(self, budget_name: str, message: str) -> None:
         super().__init__(message)

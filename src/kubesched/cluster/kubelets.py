@@ -71,11 +71,7 @@ class _Work:
 
 
 class Kubelets:
-    """The kubelets of all nodes.
-
-    Attributes:
-        on_finished: Called with each pod that ended by itself.
-    """
+    """The kubelets of all nodes; `on_finished` is called with each pod that ended by itself."""
 
     def __init__(self, server: Server, reports: PodReports, pace: Pace) -> None:
         """Set up; nothing happens before `start`."""

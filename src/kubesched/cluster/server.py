@@ -51,9 +51,7 @@ class Subscription(Protocol):
 class Server(Protocol):
     """The objects of a cluster.
 
-    Attributes:
-        keeps_statuses: Whether the server stores the status of workloads; if not, controllers do
-            not compute it.
+    If it does not keep the statuses of workloads, controllers do not compute them.
     """
 
     keeps_statuses: bool

@@ -82,11 +82,9 @@ class _Stored(msgspec.Struct, Generic[V]):
 
 
 class _Log(Generic[V]):
-    """The newest changes of a kind.
+    """The newest changes of a kind; `compacted` is the version of the newest one not kept.
 
-    Attributes:
-        compacted: The version of the newest change that is no longer kept.
-        watches: What each watch calls at a change, in order of registration.
+    `watches` has what each watch calls at a change, in order of registration.
     """
 
     def __init__(self, kept: int) -> None:
@@ -141,12 +139,7 @@ class _Log(Generic[V]):
 
 
 class Watch(Generic[V]):
-    """Reads the changes of a kind in order, at the watcher's own pace.
-
-    Attributes:
-        kind: What is watched.
-        version: The newest version that it has read.
-    """
+    """Reads the changes of a kind in order, at the watcher's own pace, up to `version` so far."""
 
     def __init__(self, kind: str, version: int, log: _Log[V]) -> None:
         self.kind = kind
@@ -182,8 +175,7 @@ class Watch(Generic[V]):
 class Store(Generic[V]):
     """Objects by kind, namespace and name.
 
-    Attributes:
-        on_write: Called with every change, before any watcher is notified; None for nothing.
+    `on_write` is called with every change, before any watcher is notified.
     """
 
     on_write: Callable[[Change[V]], None] | None = None

@@ -28,9 +28,8 @@ from kubesched.snapshot.snapshot import Snapshot
 class FilterReads(msgspec.Struct, frozen=True):
     """What the answers of the filters for a row depend on, besides the pod.
 
-    Attributes:
-        scopes: The scope of each filter that runs; none is CLUSTER.
-        versions: The versions of the other objects that they read.
+    These are the scope of each filter that runs, none of which is CLUSTER, and the versions of the
+    other objects that they read.
     """
 
     scopes: Mapping[str, Scope]

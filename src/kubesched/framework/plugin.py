@@ -140,8 +140,7 @@ class Plugin(ABC):
 class NoState(msgspec.Struct, frozen=True):
     """Takes the place of a missing state.
 
-    Attributes:
-        status: The status of every row that needs the state: a failure, or a filter's rejection.
+    Every row that needs the state has its status: a failure, or a filter's rejection.
     """
 
     status: Status

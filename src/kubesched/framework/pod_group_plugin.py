@@ -39,12 +39,7 @@ class PodGroupTrial(Protocol):
 
 
 class PodGroupPostFilterResult(msgspec.Struct, frozen=True):
-    """The outcome of pod_group_post_filter.
-
-    Attributes:
-        status: Success if the victims make room.
-        victims: The pods to evict, on any node.
-    """
+    """The outcome: Success if evicting the victims, on any node, makes room."""
 
     status: Status
     victims: tuple[PodInfo, ...] = ()
@@ -64,11 +59,9 @@ class PodGroupPostFilterPlugin(Plugin):
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """A set of nodes to which a pod group is restricted.
+    """Nodes to which a pod group is restricted, by their rows in the snapshot's order.
 
-    Attributes:
-        name: Identifies the placement, such as a topology domain.
-        rows: The nodes' rows, in the snapshot's order.
+    The name identifies the placement, such as a topology domain.
     """
 
     name: str
@@ -83,12 +76,7 @@ class ProposedAssignment(msgspec.Struct, frozen=True):
 
 
 class PodGroupAssignments(msgspec.Struct, frozen=True):
-    """The result of trying a placement.
-
-    Attributes:
-        placement: The nodes.
-        proposed: The pods that fit, in the order in which they were tried.
-    """
+    """The pods that fit a placement, in the order in which they were tried."""
 
     placement: Placement
     proposed: tuple[ProposedAssignment, ...]

@@ -17,10 +17,9 @@ class RegistryError(ValueError):
 
 
 class PluginFactory:
-    """Builds plugins of one class, by default by calling the class.
+    """Builds plugins of one class, by default by calling it.
 
-    Attributes:
-        plugin: The class; it shows the extension points before a plugin is built.
+    The class shows the extension points before a plugin is built.
     """
 
     __slots__ = ("_build", "plugin")

@@ -204,11 +204,9 @@ _UNREADABLE: Final = (_FORBIDDEN, _NOT_FOUND)
 
 
 class FollowedCluster:
-    """The objects of a live cluster.
+    """The objects of a live cluster, which has a name such as `context kind-dev`.
 
-    Attributes:
-        version: Number of changes so far; those of an object's version alone do not count.
-        name: Of the cluster, such as `context kind-dev`.
+    `version` counts the changes so far; those of an object's version alone do not count.
     """
 
     def __init__(self, source: ClusterSource) -> None:

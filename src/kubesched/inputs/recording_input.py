@@ -31,11 +31,7 @@ _Key = tuple[type, str, str]
 
 
 class RecordingInput:
-    """A recording; to be used in a `with` statement.
-
-    Attributes:
-        header: Its first line.
-    """
+    """A recording, whose first line is the header; to be used in a `with` statement."""
 
     def __init__(self, file: Path) -> None:
         """Open a file, which may be compressed with gzip; `-` is standard input.

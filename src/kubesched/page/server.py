@@ -43,11 +43,9 @@ _GROUPS: Final = ("nodes", "pools", "zones", "namespaces", "priorities", "owners
 
 
 class PageServer:
-    """A page and the answers that it asks for.
+    """A page and the answers that it asks for, with a bearer token.
 
-    Attributes:
-        token: What a reader has to send, as `Authorization: Bearer`.
-        url: The address with the token; empty before it listens.
+    `url` is the address with the token, and empty before it listens.
     """
 
     def __init__(self, source: ShownSource) -> None:

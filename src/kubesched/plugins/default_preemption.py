@@ -84,11 +84,7 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, forbid_unknown_fields=True,
 
 
 class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPlugin):
-    """Choose the node where evicting does the least harm; the scheduler's loop evicts the pods.
-
-    Attributes:
-        sampling: How many candidates end the dry run.
-    """
+    """Choose the node where evicting does the least harm; the scheduler's loop evicts the pods."""
 
     name: ClassVar = "DefaultPreemption"
     per_template: ClassVar = True

@@ -82,9 +82,7 @@ _FEW_ROWS: Final = 16
 class NewVolumes:
     """The volumes of the pod to place.
 
-    Attributes:
-        snapshot: The cluster.
-        with_csi_node: The volumes on nodes with a CSINode; a status if they cannot be identified.
+    `with_csi_node` has those on nodes with a CSINode, or a status if they cannot be identified.
     """
 
     def __init__(self, pod: Pod, snapshot: Snapshot) -> None:

@@ -35,11 +35,7 @@ class GateTimer:
 
 
 class Gates:
-    """The PreEnqueue plugins of all profiles.
-
-    Attributes:
-        timer: Measures how long they take; by default it measures nothing.
-    """
+    """The PreEnqueue plugins of all profiles; by default no timer measures them."""
 
     def __init__(
         self,

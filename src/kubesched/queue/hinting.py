@@ -69,11 +69,7 @@ class _Matches(msgspec.Struct, frozen=True):
 
 
 class QueueingHints:
-    """The registrations of all profiles.
-
-    Attributes:
-        report_plugin_error: Called with each exception that a hint raises.
-    """
+    """The registrations of all profiles; exceptions of hints are reported."""
 
     def __init__(
         self, registrations: Mapping[str, Sequence[Registration]], ask: AskHint = ask_hint

@@ -30,11 +30,7 @@ class _Entry(NamedTuple):
 
 
 class UnschedulablePods:
-    """Pods by `namespace/name` and by topic.
-
-    Attributes:
-        gated: How many of them a PreEnqueue plugin gates.
-    """
+    """Pods by `namespace/name` and by topic; a PreEnqueue plugin gates some of them."""
 
     def __init__(self) -> None:
         self.gated = 0

@@ -55,12 +55,9 @@ class PreemptingPlugin(Protocol):
 
 
 class ExtendedFeasible(msgspec.Struct, frozen=True):
-    """The rows that pass plugins and extenders, in ascending order.
+    """The rows that pass plugins and extenders, in ascending order, of those evaluated.
 
-    Attributes:
-        rows: The rows.
-        evaluated: Number of rows evaluated.
-        are_bare: Whether an extender returned the nodes without their pods.
+    An extender may have returned the nodes without their pods, `are_bare`.
     """
 
     rows: NDArray[np.intp]

@@ -41,11 +41,9 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """The scores of all extenders.
+    """The scores of all extenders per requested row, as int64 to add to the total.
 
-    Attributes:
-        added: int64 per requested row, to add to the total.
-        are_given: Bool per requested row: whether any extender scored it.
+    `are_given` is whether any extender scored the row.
     """
 
     added: NDArray[np.int64]

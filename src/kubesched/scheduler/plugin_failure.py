@@ -40,11 +40,7 @@ PLAIN: Final = ""
 
 
 class PluginFailure(Exception):  # noqa: N818 - upstream calls this outcome a failure
-    """A plugin failed.
-
-    Attributes:
-        status: The status to report.
-    """
+    """A plugin failed, with the status to report."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)

@@ -26,8 +26,7 @@ from kubesched.snapshot.snapshot import Snapshot
 class Rejecting:
     """The PostFilter plugins of a profile.
 
-    Attributes:
-        used_random: Whether the last rejection used the run's random source, or may have.
+    `used_random` is whether the last rejection used the run's random source, or may have.
     """
 
     def __init__(self, profile: Profile, restriction: Restriction | None = None) -> None:

@@ -15,12 +15,10 @@ from kubesched.snapshot.node_table import NodeTable
 
 
 class Restriction:
-    """The current restriction of one profile's cycles.
+    """The current restriction of one profile's cycles, and whether PostFilter plugins are skipped.
 
-    Attributes:
-        rows: The rows that may be searched, ascending; None for all. PreFilter plugins and scoring
-            still see every node.
-        skips_post_filters: Whether PostFilter plugins do not run.
+    `rows` may be searched, ascending, None for all; PreFilter plugins and scoring still see every
+    node.
     """
 
     __slots__ = ("rows", "skips_post_filters")

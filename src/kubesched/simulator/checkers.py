@@ -26,11 +26,7 @@ class InvariantError(AssertionError):
 
 
 class Checkers(LedgerReader):
-    """Checks one simulation.
-
-    Attributes:
-        checks: Number of full checks.
-    """
+    """Checks one simulation; `checks` counts the full checks."""
 
     def __init__(self, world: World, scheduler: Scheduler, ledger: PodLedger) -> None:
         self._world = world

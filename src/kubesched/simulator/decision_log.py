@@ -53,11 +53,7 @@ class DecisionLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 
 class DecisionLog(Observer):
-    """Writes each decision and action as a line of JSON.
-
-    Attributes:
-        lines: Number of lines written.
-    """
+    """Writes each decision and action as a line of JSON, and counts the lines."""
 
     def __init__(self, write: Callable[[bytes], object] | None = None) -> None:
         """Start an empty log; `write` receives each line, None computes the digest only."""

@@ -27,11 +27,7 @@ SYSTEM_CLASSES: Final[Mapping[str, int]] = {
 
 
 class PriorityClasses:
-    """Priority classes by name, and the default class.
-
-    Attributes:
-        unknown: Names that pods use and no class has.
-    """
+    """Priority classes by name, the default class, and names of pods that no class has."""
 
     def __init__(self, classes: Iterable[PriorityClass]) -> None:
         self._classes = {name: PriorityClass(value=value) for name, value in SYSTEM_CLASSES.items()}

@@ -49,12 +49,9 @@ def is_anything(item: KubernetesObject) -> bool:
 
 
 class SimulatedInformer:
-    """Lists and watches one kind.
+    """Lists and watches one kind, and counts its relists.
 
-    Attributes:
-        kind: Its name in the store.
-        known: The objects as last delivered to the handler.
-        relists: Number of relists.
+    `known` has the objects as last delivered to the handler.
     """
 
     def __init__(

@@ -95,11 +95,9 @@ class Disruption(Enum):
 
 
 class NodeLife:
-    """Adds, removes, drains, fails and relabels nodes.
+    """Adds, removes, drains, fails and relabels nodes; counts evictions that a budget refused.
 
-    Attributes:
-        refused_evictions: Number of evictions that a disruption budget refused during drains.
-        on_disrupted: Called with each pod that is stopped because of its node, and the reason.
+    `on_disrupted` is called with each pod that is stopped because of its node, and the reason.
     """
 
     def __init__(self, server: ObjectServer, kubelets: Kubelets, detection_seconds: float) -> None:

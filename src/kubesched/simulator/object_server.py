@@ -197,11 +197,7 @@ def with_metadata(item: T, metadata: ObjectMeta) -> T:
 
 
 class ObjectServer:
-    """The objects, and the requests on them.
-
-    Attributes:
-        store: The objects.
-    """
+    """The objects in a store, and the requests on them."""
 
     def __init__(self, now: Callable[[], float], *, taints_new_nodes: bool = False) -> None:
         """Start empty; `now` returns the time in seconds.

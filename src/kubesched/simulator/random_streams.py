@@ -10,11 +10,7 @@ from random import Random
 
 
 class RandomStreams:
-    """Creates streams by name.
-
-    Attributes:
-        seed: The seed of all streams.
-    """
+    """Creates streams by name from one seed."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed

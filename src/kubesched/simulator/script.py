@@ -108,11 +108,7 @@ Chosen = TypeVar("Chosen", bound=KubernetesObject)
 
 
 class Script:
-    """Plays one scenario in one world.
-
-    Attributes:
-        refused: Number of objects that the API server rejected.
-    """
+    """Plays one scenario in one world, and counts the objects that the API server refused."""
 
     def __init__(self, scenario: Scenario, world: World) -> None:
         self._scenario = scenario

@@ -29,13 +29,7 @@ _LOG_BASE: Final = math.log(_BASE)
 
 
 class QuantileSketch:
-    """Counts non-negative values.
-
-    Attributes:
-        count: Number of values.
-        total: Their sum.
-        largest: The largest value.
-    """
+    """Counts non-negative values; has their number, their sum and the largest."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -173,12 +167,7 @@ class _Bins:
 
 
 class Gauge:
-    """A value that holds until the next one is set; means are weighted by time.
-
-    Attributes:
-        value: The current value.
-        peak: The largest value so far.
-    """
+    """A value that holds until the next one is set, and its peak; means are weighted by time."""
 
     def __init__(self, width_seconds: float = 1.0) -> None:
         self.value = 0.0
@@ -238,11 +227,7 @@ class _CountBins(_Bins):
 
 
 class CountSeries:
-    """Counts occurrences per bin.
-
-    Attributes:
-        total: The total count.
-    """
+    """Counts occurrences per bin, and in total."""
 
     def __init__(self, width_seconds: float = 1.0) -> None:
         self.total = 0

@@ -34,12 +34,7 @@ _REFUSAL: Final = "the extender does not want this node"
 
 
 class SimulatedExtender:
-    """The transport to one extender.
-
-    Attributes:
-        requests: Number of requests, including lost ones.
-        failures: Number of requests without a usable response.
-    """
+    """The transport to one extender; counts requests, lost ones included, and failures."""
 
     def __init__(
         self,
@@ -172,11 +167,7 @@ class _Outages:
 
 
 class SimulatedExtenders:
-    """Creates the simulated extenders of a scenario.
-
-    Attributes:
-        connected: The extenders in use, by URL prefix.
-    """
+    """Creates the simulated extenders of a scenario; those in use are kept by URL prefix."""
 
     def __init__(
         self,

@@ -25,12 +25,7 @@ _ZONE_SEPARATOR: Final = ":\x00:"
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """The requests of all pods at one moment.
-
-    Attributes:
-        requested: Resource -> int64 per row.
-        pod_counts: int64 per row.
-    """
+    """The requests of all pods at one moment: resource -> int64 per row, and pods per row."""
 
     requested: Mapping[str, NDArray[np.int64]]
     pod_counts: NDArray[np.int64]
@@ -47,9 +42,8 @@ class Usage(msgspec.Struct, frozen=True):
 class Utilisation:
     """Compares the usage of the same nodes at two moments.
 
-    Attributes:
-        resources: The reported resources: cpu, memory, pods, then by name all others that a node
-            has or a pod requests.
+    The resources are cpu, memory and pods, then by name all others that a node has or a pod
+    requests.
     """
 
     def __init__(self, nodes: NodeTable, before: Usage, placed: Mapping[str, int]) -> None:

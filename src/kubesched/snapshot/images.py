@@ -21,11 +21,7 @@ class ImageState(msgspec.Struct, gc=False):
 
 
 class ImageStates:
-    """Image name -> state, over all nodes of a table.
-
-    Attributes:
-        node_count: The number of nodes in the table.
-    """
+    """Image name -> state, over all nodes of a table, whose number is `node_count`."""
 
     def __init__(self) -> None:
         self.node_count = 0

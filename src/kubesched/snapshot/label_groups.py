@@ -92,8 +92,7 @@ class _View:
 class LabelGroups:
     """The groups of a table's pods, and the sums over them.
 
-    Attributes:
-        owned_terms: The affinity terms of the pods, counted once per group.
+    `owned_terms` has the affinity terms of the pods, counted once per group.
     """
 
     def __init__(self) -> None:

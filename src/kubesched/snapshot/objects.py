@@ -28,11 +28,7 @@ _CHANGES_KEPT: Final = 1024
 
 
 class ChangeLog(Generic[T]):
-    """The latest changes of something; each reader keeps the version up to which it has read.
-
-    Attributes:
-        version: The number of changes so far.
-    """
+    """The latest of `version` changes; each reader keeps the version up to which it has read."""
 
     __slots__ = ("_latest", "version")
 
@@ -57,11 +53,7 @@ _NO_CHANGES: Final[ChangeLog[tuple[str, str]]] = ChangeLog()
 
 
 class Objects:
-    """Read access by class, namespace and name. Cluster-scoped kinds have namespace ``""``.
-
-    Attributes:
-        changes: The number of changes so far, of all kinds together.
-    """
+    """Read access by class, namespace and name, "" for cluster-scoped kinds; counts all changes."""
 
     def __init__(self) -> None:
         self.changes = 0

@@ -256,13 +256,7 @@ def encoded(columns: Columns, file: Path) -> bytes:
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A finished run.
-
-    Attributes:
-        key: Identifies the run.
-        digests: Of the files it depended on.
-        outcome: Its outcome.
-    """
+    """A finished run: its key, the digests of the files it depended on, and its outcome."""
 
     key: tuple[Scalar, ...]
     digests: dict[str, str]

@@ -32,13 +32,7 @@ _INPUTS_KEPT: Final = 8
 
 
 class SweepOutcome(msgspec.Struct, frozen=True):
-    """The outcome of a run.
-
-    Attributes:
-        figures: Its figures; none if it failed.
-        error: Why it failed; "" if it did not.
-        cpu_seconds: The CPU time that it took, on the machine where it ran.
-    """
+    """The figures of a run, or the error if it failed, and the CPU time that it took."""
 
     figures: Figures
     error: str

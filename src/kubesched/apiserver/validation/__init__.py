@@ -16,13 +16,11 @@ from kubesched.api.field_errors import FieldError
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import ObjectType
-from kubesched.apiserver.status import FieldErrors, invalid_status
+from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation import kinds, pod_updates, pods
 from kubesched.apiserver.validation.kinds import UpdateCheck
 from kubesched.apiserver.validation.metadata import check_metadata, check_metadata_update
 from kubesched.apiserver.validation.rules import Rules, check_changes, fixed_objects
-
-__all__ = ["FieldError", "errors_of_new", "errors_of_update", "invalid_status"]
 
 _RULES: Final = Rules(
     {**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS}, pods.UNIONS

@@ -198,14 +198,3 @@ def check_requirement(
     if checks_values:
         for index, value in enumerate(values):
             errors.each(f"{path}.values[{index}]", value, label_value_errors(value))
-
-
-__all__ = [
-    "check_annotations",
-    "check_finalizer",
-    "check_labels",
-    "check_metadata",
-    "check_metadata_update",
-    "check_requirement",
-    "check_selector",
-]

@@ -57,12 +57,9 @@ class _Below(NamedTuple):
 
 
 class Union(NamedTuple):
-    """Fields of which an object has one.
+    """Fields of which an object has one, in the order in which upstream looks for them.
 
-    Attributes:
-        what: What they are, for messages.
-        members: In the order in which upstream looks for them.
-        shown: Names in messages that differ.
+    Messages call them `what`; `shown` has names in messages that differ.
     """
 
     what: str

@@ -44,8 +44,7 @@ UNEXPECTED: Final = "unexpected"
 class CounterVec:
     """Counters by label values; also used for gauges that are set.
 
-    Attributes:
-        folded: The number of additions counted under "unexpected".
+    `folded` is the number of additions counted under "unexpected".
     """
 
     __slots__ = ("_values", "folded")
@@ -111,9 +110,8 @@ class Distribution:
 class HistogramVec:
     """Histograms by label values.
 
-    Attributes:
-        bounds: Upper bounds, ascending, without infinity.
-        folded: The number of label sets counted under "unexpected".
+    `bounds` are ascending upper bounds, without infinity; `folded` is the number of label sets
+    counted under "unexpected".
     """
 
     __slots__ = ("_series", "bounds", "folded")
@@ -304,8 +302,7 @@ class PluginTallies:
 class PluginCounts(PluginObserver):
     """The `PluginObserver` of one profile.
 
-    Attributes:
-        unsettled: Failures in filtering, which do not count if the cycle starts over.
+    `unsettled` counts failures in filtering, which do not count if the cycle starts over.
     """
 
     def __init__(self, scheduler_name: str, tallies: PluginTallies) -> None:

@@ -236,11 +236,7 @@ QUARANTINE_SECONDS: Final = 40.0
 
 
 class PodCollector(Following):
-    """Deletes the pods of removed nodes.
-
-    Attributes:
-        on_collected: Called with each pod that is about to be removed.
-    """
+    """Deletes the pods of removed nodes; `on_collected` is called with each before that."""
 
     def __init__(
         self, server: Server, pods: PodsByNode, quarantine_seconds: float = QUARANTINE_SECONDS

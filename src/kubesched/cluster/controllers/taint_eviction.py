@@ -23,11 +23,7 @@ _Taints = tuple[tuple[str, str], ...]
 
 
 class TaintEviction(Following):
-    """Looks after the pods of tainted nodes.
-
-    Attributes:
-        on_evicted: Called with each pod that is about to be deleted.
-    """
+    """Looks after the pods of tainted nodes; `on_evicted` is called before each deletion."""
 
     def __init__(self, server: Server, pods: PodsByNode) -> None:
         """Set up; nothing happens before `start`."""

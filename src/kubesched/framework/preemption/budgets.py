@@ -29,11 +29,7 @@ _TEMPLATES_MAX: Final = 8192
 
 
 class SelectedPods:
-    """Which budgets select the pods of a template.
-
-    Attributes:
-        selectors: Namespace, name and selector of each budget.
-    """
+    """Which budgets, given by namespace, name and selector, select the pods of a template."""
 
     def __init__(self, selectors: Sequence[tuple[BudgetKey, LabelSelector | None]]) -> None:
         self.selectors = selectors
@@ -70,11 +66,7 @@ class SelectedPods:
 
 
 class DisruptionBudgets:
-    """The budgets of a cluster.
-
-    Attributes:
-        selected: Which of them select which pods.
-    """
+    """The budgets of a cluster, and which of them select which pods."""
 
     def __init__(self, objects: Objects, before: DisruptionBudgets | None = None) -> None:
         """Read the budgets of a cluster.

@@ -35,12 +35,7 @@ _NO_ROWS: Final = np.empty(0, np.intp)
 
 
 class Sampling(msgspec.Struct, frozen=True):
-    """How many candidates end the dry run.
-
-    Attributes:
-        percentage: Of the potential nodes, 0 to 100.
-        absolute: The minimum number.
-    """
+    """How many candidates end the dry run: a percentage of the potential nodes, or a minimum."""
 
     percentage: int = 10
     absolute: int = 100

@@ -165,11 +165,7 @@ GiveBack = Callable[[], None]
 
 
 class AllocationAttempt:
-    """The taken devices, with the resulting constraints, counters and capacities.
-
-    Attributes:
-        chosen: Per claim, its devices in the order in which they were taken.
-    """
+    """The taken devices per claim, in order, with their constraints, counters and capacities."""
 
     def __init__(
         self,

@@ -30,11 +30,9 @@ IN_MEMORY_NAME = "<extended-resources>"
 
 @dataclass(frozen=True, slots=True)
 class NodeRequests:
-    """The requests for resources that a node's allocatable amounts lack.
+    """The special claim's requests for resources that a node's allocatable amounts lack.
 
-    Attributes:
-        requests: The requests of the special claim.
-        mappings: Which request provides which container's resource.
+    `mappings` says which request provides which container's resource.
     """
 
     requests: tuple[DeviceRequest, ...]

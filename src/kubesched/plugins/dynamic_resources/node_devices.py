@@ -74,11 +74,9 @@ class Wanted:
 
 
 class NodeDevices:
-    """The pools and devices that one node can use.
+    """The pools that one node can use, in the order in which they are tried, and their devices.
 
-    Attributes:
-        pools: The pools, in the order in which they are tried.
-        candidates: The devices of complete and valid pools.
+    Candidates are the devices of complete and valid pools.
     """
 
     def __init__(

@@ -95,8 +95,7 @@ class NodeResults:
 class RememberedSearches:
     """Results by claims; the least recently used claims are dropped.
 
-    Attributes:
-        allocated, classes, index: What the searches read besides nodes and claims.
+    Besides nodes and claims, searches read `allocated`, `classes` and `index`.
     """
 
     def __init__(self, allocated: AllocatedState, classes: DeviceClasses, index: PoolIndex) -> None:

@@ -124,8 +124,7 @@ def have_all_keys(
 class NodeInclusion:
     """Which rows a constraint includes by its inclusion policies; evaluates each policy once.
 
-    Attributes:
-        compares_tolerations: Whether the toleration operators Lt and Gt are enabled.
+    The toleration operators Lt and Gt may be enabled.
     """
 
     __slots__ = ("_affinity", "_nodes", "_pod", "_taints", "compares_tolerations")

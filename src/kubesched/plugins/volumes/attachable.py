@@ -42,8 +42,7 @@ Attachables = dict[str, str]
 class AttachableError(Exception):
     """A pod's volumes cannot be identified.
 
-    Attributes:
-        is_missing: Whether the only cause is a missing claim, which may be created later.
+    `is_missing` says whether the only cause is a missing claim, which may be created later.
     """
 
     def __init__(self, text: str, *, is_missing: bool = False) -> None:

@@ -52,12 +52,7 @@ class VolumeBindingError(Exception):
 
 
 class VolumeBinder:
-    """The assumed volumes and claims of one profile, and the writes that make them real.
-
-    Attributes:
-        volumes: The assumed persistent volumes.
-        claims: The assumed claims.
-    """
+    """The assumed volumes and claims of one profile, and the writes that make them real."""
 
     def __init__(self) -> None:
         self.volumes = AssumeCache(PersistentVolume, "persistentvolumes")

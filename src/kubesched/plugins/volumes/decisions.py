@@ -97,11 +97,7 @@ class _Match(msgspec.Struct, frozen=True):
 
 
 class Decisions(msgspec.Struct, frozen=True):
-    """The decisions for a table.
-
-    Attributes:
-        statuses: Per row, whether all claims can be served.
-    """
+    """The decisions for a table: per row, whether all claims can be served."""
 
     statuses: NodeToStatus
     matches: tuple[_Match, ...] = ()

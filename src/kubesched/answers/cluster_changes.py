@@ -82,6 +82,19 @@ def _node(trial: ChangeTrial, name: str) -> Node:
     return nodes.nodes[nodes.row_of[name]]
 
 
+def _of_node(
+    kind: ChangeKind,
+    name: str,
+    found: str,
+    sentence: str,
+    field: str = "",
+    before: str = "",
+    after: str = "",
+    size: float = 0.0,
+) -> SuggestedChange:
+    return SuggestedChange(kind, f"node {name}", field, before, after, sentence, found, size)
+
+
 # Nodes.
 
 
@@ -92,15 +105,8 @@ def _uncordon(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedCha
         taints = tuple(t for t in node.spec.taints if t.key != _UNSCHEDULABLE_TAINT)
         spec = replace(node.spec, unschedulable=False, taints=taints)
         if found := trial.node_for_on(replace(node, spec=spec)):
-            yield SuggestedChange(
-                ChangeKind.UNCORDON_NODE,
-                f"node {name}",
-                "spec.unschedulable",
-                "true",
-                "false",
-                f"uncordon node {name}",
-                found,
-            )
+            sentence, field = f"uncordon node {name}", "spec.unschedulable"
+            yield _of_node(ChangeKind.UNCORDON_NODE, name, found, sentence, field, "true", "false")
 
 
 def _untaint(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
@@ -115,16 +121,9 @@ def _untaint(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChan
                 continue
             left = (*node.spec.taints[:at], *node.spec.taints[at + 1 :])
             if found := trial.node_for_on(replace(node, spec=replace(node.spec, taints=left))):
-                text = taint_text(taint)
-                yield SuggestedChange(
-                    ChangeKind.REMOVE_TAINT,
-                    f"node {name}",
-                    f"spec.taints[{at}]",
-                    text,
-                    "",
-                    f"remove the taint {text} from node {name}",
-                    found,
-                )
+                text, field = taint_text(taint), f"spec.taints[{at}]"
+                sentence = f"remove the taint {text} from node {name}"
+                yield _of_node(ChangeKind.REMOVE_TAINT, name, found, sentence, field, text)
 
 
 def _label(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
@@ -142,15 +141,8 @@ def _label(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange
         if found := trial.node_for_on(
             replace(node, metadata=replace(node.metadata, labels=labels))
         ):
-            yield SuggestedChange(
-                ChangeKind.LABEL_NODE,
-                f"node {name}",
-                f"metadata.labels[{key}]",
-                before,
-                text,
-                f"label node {name} with {key}={text}",
-                found,
-            )
+            sentence, field = f"label node {name} with {key}={text}", f"metadata.labels[{key}]"
+            yield _of_node(ChangeKind.LABEL_NODE, name, found, sentence, field, before, text)
 
 
 def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
@@ -172,15 +164,9 @@ def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
                 for resource in ("cpu", "memory")
                 if resource in amounts
             )
-            yield SuggestedChange(
-                ChangeKind.ADD_NODE,
-                f"node {name}",
-                "",
-                "",
-                model.metadata.name,
-                f"add a node like {model.metadata.name} ({size})",
-                found,
-            )
+            like = model.metadata.name
+            sentence = f"add a node like {like} ({size})"
+            yield _of_node(ChangeKind.ADD_NODE, name, found, sentence, after=like)
 
 
 def _shape(node: Node) -> object:
@@ -287,16 +273,9 @@ def _free_node(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedCh
     for name in _bounded(trial, names):
         pods = _evictable(trial, name)
         if len(pods) > 1 and (found := trial.node_for_without(pods)):
-            yield SuggestedChange(
-                ChangeKind.FREE_NODE,
-                f"node {name}",
-                "",
-                count(len(pods), "pod"),
-                "",
-                f"free node {name} of its {count(len(pods), 'pod')}",
-                found,
-                float(len(pods)),
-            )
+            before, size = count(len(pods), "pod"), float(len(pods))
+            sentence = f"free node {name} of its {before}"
+            yield _of_node(ChangeKind.FREE_NODE, name, found, sentence, "", before, size=size)
 
 
 def _raise_priority(trial: ChangeTrial) -> Iterator[SuggestedChange]:

@@ -27,7 +27,7 @@ from kubesched.api.core import Taint
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import YamlError, load_documents
-from kubesched.inputs.errors import UserError, near_names
+from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.inputs.pod_names import OWNER_KINDS
 from kubesched.snapshot.objects import KubernetesObject
 
@@ -331,8 +331,7 @@ def _decoded(name: str, value: Any) -> PlanStep:
     """
     step = STEPS.get(name)
     if step is None:
-        near = near_names(name, STEPS)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(STEPS)}"
+        hint = did_you_mean(name, STEPS, f"there are {', '.join(STEPS)}", most=1)
         raise ValueError(f"{name}: there is no such step; {hint}")
     if not isinstance(value, dict):
         short = next((field for type_, field in _SHORT.items() if issubclass(step, type_)), None)

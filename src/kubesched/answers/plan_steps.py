@@ -44,7 +44,7 @@ from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
 from kubesched.explain.sentences import count, names
-from kubesched.inputs.errors import near_names
+from kubesched.inputs.errors import did_you_mean
 from kubesched.inputs.pod_names import belongs_to
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.snapshot.objects import KubernetesObject
@@ -371,12 +371,8 @@ def selected_nodes(cluster: TrialCluster, selector: str) -> list[str]:
 
 def _no_such(kind: str, name: str, existing: Any) -> str:
     listed = list(existing)
-    near = near_names(name, listed)
-    if near:
-        hint = f"did you mean {' or '.join(near)}?"
-    else:
-        hint = f"there is {names(sorted(listed))}" if listed else "there is none at all"
-    return f"{name}: there is no such {kind}; {hint}"
+    others = f"there is {names(sorted(listed))}" if listed else "there is none at all"
+    return f"{name}: there is no such {kind}; {did_you_mean(name, listed, others)}"
 
 
 def _lasting(pod: Pod) -> list[Any]:

@@ -21,7 +21,7 @@ from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.core import Pod
 from kubesched.explain.document import Document
-from kubesched.inputs.errors import UserError, near_names
+from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.utilisation import region_and_zone, resource_names
 from kubesched.snapshot.node_table import NodeTable
@@ -446,9 +446,8 @@ def _pool_label(nodes: NodeTable, given: str) -> str:
         return label
     if not label:
         raise UserError("no node has a label that is known to name its pool; add --pool-label KEY")
-    near = near_names(label, keys)
-    hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(keys)[:5])}"
-    raise UserError(f"--pool-label {label}: no node has this label{hint}")
+    hint = did_you_mean(label, keys, f"there are {', '.join(sorted(keys)[:5])}", most=1)
+    raise UserError(f"--pool-label {label}: no node has this label; {hint}")
 
 
 def _resource(flag: str, text: str, cluster: ClusterState) -> str:
@@ -463,6 +462,7 @@ def _resource(flag: str, text: str, cluster: ClusterState) -> str:
     short = [name for name in known if name.rpartition("/")[2] == text]
     if text in known or len(short) == 1:
         return text if text in known else short[0]
-    near = short or near_names(text, known)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    hint = f"did you mean {' or '.join(short)}?"
+    if not short:
+        hint = did_you_mean(text, known, f"there are {', '.join(known)}")
     raise UserError(f"{flag} {text}: no node has and no pod requests it; {hint}")

@@ -25,7 +25,7 @@ def schema(kind: str | None) -> None:
 
     from kubesched.answers.documents import DOCUMENTS, schema_of, schema_of_input
     from kubesched.cli.output import simple_table, write_line, writer
-    from kubesched.inputs.errors import UserError, near_names
+    from kubesched.inputs.errors import UserError, did_you_mean
     from kubesched.simulator.scenario import Scenario
     from kubesched.sweep.spec import SweepSpec
 
@@ -41,6 +41,5 @@ def schema(kind: str | None) -> None:
     elif kind in kinds:
         write_line(msgspec.json.format(msgspec.json.encode(found(kind)).decode(), indent=2))
     else:
-        near = near_names(kind, kinds)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(kinds)}"
+        hint = did_you_mean(kind, kinds, f"there are {', '.join(kinds)}", most=1)
         raise UserError(f"schema {kind}: there is no such kind of document; {hint}")

@@ -50,3 +50,9 @@ def near_names(text: str, existing: Iterable[str]) -> list[str]:
     if len(names) > _COMPARED_MAX:
         names = [name for name in names if name[:2] == text[:2]][:_COMPARED_MAX]
     return get_close_matches(text, names, n=NEAR_MAX)
+
+
+def did_you_mean(text: str, existing: Iterable[str], otherwise: str, most: int = NEAR_MAX) -> str:
+    """Return a question that suggests similar names, or another hint if there are none."""
+    near = near_names(text, existing)[:most]
+    return f"did you mean {' or '.join(near)}?" if near else otherwise

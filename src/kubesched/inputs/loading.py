@@ -32,7 +32,7 @@ from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import PluginFactory, Registry, RegistryError
-from kubesched.inputs.errors import UserError, near_names
+from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
@@ -267,8 +267,7 @@ def texts_in_file(error: ConfigError, file: Path | None) -> list[str]:
 def _check_profile(name: str, configuration: Configuration) -> None:
     names = [profile.scheduler_name for profile in configuration.profiles]
     if name not in names:
-        near = near_names(name, names)
-        hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(names)}"
+        hint = did_you_mean(name, names, f"there is {', '.join(names)}", most=1)
         raise UserError(f"--profile {name}: the configuration has no such profile; {hint}")
 
 

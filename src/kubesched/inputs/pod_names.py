@@ -11,7 +11,7 @@ from typing import Final
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.explain.sentences import count
-from kubesched.inputs.errors import NEAR_MAX, UserError, near_names
+from kubesched.inputs.errors import NEAR_MAX, UserError, did_you_mean, near_names
 
 OWNER_KINDS: Final = {
     **dict.fromkeys(("deploy", "deployment", "deployments"), "Deployment"),
@@ -124,13 +124,8 @@ def check_nodes(wanted: Iterable[str], existing: Sequence[str], flag: str = "") 
     known = frozenset(existing)
     missing = [name for name in wanted if name not in known]
     if missing:
-        raise UserError(*(f"{flag}{name}: {_no_such_node(name, existing)}" for name in missing))
-
-
-def _no_such_node(name: str, existing: Sequence[str]) -> str:
-    near = near_names(name, existing)
-    if near:
-        hint = f"did you mean {' or '.join(near)}?"
-    else:
-        hint = f"there are {len(existing) or 'no'} nodes"
-    return f"there is no such node; {hint}"
+        others = f"there are {len(existing) or 'no'} nodes"
+        hints = {name: did_you_mean(name, existing, others) for name in missing}
+        raise UserError(
+            *(f"{flag}{name}: there is no such node; {hint}" for name, hint in hints.items())
+        )

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, get_args, get_origin, get_type_hints
 import msgspec
 
 from kubesched.explain.document import Document
-from kubesched.inputs.errors import near_names
+from kubesched.inputs.errors import did_you_mean
 from kubesched.sweep.spec import Scalar
 
 Figures: TypeAlias = dict[str, Scalar | None]
@@ -80,8 +80,7 @@ def unknown_figures(patterns: Iterable[str], reports: Sequence[type[Document]]) 
     found = {}
     for pattern in patterns:
         if not any(_may_match(pattern, name) for name in known):
-            near = near_names(pattern, known)
-            found[pattern] = f"did you mean {near[0]}?" if near else f"such as {known[0]}"
+            found[pattern] = did_you_mean(pattern, known, f"such as {known[0]}", most=1)
     return found
 
 

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kubesched.framework.plugin import Plugin
+from kubesched.framework.plugin import UNSIGNED, Plugin
 from kubesched.framework.status import Code
 from kubesched.scheduler.answers import Answers, NodeAnswers
 from kubesched.scheduler.phase_timer import SIGN
@@ -56,6 +56,13 @@ class Signature(msgspec.Struct, frozen=True, gc=False):
     shared: int
 
 
+class _Base(msgspec.Struct, frozen=True, gc=False):
+    """The number of the signs of what templates share, and how each plugin's sign counts."""
+
+    number: int
+    codes: list[Code]
+
+
 class Memory:
     """The remembered answers of one profile."""
 
@@ -63,17 +70,17 @@ class Memory:
         self._profile = profile
         # Signatures are long tuples, so each is hashed once per template and numbered.
         self._templates: OrderedDict[tuple[PodTemplate, str], Signature] = OrderedDict()
-        self._bases: dict[tuple[bytes, str], int] = {}
+        self._bases: dict[tuple[bytes, str], _Base] = {}
         self._numbers: dict[Hashable, int] = {}
         # Signatures that appeared once; most never appear again.
         self._came: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, Remembered] = OrderedDict()
         self._node_answers: OrderedDict[int, NodeAnswers] = OrderedDict()
-        # The others sign no pod, which is the same for all pods; upstream times them all the same.
-        signing = [p for p in profile.plugins.values() if type(p).sign is not Plugin.sign]
-        self._not_signing = [p for p in profile.plugins.values() if p not in signing]
-        self._signing_base = [plugin for plugin in signing if plugin.signs_base]
-        self._signing_pod = [plugin for plugin in signing if not plugin.signs_base]
+        # Some sign no pod, which is the same for all pods.
+        self._signing_base = [
+            p for p in profile.plugins.values() if p.signs_base or type(p).sign is Plugin.sign
+        ]
+        self._signing_pod = [p for p in profile.plugins.values() if p not in self._signing_base]
         self._looks_at_nodes = [_looks_at_nodes(plugin) for plugin in self._signing_pod]
         self._kinds = tuple(
             dict.fromkeys(kind for p in profile.plugins.values() for kind in p.signed_kinds)
@@ -181,7 +188,7 @@ class Memory:
         if len(self._numbers) >= _NUMBERS_MAX:
             self._forget()
         timer = self._profile.timer
-        started = timer.begin_unsampled()
+        started = timer.now()
         try:
             return self._sign(pod)
         except PluginFailure as failure:
@@ -189,27 +196,44 @@ class Memory:
             raise
         finally:
             # As upstream: the Sign phase counts as a success whatever the plugins return.
-            timer.end_unsampled(SIGN, Code.SUCCESS, started)
+            timer.passed(SIGN, Code.SUCCESS, started)
 
     def _sign(self, pod: PodInfo) -> Signature:
         key = (pod.template.base, pod.pod.spec.node_name)
         base = self._bases.get(key)
-        if base is None or self._profile.timer.is_sampling:
-            self._ask_for_signs(self._not_signing, pod)
-            signs = self._ask_for_signs(self._signing_base, pod)
-            base = self._bases[key] = self._number_of(("base", signs))
-        signs = self._ask_for_signs(self._signing_pod, pod)
+        if base is None:
+            signs, codes = self._ask_for_signs(self._signing_base, pod)
+            base = self._bases[key] = _Base(self._number_of(("base", signs)), codes)
+        else:
+            self._profile.timer.signed_again(self._signing_base, base.codes)
+        signs, _ = self._ask_for_signs(self._signing_pod, pod)
         of_nodes = tuple(compress(signs, self._looks_at_nodes))
         return Signature(
-            self._number_of(("whole", base, signs)), self._number_of(("shared", base, of_nodes))
+            self._number_of(("whole", base.number, signs)),
+            self._number_of(("shared", base.number, of_nodes)),
         )
 
     def _number_of(self, value: Hashable) -> int:
         return self._numbers.setdefault(value, len(self._numbers))
 
-    def _ask_for_signs(self, plugins: list[Plugin], pod: PodInfo) -> tuple[Hashable, ...]:
-        ask = self._profile.ask
-        return tuple([ask(SIGN_WORDING, each, hashed_sign, each, pod) for each in plugins])
+    def _ask_for_signs(
+        self, plugins: list[Plugin], pod: PodInfo
+    ) -> tuple[tuple[Hashable, ...], list[Code]]:
+        """Return the plugins' signs of a pod, and how each call counts."""
+        ask, timer = self._profile.ask, self._profile.timer
+        signs: list[Hashable] = []
+        codes: list[Code] = []
+        began = timer.now()
+        for plugin in plugins:
+            code = Code.ERROR
+            try:
+                sign = ask(SIGN_WORDING, plugin, hashed_sign, plugin, pod)
+                code = Code.UNSCHEDULABLE if sign is UNSIGNED else Code.SUCCESS
+            finally:
+                began = timer.signed(plugin, code, began)
+            signs.append(sign)
+            codes.append(code)
+        return tuple(signs), codes
 
     def _log_unsigned(self, failure: PluginFailure, pod: PodInfo) -> None:
         """Log once per plugin that it cannot sign; pods are then scheduled without memory."""

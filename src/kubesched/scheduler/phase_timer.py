@@ -92,6 +92,13 @@ class PhaseTimer:
     def end_unsampled(self, extension_point: str, code: Code, started: float) -> None:
         """That phase, which began at `started`, has ended."""
 
+    def signed(self, plugin: Plugin, code: Code, started: float) -> float:
+        """A plugin has signed a pod, which began at `started`; return the time."""
+        return 0.0
+
+    def signed_again(self, plugins: Sequence[Plugin], codes: Sequence[Code]) -> None:
+        """These plugins' signs of a pod are those of another one, and took no time."""
+
     # Remembered answers, named as in upstream's batching.
 
     def got_node_hint(self, seconds: float, *, is_hinted: bool) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.presentation import MediaType, parse_accept
 from kubesched.apiserver.request import TEXT, ApiRequest, Response, json_response
-from kubesched.apiserver.resources import GroupVersion, Resource, Resources, Subresource
+from kubesched.apiserver.resources import GroupVersion, Resource, Resources
 from kubesched.apiserver.schema import ListType, MapType, ObjectType
 from kubesched.apiserver.status import method_not_allowed, not_acceptable, not_served
 from kubesched.apiserver.values import Field, Scalar, ValueType
@@ -301,14 +301,16 @@ def _entry(resource: Resource) -> Plain:
         "namespaced": resource.is_namespaced,
         "kind": resource.kind,
         "verbs": list(resource.verbs),
+        **_other_names(resource),
     }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
     if resource.is_stored:
         entry["storageVersionHash"] = resource.storage_version_hash
     return entry
+
+
+def _other_names(resource: Resource) -> Plain:
+    names = {"shortNames": resource.short_names, "categories": resource.categories}
+    return {field: list(found) for field, found in names.items() if found}
 
 
 def _subresource_entries(resource: Resource) -> Iterable[Plain]:
@@ -330,22 +332,18 @@ def _aggregated(resource: Resource) -> Plain:
         "scope": "Namespaced" if resource.is_namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
+        **_other_names(resource),
     }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
     if resource.subresources:
-        entry["subresources"] = [_aggregated_subresource(one) for one in resource.subresources]
+        entry["subresources"] = [
+            {
+                "subresource": one.name,
+                "responseKind": {"group": one.group, "version": one.version, "kind": one.kind},
+                "verbs": list(one.verbs),
+            }
+            for one in resource.subresources
+        ]
     return entry
-
-
-def _aggregated_subresource(one: Subresource) -> Plain:
-    return {
-        "subresource": one.name,
-        "responseKind": {"group": one.group, "version": one.version, "kind": one.kind},
-        "verbs": list(one.verbs),
-    }
 
 
 # Paths that name no resource.

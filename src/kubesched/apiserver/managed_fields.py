@@ -22,7 +22,7 @@ from kubesched.apiserver.owned_values import (
     from_fields_v1,
     to_fields_v1,
 )
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, without
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import ObjectType
 
@@ -49,12 +49,11 @@ _STRIPPED: Final[FieldSet] = frozenset(
 )
 _STATUS: Final[FieldSet] = frozenset({("f:status",)})
 _SPEC: Final[FieldSet] = frozenset({("f:spec",)})
-# What of the metadata writes of the status leave as it is.
+# The fields of the metadata that a write of the status leaves as they are.
 _LEFT_BY_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
     "deployments.apps": ("labels",),
     "pods": ("deletionTimestamp", "ownerReferences"),
 }
-# What writes of the status leave as it is, besides the spec.
 
 
 class Owner(NamedTuple):
@@ -128,9 +127,7 @@ def decode(value: Plain | None) -> Managers:
 
 def with_managers(value: Plain, managers: Managers) -> Plain:
     """Return an object with these managers."""
-    metadata = {
-        name: found for name, found in value.get("metadata", {}).items() if name != "managedFields"
-    }
+    metadata = without(value.get("metadata", {}), "managedFields")
     if managers:
         metadata["managedFields"] = [
             _entry(owner, managers[owner]) for owner in _in_order(managers)
@@ -215,7 +212,7 @@ def keep_times(old: Plain, new: Plain) -> Plain:
 
 
 def _without_times(entries: Iterable[Plain]) -> list[Plain]:
-    return [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
+    return [without(entry, "time") for entry in entries]
 
 
 def track(
@@ -274,6 +271,5 @@ def _update(
     if mine:
         if owner in changed:
             mine |= changed[owner].fields
-        api_version = owner.api_version
-        changed[owner] = Ownership(mine, api_version, now)
+        changed[owner] = Ownership(mine, owner.api_version, now)
     return changed

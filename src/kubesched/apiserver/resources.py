@@ -234,6 +234,7 @@ class Resources:
                 if (group, version) not in taken
             ),
         )
+        self._by_version = {(one.group, one.version): one for one in self.group_versions}
         every = [one for served in self.group_versions for one in served.resources]
         self._by_path = {(one.group, one.version, one.plural): one for one in every}
         self._by_kind = {(one.api_version, one.kind): one for one in every}
@@ -249,14 +250,7 @@ class Resources:
 
     def group_version(self, group: str, version: str) -> GroupVersion | None:
         """Return what is served of a version of a group, None if nothing is."""
-        return next(
-            (
-                served
-                for served in self.group_versions
-                if (served.group, served.version) == (group, version)
-            ),
-            None,
-        )
+        return self._by_version.get((group, version))
 
 
 def _defined(definition: Plain) -> Iterator[Resource]:

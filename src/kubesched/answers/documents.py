@@ -66,11 +66,7 @@ _ATTRIBUTE: Final = re.compile(
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema of a kind of document.
-
-    Raises:
-        KeyError: There is no such kind.
-    """
+    """Return the JSON Schema of a kind of document; raises KeyError for an unknown kind."""
     parts = _parts_of(DOCUMENTS[kind])
     whole = parts.pop(kind)
     identity = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}

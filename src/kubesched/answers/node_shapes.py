@@ -164,11 +164,7 @@ def parse_taint(text: str) -> Taint:
 
 
 def parse_price(text: str) -> float:
-    """Return a price.
-
-    Raises:
-        ValueError: It is not a positive number.
-    """
+    """Return a price; raises ValueError if it is not a positive number."""
     try:
         price = float(text)
     except ValueError:

@@ -204,11 +204,7 @@ class PlanRun:
         return [node for node in found if node is not None]
 
     def _names(self, written: Names) -> list[str]:
-        """Return the nodes that a step names.
-
-        Raises:
-            QuestionError: There is no such node.
-        """
+        """Return the nodes that a step names; raises QuestionError if one does not exist."""
         existing = names_of(self._cluster)
         if isinstance(written, str) and not _SELECTOR_SIGNS.isdisjoint(written):
             return selected_nodes(self._cluster, written)

@@ -58,11 +58,7 @@ class _Scanner:
         self._at = 0
 
     def _peek(self) -> bytes:
-        """Return the next byte.
-
-        Raises:
-            JsonSyntaxError: The text ends in the middle of a value.
-        """
+        """Return the next byte; raises JsonSyntaxError at the end of the text."""
         if self._at >= len(self._text):
             raise JsonSyntaxError(self._at_end)
         return self._text[self._at : self._at + 1]

@@ -32,11 +32,7 @@ class WireField(NamedTuple):
 
 
 def fields_of(message: bytes) -> Iterator[WireField]:
-    """Yield the fields of a message.
-
-    Raises:
-        ProtobufError: The message is malformed.
-    """
+    """Yield the fields of a message; raises ProtobufError if it is malformed."""
     at = 0
     while at < len(message):
         began = at

@@ -104,11 +104,7 @@ def requirement_errors(
 
 
 def checked_requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    """Return a requirement.
-
-    Raises:
-        SelectorError: It is invalid.
-    """
+    """Return a requirement; raises SelectorError if it is invalid."""
     if errors := requirement_errors(key, operator, values):
         raise SelectorError(aggregate(errors))
     return Requirement(key, operator, values)

@@ -155,9 +155,5 @@ def find_kind(api_version: str, kind: str) -> Kind | None:
 
 
 def kind_of(type_: type[KubeStruct]) -> Kind:
-    """Return the kind of a class.
-
-    Raises:
-        KeyError: No kind has this class.
-    """
+    """Return the kind of a class; raises KeyError if there is none."""
     return _BY_TYPE[type_]

@@ -110,11 +110,7 @@ class StoredRoles:
         return Decision(is_allowed=False, reason=f"RBAC: {reasons}" if missing else "")
 
     def check(self, wanted: Attributes) -> None:
-        """Check that an action is allowed.
-
-        Raises:
-            StatusError: It is not.
-        """
+        """Raise StatusError if an action is not allowed."""
         decision = self.decide(wanted)
         if not decision.is_allowed:
             raise refusal(wanted, decision.reason)
@@ -333,11 +329,7 @@ class Reviewer:
         self._timestamp = timestamp
 
     def review(self, resource: Resource, user: User, asked: Plain) -> Plain:
-        """Return a review with its answer.
-
-        Raises:
-            StatusError: It has no question, or no user.
-        """
+        """Return a review with its answer; raises StatusError without a question or a user."""
         answered: Plain = {
             "kind": resource.kind,
             "apiVersion": resource.api_version,

@@ -228,11 +228,7 @@ class BodyError(Exception):
 
 
 def read_object(request: ApiRequest, kind: str) -> Plain:
-    """Return the object that a request carries.
-
-    Raises:
-        StatusError: It carries none.
-    """
+    """Return the object that a request carries; raises StatusError if it carries none."""
     try:
         return parsed(request.body, request.content_type)
     except BodyError as error:

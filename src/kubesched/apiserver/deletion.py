@@ -93,11 +93,7 @@ def _from_body(request: ApiRequest) -> DeleteOptions:
 
 
 def options_of(value: Plain) -> DeleteOptions:
-    """Return the options in an object.
-
-    Raises:
-        StatusError: It is not a DeleteOptions.
-    """
+    """Return the options in an object; raises StatusError if it is not a DeleteOptions."""
     kind = value.get("kind", "")
     if kind not in _OPTION_KINDS:
         raise bad_request(f'no kind "{kind}" is registered for DeleteOptions')

@@ -226,11 +226,7 @@ def _by_group(resources: Resources) -> dict[str, list[GroupVersion]]:
 
 
 def _group_version(resources: Resources, group: str, version: str) -> Plain:
-    """Return the resources of a version of a group.
-
-    Raises:
-        StatusError: It is not served.
-    """
+    """Return the resources of a version of a group; raises StatusError if it is not served."""
     served = resources.group_version(group, version)
     if served is None:
         raise not_served()
@@ -376,11 +372,7 @@ class NonResource:
         self._address = address
 
     def answer(self, request: ApiRequest) -> Response:
-        """Return the answer to a request.
-
-        Raises:
-            StatusError: There is no such thing.
-        """
+        """Return the answer to a request; raises StatusError for unknown paths."""
         parts = tuple(part for part in request.path.split("/") if part)
         if not parts:
             return json_response(200, {"paths": ["/api", "/apis", "/healthz", "/version"]})

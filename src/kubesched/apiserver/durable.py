@@ -210,11 +210,7 @@ class Journal:
     """One open file; used by one thread at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Open a file, or make one.
-
-        Raises:
-            JournalError: It cannot be used.
-        """
+        """Open a file, or make one; raises JournalError if it cannot be used."""
         self._path = path
         with self._named():
             # Another process holds the lock until it ends, so waiting is pointless.

@@ -96,11 +96,7 @@ class Handler:
         }
 
     async def handle(self, request: ApiRequest, target: Target) -> Response:
-        """Return the answer to a request.
-
-        Raises:
-            ApiError: It is refused.
-        """
+        """Return the answer to a request; raises ApiError if it is refused."""
         resource = self._resource(target)
         _check_verb(resource, target)
         now = self._registry.clock.now

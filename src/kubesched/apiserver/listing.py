@@ -195,11 +195,7 @@ class ListOptions(msgspec.Struct, frozen=True):
 
 
 def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> ListOptions:
-    """Return the options of a request.
-
-    Raises:
-        StatusError: They are invalid.
-    """
+    """Return the options of a request; raises StatusError if they are invalid."""
     timeout = request.parameter("timeoutSeconds")
     options = ListOptions(
         selection=_selection(request, resource),
@@ -274,11 +270,7 @@ def version_error(text: str) -> str | None:
 
 
 def list_version(options: ListOptions) -> int:
-    """Return the requested version of a list; 0 for any.
-
-    Raises:
-        StatusError: It is no number.
-    """
+    """Return the requested version of a list, 0 for any; raises StatusError if it is no number."""
     error = version_error(options.resource_version)
     if error is not None:
         raise bad_request(f"invalid resource version: {error}")
@@ -303,11 +295,7 @@ def is_version(text: str) -> bool:
 
 
 def version_of_object(text: str) -> int:
-    """Return the version that an object carries; 0 for none.
-
-    Raises:
-        StatusError: It is no number.
-    """
+    """Return the version of an object, 0 for none; raises StatusError if it is no number."""
     if text and not _VERSION.fullmatch(text):
         raise internal(f'strconv.ParseUint: parsing "{text}": invalid syntax')
     return int(text or "0")
@@ -487,11 +475,7 @@ def token_of(page: Page) -> str:
 
 
 def page_of(token: str) -> Page:
-    """Return the page of a token.
-
-    Raises:
-        StatusError: This server did not issue it.
-    """
+    """Return the page of a token; raises StatusError if this server did not issue it."""
     padding = "=" * (-len(token) % 4)
     try:
         text = base64.b64decode(token + padding, altchars=b"-_", validate=True)

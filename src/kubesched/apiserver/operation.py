@@ -60,11 +60,7 @@ class Operation(msgspec.Struct):
 
 
 def operation_of(request: ApiRequest, target: Target, resource: Resource) -> Operation:
-    """Return the operation of a request.
-
-    Raises:
-        StatusError: Its options are invalid.
-    """
+    """Return the operation of a request; raises StatusError if its options are invalid."""
     errors = _option_errors(request)
     if errors:
         kind = _OPTIONS_KINDS.get(target.verb, "UpdateOptions")

@@ -74,11 +74,7 @@ def _leaves_emptied(node: Plain) -> Plain:
 
 
 def from_fields_v1(written: Any) -> FieldSet:
-    """Return the set of a written form.
-
-    Raises:
-        FieldSetError: It is malformed.
-    """
+    """Return the set of a written form; raises FieldSetError if it is malformed."""
     paths: list[Path] = []
     _collect(written, (), paths)
     return frozenset(paths)
@@ -147,11 +143,7 @@ class EntryError(ValueError):
 
 
 def entry_element(list_type: ListType, entry: Any) -> str:
-    """Return the path element of a list entry.
-
-    Raises:
-        EntryError: It has none.
-    """
+    """Return the path element of a list entry; raises EntryError if it has none."""
     if list_type.is_set:
         if entry is None or isinstance(entry, dict | list):
             raise EntryError("associative list without keys has an element that is no scalar")

@@ -361,11 +361,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def check_name(operation: Operation, obj: Plain) -> None:
-    """Check that an object is the one that the path names.
-
-    Raises:
-        StatusError: It is another one.
-    """
+    """Raise StatusError if the path names another object."""
     metadata = obj.get("metadata", {})
     name = metadata.get("name", "")
     if not name:

@@ -52,11 +52,7 @@ class Presentation:
         self.is_plain = not media_type.kind
 
     def check_single(self) -> None:
-        """Check that the form is one of single objects.
-
-        Raises:
-            StatusError: It is one of lists.
-        """
+        """Raise StatusError if the form is one of lists."""
         if self._kind == "PartialObjectMetadataList":
             raise self._mismatch("not a list", "")
 

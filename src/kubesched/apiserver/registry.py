@@ -94,11 +94,7 @@ class ObjectRegistry:
         return self.store.find(key_of(resource, namespace, name))
 
     def get(self, resource: Resource, namespace: str, name: str) -> StoredObject:
-        """Return an object.
-
-        Raises:
-            StatusError: There is none.
-        """
+        """Return an object; raises StatusError if there is none."""
         found = self.find(resource, namespace, name)
         if found is None:
             raise not_found(resource, name)

@@ -274,11 +274,7 @@ def scale_of(resource: Resource, workload: Plain) -> Plain:
 
 
 def check_scale(resource: Resource, workload: Plain, scale: Plain) -> None:
-    """Check that a scale is that of a workload.
-
-    Raises:
-        StatusError: It has another identity.
-    """
+    """Raise StatusError if a scale belongs to another workload."""
     uid, found = scale.get("metadata", {}).get("uid"), workload["metadata"]["uid"]
     if uid and uid != found:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
@@ -287,11 +283,7 @@ def check_scale(resource: Resource, workload: Plain, scale: Plain) -> None:
 
 
 def scaled(workload: Plain, scale: Plain) -> Plain:
-    """Return a workload with the replicas of a scale.
-
-    Raises:
-        StatusError: The number is negative.
-    """
+    """Return a workload with the replicas of a scale; raises StatusError for a negative number."""
     metadata = scale.get("metadata", {})
     replicas = scale.get("spec", {}).get("replicas", 0)
     if replicas < 0:

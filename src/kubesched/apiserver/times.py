@@ -68,11 +68,7 @@ class TimeError(ValueError):
 
 
 def canonical_time(text: str) -> str:
-    """Return a time in UTC, to the second.
-
-    Raises:
-        TimeError: It is malformed.
-    """
+    """Return a time in UTC, to the second; raises TimeError if it is malformed."""
     try:
         return second_time(moment_at(parse_time(text)))
     except (ValueError, OverflowError):

@@ -54,11 +54,7 @@ class Start(msgspec.Struct, frozen=True):
 def start_of(
     store: Store[StoredObject], resource: Resource, namespace: str, options: ListOptions
 ) -> Start:
-    """Return where a watch begins.
-
-    Raises:
-        StatusError: The version is no number.
-    """
+    """Return where a watch begins; raises StatusError if the version is no number."""
     version = exact_version(options.resource_version)
     shows_all = options.sends_initial_events
     if shows_all is None:

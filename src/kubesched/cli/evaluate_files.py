@@ -62,11 +62,7 @@ def _name_of(file: Path) -> str:
 
 @contextmanager
 def read_lines(file: Path) -> Iterator[Iterable[bytes]]:
-    """Open a file or stdin, decompressing gzip.
-
-    Raises:
-        UserError: It cannot be read to its end.
-    """
+    """Open a file or stdin, decompressing gzip; raises UserError if it cannot be read."""
     name = _name_of(file)
     try:
         if str(file) == "-":

@@ -252,11 +252,7 @@ _TAKEN: Final = {
 
 
 def node_template(flags: Mapping[str, Any]) -> NodeTemplate:
-    """Return the template of the nodes.
-
-    Raises:
-        UserError: A flag or the file is invalid.
-    """
+    """Return the template of the nodes; raises UserError if a flag or the file is invalid."""
     capacity = {
         "cpu": _quantity("--node-cpu", flags["node_cpu"]),
         "memory": _quantity("--node-memory", flags["node_memory"]),

@@ -71,11 +71,7 @@ class SchedulerChild:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start it.
-
-        Raises:
-            UserError: The log cannot be written.
-        """
+        """Start it; raises UserError if the log cannot be written."""
         try:
             log = self._log.open("ab")
         except OSError as error:

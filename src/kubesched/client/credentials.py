@@ -48,11 +48,7 @@ class Credentials(Protocol):
     """A source of credentials."""
 
     async def get(self) -> Credential:
-        """Return the current credential.
-
-        Raises:
-            CredentialsError: There is none.
-        """
+        """Return the current credential; raises CredentialsError if there is none."""
         ...
 
     async def renew(self, refused: Credential) -> Credential:

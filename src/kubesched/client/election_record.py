@@ -51,21 +51,13 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 def record_of_spec(spec: dict[str, Any]) -> ElectionRecord:
-    """Return the record of a Lease's spec.
-
-    Raises:
-        ValueError: A field has the wrong type.
-    """
+    """Return the record of a Lease's spec; raises ValueError if a field has the wrong type."""
     fields = msgspec.convert(spec, _Spec)
     return _record(fields, fields.lease_transitions)
 
 
 def record_of_annotation(text: str) -> ElectionRecord:
-    """Return the record of an annotation's JSON text.
-
-    Raises:
-        ValueError: It is invalid.
-    """
+    """Return the record of an annotation's JSON text; raises ValueError if it is invalid."""
     try:
         fields = msgspec.json.decode(text, type=_Spec)
     except UnicodeEncodeError as error:

@@ -391,11 +391,7 @@ def _cluster_info(cluster: _Entry) -> dict[str, Any]:
 
 
 def load_kubeconfig(path: str) -> Kubeconfig:
-    """Read one file.
-
-    Raises:
-        KubeconfigError: The file is missing, or not a kubeconfig.
-    """
+    """Read one file; raises KubeconfigError if it is missing or not a kubeconfig."""
     return Kubeconfig((path,))
 
 

@@ -277,11 +277,7 @@ class Reflector:
     # Watches.
 
     async def _watch(self, opened: AsyncExitStack, stream: _Stream | None) -> None:
-        """Watch until a new list is needed.
-
-        Raises:
-            ApiError: The server refuses to watch.
-        """
+        """Watch until a new list is needed; raises ApiError if the server refuses to watch."""
         while True:
             # Initial objects come in any order: their versions are no position to resume from.
             is_in_order = stream is not None or self._version not in ("", "0")

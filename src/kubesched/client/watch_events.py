@@ -300,11 +300,7 @@ class WatchDecoder:
         return page
 
     def item(self, raw: msgspec.Raw) -> KubeObject:
-        """Return an object of a page.
-
-        Raises:
-            ApiError: It cannot be decoded; the code is 500.
-        """
+        """Return an object of a page; raises ApiError with code 500 if it cannot be decoded."""
         try:
             try:
                 item: KubeObject = self._object.decode(raw)

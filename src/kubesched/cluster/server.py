@@ -93,27 +93,15 @@ class Server(Protocol):
         ...
 
     def create(self, kind: str, obj: Plain) -> Plain:
-        """Create an object; return it.
-
-        Raises:
-            ApiError: It is refused.
-        """
+        """Create an object and return it; raises ApiError if it is refused."""
         ...
 
     def create_pod(self, pod: Plain) -> Pod:
-        """Create a pod; return it.
-
-        Raises:
-            ApiError: It is refused.
-        """
+        """Create a pod and return it; raises ApiError if it is refused."""
         ...
 
     def patch_status(self, key: Key, status: Plain) -> None:
-        """Replace the status of an object.
-
-        Raises:
-            NotFoundError: It is gone.
-        """
+        """Replace the status of an object; raises NotFoundError if it is gone."""
         ...
 
     def annotate(self, key: Key, name: str, value: str) -> None:
@@ -121,11 +109,7 @@ class Server(Protocol):
         ...
 
     def scale(self, key: Key, replicas: int) -> None:
-        """Set the number of replicas of a workload.
-
-        Raises:
-            NotFoundError: It is gone.
-        """
+        """Set the number of replicas of a workload; raises NotFoundError if it is gone."""
         ...
 
     def delete(self, key: Key, uid: str = "", grace_seconds: int | None = None) -> None:

@@ -221,11 +221,7 @@ class Store(Generic[V]):
                 yield key, stored.value, stored.version
 
     def get(self, key: Key) -> V:
-        """Return an object.
-
-        Raises:
-            NotFoundError: There is none.
-        """
+        """Return an object; raises NotFoundError if there is none."""
         return self._stored(key).value
 
     def find(self, key: Key) -> V | None:

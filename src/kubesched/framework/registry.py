@@ -55,21 +55,13 @@ class Registry(Mapping[str, PluginFactory]):
         return len(self._factories)
 
     def register(self, name: str, factory: PluginFactory) -> None:
-        """Add a factory.
-
-        Raises:
-            RegistryError: If the name is already registered.
-        """
+        """Add a factory; raises RegistryError if the name is already registered."""
         if name in self._factories:
             raise RegistryError(f"a plugin named {name} already exists")
         self._factories[name] = factory
 
     def unregister(self, name: str) -> None:
-        """Remove a factory.
-
-        Raises:
-            RegistryError: If the name is unknown.
-        """
+        """Remove a factory; raises RegistryError if the name is unknown."""
         if name not in self._factories:
             raise RegistryError(f"no plugin named {name} exists")
         del self._factories[name]

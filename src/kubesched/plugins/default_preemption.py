@@ -109,11 +109,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> DefaultPreemptionArgs:
-        """Decode and validate the arguments.
-
-        Raises:
-            ConfigError: With every field error found.
-        """
+        """Decode and validate the arguments; raises ConfigError with every field error found."""
         args = decode_args(DefaultPreemptionArgs, raw, path)
         if errors := args.errors(path):
             raise ConfigError(errors)

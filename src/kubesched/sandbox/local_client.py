@@ -85,11 +85,7 @@ class LocalClient:
         return [stored.typed(type_) for stored in found]
 
     def create_pod(self, pod: Plain) -> Pod:
-        """Create a pod; return it.
-
-        Raises:
-            ApiError: It is refused.
-        """
+        """Create a pod and return it; raises ApiError if it is refused."""
         return self._created("pods", pod).typed(Pod)
 
     # Plain objects.
@@ -129,11 +125,7 @@ class LocalClient:
         return [stored.plain for stored in self.store.list(kind, namespace).items]
 
     def create(self, kind: str, obj: Plain) -> Plain:
-        """Create an object as any client would; return it.
-
-        Raises:
-            ApiError: It is refused.
-        """
+        """Create an object as any client would, and return it; raises ApiError if it is refused."""
         return self._created(kind, obj).plain
 
     def _created(self, kind: str, obj: Plain) -> StoredObject:
@@ -144,11 +136,7 @@ class LocalClient:
         return self._registry.create(operation, defaults.with_defaults(resource, whole))
 
     def patch_status(self, key: Key, status: Plain) -> None:
-        """Replace the status of an object.
-
-        Raises:
-            NotFoundError: It is gone.
-        """
+        """Replace the status of an object; raises NotFoundError if it is gone."""
         self.write(key, {**self.store.get(key).plain, "status": status})
 
     def annotate(self, key: Key, name: str, value: str) -> None:
@@ -162,11 +150,7 @@ class LocalClient:
                 self.write(key, {**plain, "metadata": changed})
 
     def scale(self, key: Key, replicas: int) -> None:
-        """Set the number of replicas of a workload.
-
-        Raises:
-            NotFoundError: It is gone.
-        """
+        """Set the number of replicas of a workload; raises NotFoundError if it is gone."""
         plain = self.store.get(key).plain
         metadata = {**plain["metadata"]}
         metadata["generation"] = metadata.get("generation", 0) + 1

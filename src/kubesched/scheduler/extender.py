@@ -182,11 +182,7 @@ class HttpExtender:
         return Candidate(name, tuple(there[uid] for uid in victims.uids), victims.pdb_violations)
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        """Let the extender bind the pod.
-
-        Raises:
-            ExtenderError: if it fails to bind.
-        """
+        """Let the extender bind the pod; raises ExtenderError if it fails to."""
         body = wire.encode_binding_args(pod, node_name)
         answer = await self._send(self._configuration.bind_verb, body)
         try:

@@ -144,11 +144,7 @@ def encode_binding_args(pod: PodInfo, node_name: str) -> bytes:
 
 
 def decode_filter_result(body: bytes) -> FilterResult:
-    """Decode the response to filter.
-
-    Raises:
-        WireError: if the body does not match the protocol.
-    """
+    """Decode the response to filter; raises WireError if it does not match the protocol."""
     answer = _Place()
     fields = _object(_first_value(body), answer, "v1.ExtenderFilterResult")
     at = answer.field("ExtenderFilterResult")

@@ -213,11 +213,7 @@ def _as_written(pod: Pod, written: _Written) -> Pod:
 
 
 async def with_retries(send: Callable[[], Awaitable[None]]) -> None:
-    """Send a status, with retries.
-
-    Raises:
-        ApiError: the error of the last attempt.
-    """
+    """Send a status, with retries; raises the ApiError of the last attempt."""
     delay = _FIRST_DELAY_SECONDS
     for _ in range(_TRIES_MAX - 1):
         try:

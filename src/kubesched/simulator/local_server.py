@@ -83,11 +83,7 @@ class LocalServer:
         return cast("Sequence[Typed]", found)
 
     def create_pod(self, pod: Plain) -> Pod:
-        """Create a pod; return it.
-
-        Raises:
-            ApiError: It is refused.
-        """
+        """Create a pod and return it; raises ApiError if it is refused."""
         metadata = msgspec.convert(pod["metadata"], ObjectMeta)
         spec = self._spec(pod["spec"])
         return self._server.create(Pod(api_version="v1", kind="Pod", metadata=metadata, spec=spec))
@@ -133,11 +129,7 @@ class LocalServer:
         return plain
 
     def create(self, kind: str, obj: Plain) -> Plain:
-        """Create an object; return it.
-
-        Raises:
-            ApiError: It is refused.
-        """
+        """Create an object and return it; raises ApiError if it is refused."""
         type_ = next(one.type for one in KINDS if kind_name(one.type) == kind)
         return self._plain(
             self._server.create(cast("KubernetesObject", msgspec.convert(obj, type_)))
@@ -164,11 +156,7 @@ class LocalServer:
             self._server.update(cast("KubernetesObject", changed))
 
     def scale(self, key: Key, replicas: int) -> None:
-        """Set the number of replicas of a replica set.
-
-        Raises:
-            NotFoundError: It is gone.
-        """
+        """Set the number of replicas of a replica set; raises NotFoundError if it is gone."""
         found = self._server.store.get(key)
         assert isinstance(found, ReplicaSet), "nothing else is scaled here"
         metadata = replace(found.metadata, generation=found.metadata.generation + 1)

@@ -114,11 +114,7 @@ class NodeLife:
     # Changes of nodes; for a node that does not exist, nothing happens.
 
     def add(self, node: Node) -> None:
-        """Add a node, ready.
-
-        Raises:
-            AlreadyExistsError: There is one of that name.
-        """
+        """Add a node, ready; raises AlreadyExistsError if there is one of that name."""
         self._server.create(_with_ready(node, "True", self._now()))
         self._kubelets.node_up(node.metadata.name)
 

@@ -123,11 +123,7 @@ _GATED: Final = PodConditionPatch(
 
 
 def complete_pod(pod: Pod, classes: PriorityClasses, now: float) -> Pod:
-    """Return the pod as it is stored.
-
-    Raises:
-        ApiError: Its priority class does not exist.
-    """
+    """Return the pod as it is stored; raises ApiError if its priority class does not exist."""
     classes.unknown.clear()
     pod = pod_with_defaults(pod, classes)
     if classes.unknown:
@@ -256,11 +252,7 @@ class ObjectServer:
         return self._classes
 
     def update(self, item: T) -> T:
-        """Replace an object, without checking its version.
-
-        Raises:
-            NotFoundError: There is none.
-        """
+        """Replace an object without checking its version; raises NotFoundError if there is none."""
         return cast("T", self.store.update(key_of(item), item))
 
     def delete(self, item: KubernetesObject) -> None:

@@ -130,11 +130,7 @@ class Script:
             self._at(group.at, self._add_nodes, group, nodes)
 
     def start(self) -> None:
-        """Set the timers of workloads and events.
-
-        Raises:
-            DecodeError: if a trace cannot be read.
-        """
+        """Set the timers of workloads and events; raises DecodeError if a trace cannot be read."""
         for workload in self._scenario.workloads:
             self._start_workload(workload)
         for number, event in enumerate(self._scenario.events):

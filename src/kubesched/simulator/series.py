@@ -39,11 +39,7 @@ class QuantileSketch:
         self._counts: dict[int, int] = {}
 
     def add(self, value: float) -> None:
-        """Count a value.
-
-        Raises:
-            ValueError: if it is negative or NaN.
-        """
+        """Count a value; raises ValueError if it is negative or NaN."""
         if not value >= 0:
             raise ValueError(f"{value} cannot be counted")
         self.count += 1

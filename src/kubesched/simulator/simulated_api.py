@@ -119,11 +119,7 @@ class SimulatedApi:
             raise ApiError(0, "Unanswered", "simulated: the answer was lost")
 
     async def _request(self, kind: str, carry_out: Callable[[], None]) -> bool:
-        """Send a request; return whether a response came.
-
-        Raises:
-            ApiError: if it is refused.
-        """
+        """Send a request and return whether a response came; raises ApiError if it is refused."""
         self.requests[kind] += 1
         fate = self._fates[kind].draw()
         takes_time = not self._is_instant or fate is not FINE

@@ -54,11 +54,7 @@ class SweepWorkers(Protocol):
 
 
 def carry_out_all(runs: Iterable[SweepRun], workers: SweepWorkers, finished: Finished) -> None:
-    """Carry out all runs.
-
-    Raises:
-        UserError: A file has changed in the meantime.
-    """
+    """Carry out all runs; raises UserError if a file has changed in the meantime."""
     waiting = deque(runs)
     # When a process dies, all runs that were handed out are suspects, and tried one at a time.
     suspects: deque[SweepRun] = deque()

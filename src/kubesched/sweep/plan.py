@@ -408,11 +408,7 @@ def _digest(value: object) -> str:
 
 
 def digest_of_file(file: Path) -> str:
-    """Return the digest of what a file contains.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Return the digest of what a file contains; raises OSError if it cannot be read."""
     return hashlib.sha256(file.read_bytes()).hexdigest()[:_DIGEST_DIGITS]
 
 

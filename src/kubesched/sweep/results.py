@@ -304,11 +304,7 @@ class SweepJournal:
         return dict(sorted(found.items()))
 
     def add(self, run: SweepRun, outcome: SweepOutcome) -> None:
-        """Append a finished run.
-
-        Raises:
-            OSError: The file cannot be written.
-        """
+        """Append a finished run; raises OSError if the file cannot be written."""
         line = _Line(run.key, run.cell.digests, outcome)
         self._lines[line.key] = line
         with self._file.open("ab") as stream:

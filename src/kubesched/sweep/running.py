@@ -84,11 +84,7 @@ def _words(raised: Exception) -> str:
 
 
 def case_of(run: SweepRun) -> SweepCase:
-    """Return what a function gets for a run.
-
-    Raises:
-        UserError: A plugin cannot be loaded.
-    """
+    """Return what a function gets for a run; raises UserError if a plugin cannot be loaded."""
     cell = run.cell
     options = SchedulerOptions(feature_gates=cell.feature_gates, plugins=cell.plugins)
     return SweepCase(

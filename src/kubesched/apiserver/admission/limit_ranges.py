@@ -72,11 +72,7 @@ def _filled_in(pod: Plain, requests: Plain, limits: Plain) -> Plain:
 
 
 def check(request: AdmissionRequest, obj: Plain) -> None:
-    """Refuse what is out of bounds.
-
-    Raises:
-        StatusError: It is.
-    """
+    """Raise StatusError if an amount is out of bounds."""
     for limits in _limits(request, obj):
         errors = [
             error

@@ -164,11 +164,7 @@ def _default_class(request: AdmissionRequest) -> Plain | None:
 
 
 def check_default_class(request: AdmissionRequest, obj: Plain) -> None:
-    """Refuse a second default class.
-
-    Raises:
-        StatusError: There is one already.
-    """
+    """Raise StatusError if there is a default class already."""
     if not request.is_for("PriorityClass", CREATE, UPDATE) or not obj.get("globalDefault"):
         return
     default = _default_class(request)
@@ -219,11 +215,7 @@ def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
 
 
 def check_overhead(request: AdmissionRequest, pod: Plain) -> None:
-    """Refuse a pod whose overhead is not that of its class.
-
-    Raises:
-        StatusError: It is not.
-    """
+    """Raise StatusError if a pod's overhead is not that of its class."""
     if not request.is_for("Pod", CREATE):
         return
     runtime_class = _class_of(request, pod)

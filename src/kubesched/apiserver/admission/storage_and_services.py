@@ -75,11 +75,7 @@ def _default_class_name(request: AdmissionRequest) -> str | None:
 
 
 def check(request: AdmissionRequest, claim: Plain) -> None:
-    """Refuse to let a claim grow that cannot.
-
-    Raises:
-        StatusError: It cannot.
-    """
+    """Raise StatusError if a claim grows that cannot."""
     if not request.is_for("PersistentVolumeClaim", UPDATE) or request.old is None:
         return
     new, old = (

@@ -48,21 +48,13 @@ class OwnedPods:
         return list(self._by_owner.get(owner["metadata"]["uid"], {}).values())
 
     def create(self, owner: Plain, pod: Plain) -> Pod:
-        """Create a pod of an owner.
-
-        Raises:
-            ApiError: It is refused.
-        """
+        """Create a pod of an owner; raises ApiError if it is refused."""
         created = self._server.create_pod(with_owner(owner, pod))
         self._by_owner.setdefault(owner["metadata"]["uid"], {})[created.metadata.uid] = created
         return created
 
     def delete(self, pod: Pod) -> None:
-        """Delete a pod; one that is gone already is fine.
-
-        Raises:
-            ApiError: It is refused.
-        """
+        """Delete a pod, which may be gone already; raises ApiError if it is refused."""
         metadata = pod.metadata
         if self._current(pod) is not None:
             self._server.delete(key_in(PODS, metadata), metadata.uid)
@@ -170,19 +162,11 @@ class OwnedKind:
         return [one for one in found if _owner_uid(one) == metadata["uid"]]
 
     def create(self, owner: Plain, obj: Plain) -> Plain:
-        """Create an object of an owner.
-
-        Raises:
-            ApiError: It is refused.
-        """
+        """Create an object of an owner; raises ApiError if it is refused."""
         return self._server.create(self._kind, with_owner(owner, obj))
 
     def delete(self, obj: Plain) -> None:
-        """Delete an object.
-
-        Raises:
-            ApiError: It is refused.
-        """
+        """Delete an object; raises ApiError if it is refused."""
         self._server.delete(key_of_plain(self._kind, obj), obj["metadata"]["uid"])
 
     def _changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:

@@ -55,11 +55,7 @@ class OwnerController(ABC):
 
     @abstractmethod
     def reconcile(self, key: Key, owner: Plain) -> None:
-        """Take the next step for an owner.
-
-        Raises:
-            ApiError: A request was refused; it is retried.
-        """
+        """Take the next step for an owner; after an ApiError it is called again."""
 
     def write_status(self, key: Key, status: Plain) -> None:
         """Write an owner's status if it has changed."""

@@ -10,33 +10,17 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from random import Random
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-
-_SLICE_ROWS: Final = 512
 
 
 def select_host(totals: NDArray[np.int64], random: Random) -> int:
     """Return the position of a largest total; ties are broken at random."""
     first = int(totals.argmax())
-    best = totals == totals.item(first)
-    ties = np.count_nonzero(best)
-    return first if ties == 1 else _position_of(best, int(random.random() * ties))
-
-
-def _position_of(mask: NDArray[np.bool_], number: int) -> int:
-    """Return the position of the `number`-th true entry; much cheaper than listing them all."""
-    start, stop = 0, len(mask)
-    while stop - start > _SLICE_ROWS:
-        middle = (start + stop) // 2
-        before = int(np.count_nonzero(mask[start:middle]))
-        if number < before:
-            stop = middle
-        else:
-            start, number = middle, number - before
-    return start + int(mask[start:stop].nonzero()[0][number])
+    tied = (totals == totals.item(first)).nonzero()[0]
+    ties = len(tied)
+    return first if ties == 1 else int(tied[int(random.random() * ties)])
 
 
 class BestRows:

@@ -122,6 +122,29 @@ def test_pre_filter_names_nodes(terms: list[Json], expected: set[str] | None) ->
     assert expected == (None if names is None else set(names))
 
 
+@pytest.mark.parametrize("selector", [None, {"zone": "foo"}])
+@pytest.mark.parametrize("labels", [{}, {"zone": "foo"}])
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param([{"matchFields": [named("a")]}], id="one"),
+        pytest.param([{"matchFields": [named("b")]}, {"matchFields": [named("a")]}], id="two"),
+        pytest.param([{"matchFields": [named("a")], **has("zone", "foo")}], id="with-labels"),
+        pytest.param([{"matchFields": [named("a", "b")]}], id="two names in one field"),
+    ],
+)
+def test_names_decide_alone(
+    terms: list[Json], labels: dict[str, str], selector: dict[str, str] | None
+) -> None:
+    """The state of PreFilter, with which the filter compares names only, changes no answer."""
+    plugin, node = make_plugin(), make_node("a", labels=labels)
+    pod = make_pod_info(node_affinity=required(*terms), node_selector=selector)
+    snapshot = make_snapshot([node])
+    state = plugin.pre_filter(CycleState(), pod, snapshot).state
+    expected = plugin.filter(None, pod, snapshot.nodes)[0]
+    assert expected == plugin.filter(state, pod, snapshot.nodes)[0]
+
+
 def test_pre_filter_conflict() -> None:
     """Terms that no node name can satisfy reject the pod."""
     pod = make_pod_info(node_affinity=required({"matchFields": [named("a"), named("b")]}))

@@ -61,11 +61,13 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 PreferredTerms = tuple[PreferredSchedulingTerm, ...]
+NodeNames = frozenset[str] | None
+"""The names of the nodes that match a pod which requires nothing but a name; None for others."""
 
 _NAME_FIELD: Final = "metadata.name"
-_SKIP_FILTER: Final[PreFilterResult[None]] = PreFilterResult(status=SKIP)
+_SKIP_FILTER: Final[PreFilterResult[NodeNames]] = PreFilterResult(status=SKIP)
 _SKIP_SCORE: Final[PreScoreResult[PreferredTerms]] = PreScoreResult(status=SKIP)
-_ANY_NODE: Final[PreFilterResult[None]] = PreFilterResult()
+_ANY_NODE: Final[PreFilterResult[NodeNames]] = PreFilterResult()
 
 
 class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
@@ -79,8 +81,8 @@ class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 
 
 class NodeAffinity(
-    PreFilterPlugin[None],
-    FilterPlugin[None],
+    PreFilterPlugin[NodeNames],
+    FilterPlugin[NodeNames],
     PreScorePlugin[PreferredTerms],
     ScorePlugin[PreferredTerms],
 ):
@@ -114,7 +116,7 @@ class NodeAffinity(
 
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
-    ) -> PreFilterResult[None]:
+    ) -> PreFilterResult[NodeNames]:
         """Skip pods without requirements; return the node names of pods that list them."""
         required = required_node_selector(pod)
         if required is None:
@@ -123,14 +125,22 @@ class NodeAffinity(
         names = _node_names(required)
         if names is None:
             return _ANY_NODE
-        return PreFilterResult(node_names=names) if names else PreFilterResult(status=self.conflict)
+        if not names:
+            return PreFilterResult(status=self.conflict)
+        names_decide = not pod.spec.node_selector and all(
+            not term.match_expressions and [len(one.values) for one in term.match_fields] == [1]
+            for term in required.node_selector_terms
+        )
+        return PreFilterResult(names if names_decide else None, node_names=names)
 
     def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
         """Return None; `filter` needs no state."""
         return
 
-    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+    def filter(self, state: NodeNames, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that do not match the added affinity, then those that the pod excludes."""
+        if state and self._added_required is None and state.issuperset(nodes.names):
+            return NodeToStatus.passing(len(nodes))
         rejected = ~match_required_node_affinity(pod, nodes)
         if self._added_required is None:
             return NodeToStatus.rejecting(rejected, self.rejection)
@@ -139,7 +149,7 @@ class NodeAffinity(
             ((enforced, self.enforced_rejection), (rejected, self.rejection)), len(nodes)
         )
 
-    def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:
+    def describe(self, state: NodeNames, pod: PodInfo, nodes: NodeTable) -> str:
         """Return the requirements that the node's labels do not meet."""
         node = nodes.nodes[0]
         if self._added_required is not None and not _matches(self._added_required, node):

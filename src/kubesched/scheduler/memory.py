@@ -129,7 +129,9 @@ class Memory:
         answers = self._answers.get(signature.whole)
         if answers is None:
             node_answers = self._answers_of_nodes(signature, pod, snapshot)
-            if signature.whole not in self._came or node_answers.names_nodes:
+            if node_answers.names_nodes:
+                return node_answers, False
+            if signature.whole not in self._came:
                 # One that comes again only after so many others would find its answers dropped.
                 _keep(self._came, signature.whole, None, _limit(len(snapshot.nodes), _BYTES_MAX))
                 return node_answers, False

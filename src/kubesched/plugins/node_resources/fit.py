@@ -174,10 +174,11 @@ class NodeResourcesFit(
 
     def filter(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that lack a pod slot or one of the requested resources."""
-        if len(nodes) > 1 and self._free.suffice(state.by_name, nodes):
-            return NodeToStatus.passing(len(nodes))
+        rows = len(nodes)
+        if rows > 1 and self._free.suffice(state.by_name, nodes):
+            return NodeToStatus.passing(rows)
         found = find_shortages(state, nodes)
-        if len(found.statuses) == 1:
+        if rows > 1 and len(found.statuses) == 1:
             self._free.measure(state.names, nodes)
         return found
 

@@ -81,8 +81,10 @@ class Requests:
 def find_shortages(requests: Requests, nodes: NodeTable) -> NodeToStatus:
     """Reject the rows that lack a pod slot or one of the requested resources."""
     names, rows = requests.names, len(nodes)
-    if len(names) > _REQUESTS_MAX:
+    if rows == 1 or len(names) > _REQUESTS_MAX:
         keys = [_key_of_row(requests, nodes, row) for row in range(rows)]
+        if not any(keys):
+            return NodeToStatus.passing(rows)
         return NodeToStatus.of([_status_of(key, names) for key in keys])
     if nodes.rare and (rare := _rare_requests(requests, nodes)):
         found = _keys_with_rare(requests, nodes, rare)

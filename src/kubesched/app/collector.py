@@ -8,9 +8,11 @@ _THRESHOLDS: Final = (10_000, 10, 1000)
 
 
 def tune_collector() -> None:
-    """Tune the garbage collector after start-up, when most objects are permanent."""
-    # Objects from the start are permanent; exclude them from collections.
-    gc.collect()
+    """Tune the garbage collector when most objects are permanent.
+
+    That is so after the imports, and again after start-up.
+    """
+    # What there is now is permanent; exclude it from collections. Hardly any of it is garbage.
     gc.freeze()
     # Most later objects live long too, and few of them are in cycles.
     gc.set_threshold(*_THRESHOLDS)

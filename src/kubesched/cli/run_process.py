@@ -18,6 +18,7 @@ import msgspec
 from kubesched.api.field_errors import ConfigError, FieldError, forbidden
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import dump
+from kubesched.app.collector import tune_collector
 from kubesched.app.logs import LogOptions, Logs, parse_modules
 from kubesched.app.metrics.exposure import exposure_of
 from kubesched.app.options import (
@@ -129,6 +130,7 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
         reports.check()
         return code
 
+    tune_collector()
     logs.start()
     try:
         with (

@@ -40,7 +40,7 @@ _LabelKey = tuple[str, frozenset[tuple[str, str]]]
 
 
 class _Counted(NamedTuple):
-    """What of a pod a budget counts."""
+    """The properties of a pod that a budget counts."""
 
     healthy: bool
     alive: bool
@@ -113,7 +113,7 @@ class BudgetStatuses:
         self._selected.setdefault(metadata.namespace, {})[metadata.name] = found
 
     def _count_all(self) -> None:
-        """Count the pods of all budgets, with the condition that manifests of pods lack."""
+        """Count the pods of all budgets; those from manifests get the Ready condition they lack."""
         if not self._selected:
             return
         for pod in self._server.all(Pod):
@@ -207,7 +207,7 @@ class BudgetStatuses:
         return [budget for budget in found if isinstance(budget, PodDisruptionBudget)]
 
     def let_go(self, pod: Pod) -> bool:
-        """Return whether the budgets of a pod allow its eviction now, and charge it to them."""
+        """Return whether the budgets of a pod allow its eviction now; if so, charge them for it."""
         try:
             granted = grant(pod, self.covering(pod), self._server.timestamp())
         except (NotAllowedError, SeveralBudgetsError, BrokenBudgetError):

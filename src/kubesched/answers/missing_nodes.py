@@ -169,7 +169,7 @@ class _Search:
                 heapq.heappush(heap, (self.price(more), len(heap) + number, more, at))
 
     async def _stepwise(self) -> Counts:
-        """Return the cheapest of one shape alone, then with cheaper last nodes; else a mix."""
+        """Return the cheapest nodes of one shape (the last may be cheaper), or else a mix."""
         enough = []
         for at in range(len(self._shapes)):
             counts = await self._alone(at)
@@ -234,7 +234,7 @@ class _Search:
     # Arithmetic, to leave out what cannot be enough.
 
     def _needs(self) -> Counter[str] | None:
-        """Return what the pods request together; None if old nodes might take some of them."""
+        """Return the pods' requests together; None if existing nodes might take some of them."""
         outcomes = PodOutcomes(self._cluster)
         if any(not _FIXED_PLUGINS.issuperset(outcomes.of(uid).plugins) for uid in self._waiting):
             return None

@@ -47,7 +47,7 @@ class Owners:
                 self._above[key] = controller_of(metadata)
 
     def of(self, info: PodInfo) -> PodOwner:
-        """Return what a pod belongs to; its controller if what is above that is not known."""
+        """Return the topmost owner of a pod that is known."""
         controller = info.template.controller
         if controller is None:
             return PodOwner(info.namespace, info.name, "Pod")

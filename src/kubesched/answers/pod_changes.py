@@ -221,7 +221,7 @@ def pod_changes(trial: ChangeTrial) -> Iterator[SuggestedChange]:
 
 
 def drafts(trial: ChangeTrial) -> Iterator[Draft]:
-    """Yield changes of one field that may help, but for amounts, which are searched for."""
+    """Yield changes of one field that may help; amounts, which need a search, are left out."""
     yield from _without_gate(trial.pod)
     yield from _with_tolerations(trial)
     yield from _with_other_node_selector(trial)

@@ -162,7 +162,7 @@ class ChangeTrial:
 
     @cached_property
     def filter_states(self) -> CycleState | None:
-        """What the filters computed for the pod beforehand; None if it was rejected by then."""
+        """The states that the filters prepared for the pod; None if it was rejected by then."""
         trace = Trace()
         self.decisions += 1
         self.cluster.schedule_one(PodInfo(self.pod), trace, preempts=False)

@@ -411,7 +411,7 @@ def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> P
 
 
 def notes_on(pod: Pod) -> Iterable[str]:
-    """Yield what is special about explaining a pod as it is."""
+    """Yield notes about a pod that is not simply pending."""
     on = pod.spec.node_name
     if pod.status.phase in FINISHED:
         yield f"The pod has finished ({pod.status.phase}); this is what would happen to it now."

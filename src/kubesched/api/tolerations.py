@@ -49,7 +49,7 @@ def _compares(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _integer(text: str) -> int | None:
-    """Parse an int64 without plus sign and leading zeros; return None if it is not one."""
+    """Return an int64 without plus sign and leading zeros; None if the text is not one."""
     return parse_int64(text) if _CANONICAL_INTEGER.fullmatch(text) else None
 
 

@@ -98,7 +98,7 @@ _NameCheck: TypeAlias = Callable[[str, str, FieldErrors], None]
 
 
 def check_resources(owner: Plain, path: str, claims: Collection[str], errors: FieldErrors) -> None:
-    """Add what is wrong with the resources of a container, or of the specification of a pod.
+    """Add field errors for the resources of a container, or of the specification of a pod.
 
     `claims` are the names of the pod's resource claims.
     """
@@ -116,12 +116,12 @@ def check_resources(owner: Plain, path: str, claims: Collection[str], errors: Fi
 
 
 def check_overhead(overhead: Plain, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with the overhead of a pod, which is checked as limits."""
+    """Add field errors for the overhead of a pod, which has the rules of limits."""
     _check({"limits": overhead}, _check_container_name, (), path, errors)
 
 
 def check_amount(name: str, quantity: str, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with an amount of a resource."""
+    """Add field errors for an amount of a resource."""
     amount = parse_quantity(quantity)
     if amount.sign < 0:
         errors.invalid(path, quantity, "must be greater than or equal to 0")
@@ -236,7 +236,7 @@ def _check_claims(
 
 
 def _check_sums(spec: Plain, path: str, errors: FieldErrors) -> None:
-    """Add an error where containers request more than the pod."""
+    """Add a field error where containers request more than the pod."""
     for kind in ("requests", "limits"):
         own = spec["resources"].get(kind) or {}
         for name, amount in sorted(of_containers(spec, kind).items()):

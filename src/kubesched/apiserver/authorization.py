@@ -198,7 +198,7 @@ class StoredRoles:
 
 
 def _is_meant(subject: Plain, user: User, namespace: str) -> bool:
-    """Return whether a subject of a binding, in a namespace or in none, is a user or its group."""
+    """Return whether a subject of a binding, in a namespace or in none, includes a user."""
     kind, name = subject["kind"], subject["name"]
     if kind == "ServiceAccount":
         space = subject.get("namespace") or namespace

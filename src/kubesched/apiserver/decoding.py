@@ -187,7 +187,7 @@ def _numbered(text: bytes) -> dict[int, int | bytes]:
 
 
 def _signed(number: int) -> int:
-    """Negative numbers come as their complement in 64 bits."""
+    """Return a signed number, which is encoded as its 64-bit complement if it is negative."""
     return number - (1 << 64) if number >> 63 else number
 
 
@@ -221,7 +221,7 @@ _PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
 
 
 class BodyError(Exception):
-    """A body is no object; the message is upstream's."""
+    """A body is not an object; the message is upstream's."""
 
 
 # From bytes to an object of some kind.
@@ -339,7 +339,7 @@ def typed(value: Plain, resources: Resources, resource: Resource) -> Plain:
     """Return an object with kind and version, which may be left out.
 
     Raises:
-        StatusError: They are other ones than the path's.
+        StatusError: They differ from those of the path.
     """
     kind = value.get("kind") or resource.kind
     version = value.get("apiVersion") or resource.api_version
@@ -371,9 +371,9 @@ def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resourc
 
 
 def is_longer(operation: Operation, sent: object) -> bool:
-    """Return whether a body is longer than what was read of it, as if a field is repeated.
+    """Return whether a body is longer than what was read of it, as if a field was repeated.
 
-    False is certain; True is not, since bodies with spaces are longer, too.
+    False is certain. True is not, since bodies with spaces are longer too.
     """
     return len(operation.request.body.rstrip()) != len(encode(sent))
 

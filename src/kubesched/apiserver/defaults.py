@@ -129,7 +129,7 @@ def _requests_from_limits(resources: Plain) -> None:
 
 
 def _fill_in_pod_requests(spec: Plain) -> None:
-    """Requests of a pod that has limits: those of its containers, or else the limits."""
+    """Fill in the requests of a pod that has limits, from its containers or else its limits."""
     resources = spec["resources"]
     limits = resources.get("limits")
     if not limits:

@@ -74,7 +74,7 @@ def delete_options(request: ApiRequest, resource: Resource) -> DeleteOptions:
     A request to delete Jobs that does not choose what becomes of their pods gets a warning.
 
     Raises:
-        StatusError: They make no sense.
+        StatusError: They are invalid.
     """
     options = _from_body(request) if request.body else _from_query(request)
     errors = _option_errors(options)
@@ -250,7 +250,7 @@ class _Deleter:
         }
 
     def _held_marks(self, metadata: Plain) -> Plain:
-        """Return the marks of an object that only finalizers hold."""
+        """Return the marks of an object that only finalizers keep."""
         now = self._registry.clock.timestamp()
         before = metadata.get("deletionTimestamp")
         if before is None:
@@ -299,7 +299,7 @@ def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOpti
     """Check that an object meets the preconditions.
 
     Raises:
-        StatusError: It is another one, or it has changed.
+        StatusError: It has another uid, or it has changed.
     """
     uid, version = options.precondition("uid"), options.precondition("resourceVersion")
     name = metadata["name"]

@@ -43,7 +43,7 @@ class OpenApi:
         self._resources = resources
 
     def v3_index(self) -> Plain:
-        """Return which documents there are, and where; the address changes with the document."""
+        """Return the index of documents; the address of a document changes with its content."""
         paths = [*_OTHER_PATHS, *self._roots()]
         return {
             "paths": {
@@ -448,5 +448,5 @@ def _tagged(request: ApiRequest, answer: Response) -> Response:
 
 
 def page_not_found() -> Response:
-    """Return the answer for a path that leads nowhere."""
+    """Return the answer for an unknown path."""
     return Response(404, b"404 page not found\n", TEXT)

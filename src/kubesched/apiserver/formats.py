@@ -175,14 +175,14 @@ def port_name(text: str) -> tuple[str, ...]:
 
 
 def path_segment(text: str) -> tuple[str, ...]:
-    """Check a name that has to fit between two slashes."""
+    """Check a name that is one segment of a path."""
     if text in _PATH_NAMES:
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{one}'" for one in _PATH_CHARACTERS if one in text)
 
 
 def prefix_of(rule: NameRule) -> NameRule:
-    """Return the rule for what a name begins with: a hyphen at the end is no error."""
+    """Return the rule for the prefix of a name, which may end with a hyphen."""
 
     def check(text: str) -> tuple[str, ...]:
         if rule is path_segment:
@@ -236,12 +236,12 @@ def network(text: str) -> tuple[str, ...]:
 
 
 def no_backsteps(text: str) -> tuple[str, ...]:
-    """Check that a path does not climb."""
+    """Check that a path has no `..`."""
     return ("must not contain '..'",) if ".." in text.split("/") else ()
 
 
 def relative_path(text: str) -> tuple[str, ...]:
-    """Check that a path neither begins at the root nor climbs."""
+    """Check that a path neither begins at the root nor has `..`."""
     absolute = ("must be a relative path",) if text.startswith("/") else ()
     return (*absolute, *no_backsteps(text))
 

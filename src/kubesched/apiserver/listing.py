@@ -114,7 +114,7 @@ def fields_selected(resource: Resource, text: str) -> Callable[[Plain], bool]:
 
 
 def _getter(resource: Resource, field: str) -> Getter:
-    """Return what reads a field as Go prints it; what is missing is empty, false or 0."""
+    """Return a function that reads a field as Go prints it; missing ones are empty, false or 0."""
     offered = resource.selectable
     if field == "metadata.name" or (
         field == "metadata.namespace" and (resource.is_namespaced or not offered)
@@ -262,7 +262,7 @@ def _option_errors(options: ListOptions, *, is_watch: bool) -> FieldErrors:
 
 
 def version_error(text: str) -> str | None:
-    """Return what is wrong with a resource version, None if nothing is."""
+    """Return why a resource version is invalid, None if it is valid."""
     if not text or (_VERSION.fullmatch(text) and int(text) <= _UINT64_MAX):
         return None
     what = "value out of range" if _VERSION.fullmatch(text) else "invalid syntax"
@@ -500,6 +500,6 @@ def _malformed(why: str) -> StatusError:
 
 
 def too_old(page: Page) -> StatusError:
-    """Return the error for a page whose version is gone, with a token that leads on."""
+    """Return the error for a page whose version is gone, with a token to continue with."""
     token = token_of(Page(ANY_VERSION, page.start))
     return expired(_PAGE_TOO_OLD, {"continue": token})

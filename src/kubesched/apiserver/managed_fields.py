@@ -98,7 +98,7 @@ Managers: TypeAlias = dict[Owner, Ownership]
 
 
 def owner_of(resource: Resource, manager: str, operation: str, subresource: str = "") -> Owner:
-    """Return who writes."""
+    """Return the owner of the fields that a manager writes."""
     api_version = "" if operation == APPLY else resource.api_version
     return Owner(manager or "unknown", operation, api_version, subresource)
 
@@ -141,7 +141,7 @@ def without_managed_fields(value: Plain) -> Plain:
 
 
 def _in_order(managers: Managers) -> list[Owner]:
-    """Appliers first, then by time, in seconds, and name."""
+    """Return appliers first, then by time in seconds, and by name."""
     return sorted(
         managers,
         key=lambda owner: (
@@ -240,7 +240,7 @@ def track(
 
 
 def _claimed(old: Plain | None, new: Plain, subresource: str) -> Managers:
-    """Return the managers that the written object names, or else those of the one before."""
+    """Return the managers that the written object names, or else the earlier ones."""
     if subresource:
         return decode(old)
     named = new.get("metadata", {}).get("managedFields")
@@ -250,7 +250,7 @@ def _claimed(old: Plain | None, new: Plain, subresource: str) -> Managers:
 
 
 def adopt(resource: Resource, current: Plain, now: str | None) -> Managers:
-    """Return managers for an object that has none: its fields were there before."""
+    """Return a manager that owns all fields of an object without managers."""
     owner = owner_of(resource, _BEFORE_FIRST_APPLY, UPDATE)
     return _update(resource.type, None, current, {}, owner, ignored_fields(resource, ""), now)
 

@@ -98,6 +98,6 @@ def _option_errors(request: ApiRequest) -> FieldErrors:
 
 
 def check_dry_run(values: Sequence[str], errors: FieldErrors) -> None:
-    """Add what is wrong with the stages of a dry run."""
+    """Add field errors for the stages of a dry run."""
     if any(value != "All" for value in values):
         errors.not_supported("dryRun", values, ("All",))

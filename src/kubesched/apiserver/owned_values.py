@@ -222,7 +222,7 @@ def type_errors(value: Any, value_type: ValueType, path: Path = ()) -> Iterator[
 
 
 def _scalar_error(value: Any, form: str) -> str:
-    """Return what a scalar should be and is not, "" if it is."""
+    """Return the type that a scalar should have, "" if it has it."""
     if form in _FORMS:
         wanted, form_type = _FORMS[form]
         is_other = isinstance(value, bool) and form != "bool"
@@ -392,7 +392,7 @@ def merge(live: Any, applied: Any, value_type: ValueType) -> Any:
 
 
 def _merge_entries(live: list[Any], applied: list[Any], list_type: ListType) -> list[Any]:
-    """Keep the order of both lists as far as they agree; where not, that of the applied one."""
+    """Merge two lists, in the order of both where they agree, else in that of the applied one."""
     present = _by_element(live, list_type)
     wanted = {entry_element(list_type, entry): entry for entry in applied}
     waiting = list(wanted)
@@ -418,7 +418,7 @@ def _merge_entries(live: list[Any], applied: list[Any], list_type: ListType) -> 
 
 
 def remove(value: Any, unwanted: FieldSet, value_type: ValueType) -> Any:
-    """Return a value without some of its fields; what only loses its content stays, empty."""
+    """Return a value without some of its fields; objects and lists that lose all stay, empty."""
     return _remove(value, to_fields_v1(unwanted), value_type)
 
 

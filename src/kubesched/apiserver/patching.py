@@ -245,7 +245,7 @@ class Patch:
             raise bad_request(f"error decoding patch: {why}") from None
 
     def apply(self, current: Plain | None) -> Plain:
-        """Return the changed object; only an apply allows that there is none before.
+        """Return the changed object, which may be new only for a server-side apply.
 
         Raises:
             StatusError: The patch does not apply.
@@ -308,10 +308,10 @@ class Patch:
 
 
 def check_type(media_type: str, resource: Resource) -> None:
-    """Check that a body is a patch, and of a form that a kind takes.
+    """Check that the media type is that of a patch that the kind supports.
 
     Raises:
-        StatusError: It is something else.
+        StatusError: It is another one.
     """
     is_strategic = media_type == STRATEGIC_PATCH
     # How lists of custom resources merge is not known.
@@ -382,10 +382,10 @@ def check_name(operation: Operation, obj: Plain) -> None:
 
 
 def same_object(operation: Operation, obj: Plain) -> Plain:
-    """Return a patched object, which is still the one that the path names.
+    """Return a patched object if the path still names it.
 
     Raises:
-        StatusError: It is another one.
+        StatusError: The patch renames it.
     """
     check_namespace(operation, obj)
     check_name(operation, obj)

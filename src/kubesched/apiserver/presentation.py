@@ -193,10 +193,10 @@ def prefers_yaml(header: str) -> bool:
 
 
 def negotiate(header: str) -> MediaType:
-    """Return the form of an answer to a question about a resource.
+    """Return the form of an answer.
 
     Raises:
-        StatusError: None of what the client takes is offered.
+        StatusError: The client accepts none of those offered.
     """
     if header in {"", "application/json", "*/*"}:
         return PLAIN

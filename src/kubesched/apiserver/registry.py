@@ -258,7 +258,7 @@ def check_namespace(operation: Operation, obj: Plain) -> None:
 
 
 def _drop_repeated_owners(metadata: Plain) -> None:
-    """Let an object name each owner once, in place."""
+    """Remove repeated owner references, in place."""
     owners = metadata.get("ownerReferences") or []
     once = [one for index, one in enumerate(owners) if one not in owners[:index]]
     if len(once) < len(owners):
@@ -325,7 +325,7 @@ def _check_version(operation: Operation, old: Plain, new: Plain) -> None:
 
 
 def _internal(resource: Resource) -> Resource:
-    """Return the resource that errors name: both groups of events have the same inside."""
+    """Return the resource that errors name; for events it is that of the core group."""
     if resource.group != EVENTS_GROUP:
         return resource
     return msgspec.structs.replace(resource, group="", version="v1")

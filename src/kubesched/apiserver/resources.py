@@ -157,7 +157,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def storage_version_hash(self) -> str:
-        """A word that changes when objects are kept in another version."""
+        """A hash that changes when objects are stored in another version."""
         group = "" if self.plural == "events" else self.group
         text = f"{group}/{_STORED_IN.get(self.group_resource, self.version)}/{self.kind}"
         return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()

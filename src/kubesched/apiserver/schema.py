@@ -160,7 +160,7 @@ class ObjectType(ValueType):
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
-        """Its fields by name, in Go's order; read late, since types may hold themselves."""
+        """Its fields by name, in Go's order; read late, since types may be recursive."""
         fields = (_field(line, self._file, self.short_name) for line in self._lines)
         return {field.name: field for field in fields}
 
@@ -230,12 +230,12 @@ class Untyped(ValueType):
         return value
 
     def child(self, name: str) -> ValueType | None:
-        """Return the type of a field, of which nothing is known either."""
+        """Return the type of a field, which is unknown too."""
         del name
         return self
 
     def is_whole(self, *values: Any) -> bool:
-        """Return whether it is not an object, whose fields have owners."""
+        """Return whether it is not an object; the fields of objects have owners."""
         return not all(isinstance(value, dict) for value in values)
 
 

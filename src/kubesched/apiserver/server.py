@@ -146,7 +146,7 @@ class ApiServer:
         return user
 
     async def handle(self, request: ApiRequest) -> Response:
-        """Return the answer to a request; errors are answers, too."""
+        """Return the answer to a request, which may be an error."""
         request = msgspec.structs.replace(request, warnings=[])
         try:
             answer = await self._answer(request)
@@ -206,7 +206,7 @@ def _flat(rules: Sequence[Any]) -> Iterator[Plain]:
 
 
 def fill(registry: ObjectRegistry) -> None:
-    """Create what every cluster has, where it is missing."""
+    """Create the objects that every cluster has, if they are missing."""
     for obj in _objects():
         resource = registry.resources.find_kind(obj["apiVersion"], obj["kind"])
         assert resource is not None, f"{obj['kind']} is always served"

@@ -243,7 +243,7 @@ def _client_side_applied(applying: _Applying) -> FieldSet | None:
 
 
 def _with_last_applied(merged: Plain, applied: Plain) -> Plain:
-    """Renew kubectl's note of what it applied, where there is one."""
+    """Renew kubectl's annotation of what it last applied, if there is one."""
     metadata = merged.get("metadata", {})
     annotations = metadata.get("annotations") or {}
     if not annotations.get(_LAST_APPLIED):

@@ -75,7 +75,7 @@ class StoredObject:
 
 
 def head(resource: Resource) -> bytes:
-    """Return the beginning of an object's JSON, up to where its own fields begin."""
+    """Return the beginning of an object's JSON: its kind and version."""
     return f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'.encode()
 
 
@@ -91,7 +91,7 @@ def key_of(resource: Resource, namespace: str, name: str) -> Key:
 
 
 def sort_key(stored: StoredObject) -> str:
-    """Return what lists are sorted by: the path in upstream's storage."""
+    """Return the key that sorts lists: the path in upstream's storage."""
     metadata = stored.plain["metadata"]
     namespace = metadata.get("namespace")
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

@@ -164,7 +164,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _without_directives(value: Any) -> tuple[Any, bool]:
-    """Return a value without objects that are directives, and whether it stays itself."""
+    """Return a value without directives, and whether it is kept."""
     if isinstance(value, dict):
         if _DIRECTIVE in value:
             return None, False
@@ -195,7 +195,7 @@ def _merge_list(
 
 
 def _element_kind(*lists: list[Any]) -> type:
-    """Return the one type that all entries have."""
+    """Return the type that all entries have."""
     kinds = {type(entry): None for entries in lists for entry in entries}
     if not kinds:
         raise internal("no elements in any of the given slices")
@@ -252,7 +252,7 @@ def _merge_entries(
 def _merge_ordered(
     original: Plain, patch: Plain, directive: str, object_type: ObjectType | None
 ) -> None:
-    """Merge a list in the order of the patch's directive, and remove both from the patch."""
+    """Merge a list in the order that the patch sets, and remove both from the patch."""
     order = _list(patch.pop(directive))
     name = _list_name(directive, _SET_ORDER)
     current, wanted = _list(original.get(name, [])), _list(patch.get(name, []))

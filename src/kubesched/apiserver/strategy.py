@@ -30,7 +30,7 @@ _SYSTEM_METADATA: Final = ("deletionGracePeriodSeconds", "deletionTimestamp", "s
 
 
 def prepare_for_create(resource: Resource, obj: Plain) -> Plain:
-    """Return a new object as it will be checked.
+    """Return a new object as it will be validated.
 
     It comes with its defaults, its uid and its creationTimestamp, which is the time of the request.
     """
@@ -47,7 +47,7 @@ def prepare_for_create(resource: Resource, obj: Plain) -> Plain:
 def prepare_for_update(
     resource: Resource, new: Plain, old: Plain, subresource: str = "", now: str = ""
 ) -> Plain:
-    """Return a changed object as it will be checked.
+    """Return a changed object as it will be validated.
 
     `new` has its defaults; `now` is the time of the request, as objects have it.
     """
@@ -133,7 +133,7 @@ _OF_OBJECT: Final = (
 
 
 def _metadata_of_object(new: Plain, old: Plain) -> Plain:
-    """Return the metadata of a change that may not touch most of it."""
+    """Return the metadata of a change that may not change most of them."""
     kept = {name: old["metadata"][name] for name in _OF_OBJECT if name in old["metadata"]}
     return {**without(new["metadata"], *_OF_OBJECT), **kept}
 
@@ -228,7 +228,7 @@ def _pod_status_update(new: Plain, old: Plain) -> Plain:
 
 
 def _conditions(new: Sequence[Plain], old: Sequence[Plain] | None) -> list[Plain]:
-    """Return conditions with their earlier observed generation, if the new ones have none."""
+    """Return conditions; those without an observed generation keep their earlier one."""
     generations: dict[str, list[int]] = {}
     for condition in old or ():
         generation = condition.get("observedGeneration", 0)
@@ -346,7 +346,7 @@ def _create_job(resource: Resource, obj: Plain) -> Plain:
 
 
 def _create_definition(resource: Resource, obj: Plain) -> Plain:
-    """Return a definition that is established: its resources are served from now on."""
+    """Return an established definition, whose resources are served from now on."""
     obj = with_defaults(resource, obj)
     now = obj["metadata"].get("creationTimestamp")
     conditions: list[Any] = [

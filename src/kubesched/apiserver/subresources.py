@@ -138,7 +138,7 @@ def _bound(pod: Plain, binding: Plain, labels: Plain, now: str) -> Plain:
 
 
 def with_condition(status: Plain, condition: Plain, now: str) -> Plain:
-    """Return a pod's status with a condition set; its time stays if its status does."""
+    """Return a pod's status with a condition; its time changes only with its status."""
     conditions = list(status.get("conditions", []))
     whole = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
     for position, one in enumerate(conditions):

@@ -48,7 +48,7 @@ class Clock:
         return prefix[: _GENERATED_MAX - _SUFFIX_LENGTH] + suffix
 
     def between(self, low: float, high: float) -> float:
-        """Return a number between two."""
+        """Return a random number between two."""
         return self._random.uniform(low, high)
 
 

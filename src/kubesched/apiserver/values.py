@@ -203,7 +203,7 @@ class Scalar(ValueType):
         return self._zero
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
-        """Return the canonical value."""
+        """Return the value in its canonical form."""
         try:
             return self._read(value, place)
         except _MisfitError:
@@ -211,7 +211,7 @@ class Scalar(ValueType):
             return self._zero
 
     def is_equal(self, one: Any, other: Any) -> bool:
-        """Return whether both are equal; quantities by amount."""
+        """Return whether both are equal; quantities are compared by amount."""
         if one == other or self.form != "quantity" or one is None or other is None:
             return bool(one == other)
         return parse_quantity(one).compare(parse_quantity(other)) == 0

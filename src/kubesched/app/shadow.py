@@ -32,7 +32,7 @@ _UNAUTHORIZED: Final = 401
 
 
 class Shadow:
-    """Decides beside another scheduler; its watch decides and compares."""
+    """Decides beside another scheduler; `watch` makes and compares the decisions."""
 
     def __init__(
         self,

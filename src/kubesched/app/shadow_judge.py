@@ -336,10 +336,10 @@ class ShadowJudge:
         return self._agrees_in_order(opened, later)
 
     def _agrees_in_order(self, opened: _Open, later: Sequence[_Change]) -> str:
-        """Return in which earlier state they agree with what was decided ahead of the pod.
+        """Return the earlier state in which both agree, given decisions that were made before.
 
-        The other scheduler knows its own decisions at once, and writes them later. What it decided
-        ahead is what was queued ahead, or what was written before.
+        The other scheduler knows its own decisions at once, and writes them later. It had decided
+        about pods that were ahead in the queue, or whose decisions were written before.
         """
         info, theirs, place = opened.info, opened.theirs, opened.place
         before = [change for change in self._recent if change.number <= opened.number]

@@ -107,7 +107,7 @@ Fold = Callable[[Loop], object]
 
 
 def _quantify(loop: Loop, *, decisive: bool) -> bool:
-    """One false decides `all`, one true decides `exists`, even if other elements fail."""
+    """Return the result of `all` or `exists`; one decisive element settles it despite errors."""
     error: CelError | None = None
     for _, scope in loop.iterations():
         try:

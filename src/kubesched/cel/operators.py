@@ -34,7 +34,7 @@ _LENGTH_MAX = 1_000_000
 
 
 def _kind(value: object) -> type | None:
-    """Return the type that decides about arithmetic; None for a bool, which has none."""
+    """Return the type that decides about arithmetic; None for a bool, which has no arithmetic."""
     return None if isinstance(value, bool) else type(value)
 
 

@@ -22,7 +22,7 @@ class CelError(Exception):
 
 
 def succeeds(function: Callable[..., object]) -> Callable[..., bool]:
-    """Return a function that tells whether `function` accepts its arguments: no CelError."""
+    """Return a predicate that tells whether `function` runs without a CelError."""
 
     def check(*args: object) -> bool:
         try:
@@ -84,7 +84,7 @@ _TRUE_KEY, _FALSE_KEY = _BoxedKey(True), _BoxedKey(False)
 
 
 def map_key(value: object) -> object:
-    """Return the dict key for a value; two values that are one key in Go have equal keys."""
+    """Return the dict key for a value; values that are one key in Go have equal dict keys."""
     if value is True:
         return _TRUE_KEY
     if value is False:

@@ -209,7 +209,7 @@ def _zone(zone: ZoneUse | None) -> str:
 
 
 def _use(summary: Summary, resource: str) -> ResourceUse:
-    """Return the use of a resource, which nodes of another cluster may have alone."""
+    """Return the use of a resource, which may exist only in another cluster."""
     found = [use for use in summary.resources if use.resource == resource]
     return found[0] if found else ResourceUse(resource, 0, 0, 0, None, None)
 

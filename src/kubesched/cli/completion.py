@@ -36,7 +36,7 @@ _PENDING: Final = "spec.nodeName="
 
 
 def complete_pod(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the pending pods whose names begin so; nothing if the cluster does not answer."""
+    """Return pending pods whose names begin with the text; none without a readable cluster."""
     try:
         return _matching(ctx, incomplete)
     except Exception:  # noqa: BLE001 - a shell that completes has no place for errors

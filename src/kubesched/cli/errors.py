@@ -112,7 +112,7 @@ def write_warnings(messages: Iterable[str]) -> None:
 
 
 def user_messages(error: Exception) -> tuple[str, ...] | None:
-    """Return one line per error of the user; None for an error of the program."""
+    """Return one line per error that the user can fix; None for a bug."""
     if isinstance(error, UserError):
         return error.messages
     if isinstance(error, click.ClickException):

@@ -185,7 +185,7 @@ class FieldRules:
 
 
 def _rule(of: str, name: str) -> frozenset[str]:
-    """Return the rule for a field; a rule for the field of one class comes first."""
+    """Return the rule for a field; a rule for the field of a single class takes precedence."""
     rules = (_DROPPED, _DROPPED_IF_ANONYMOUS, _RENAMED, _IMAGES, _NODE_IMAGES, _REQUESTS, _KEPT)
     for wanted in (f"{of}.{name}", name):
         for rule in rules:

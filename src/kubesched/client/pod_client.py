@@ -134,7 +134,7 @@ def _plain_condition(condition: Condition) -> Plain:
 
 
 def _conditions_patch(before: list[Plain], after: list[Plain]) -> Plain:
-    """Return the patch from one list to another that begins with the same types."""
+    """Return the patch between two lists of conditions; the second begins with the same types."""
     if not before:
         return {_CONDITIONS: after} if after else {}
     changed = []

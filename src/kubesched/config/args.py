@@ -192,7 +192,7 @@ def _inter_pod_affinity(args: Args, _gates: FeatureGates) -> None:
 
 
 def _node_affinity(_args: Args, _gates: FeatureGates) -> None:
-    """NodeAffinity has no defaults."""
+    """Do nothing: NodeAffinity has no defaults."""
 
 
 def _node_resources_balanced_allocation(args: Args, _gates: FeatureGates) -> None:

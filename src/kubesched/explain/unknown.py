@@ -142,7 +142,7 @@ def always_needed(pod: PodInfo, snapshot: Snapshot) -> list[NeededKind]:
 
 
 def no_nodes(snapshot: Snapshot) -> list[NeededKind]:
-    """Return Node as a needed kind, if there is no node and the files may lack them."""
+    """Return Node as a needed kind if there is no node and the files may lack them."""
     is_known = len(snapshot.nodes) or snapshot.objects.knows(Node)
     return [] if is_known else [_NO_NODES]
 

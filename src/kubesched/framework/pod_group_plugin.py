@@ -39,7 +39,7 @@ class PodGroupTrial(Protocol):
 
 
 class PodGroupPostFilterResult(msgspec.Struct, frozen=True):
-    """The outcome: Success if evicting the victims, on any node, makes room."""
+    """Success if evicting the victims, on any node, makes room."""
 
     status: Status
     victims: tuple[PodInfo, ...] = ()

@@ -86,7 +86,7 @@ def _with_defaults(item: KubernetesObject, classes: PriorityClasses) -> Kubernet
 
 
 def not_read(objects: Sequence[KubernetesObject], skipped: Counter[str]) -> Iterator[str]:
-    """Yield warnings for skipped objects that the user may have meant to be used."""
+    """Yield warnings about skipped objects that the user may have meant to be read."""
     if skipped and not objects:
         yield f"nothing to schedule was found, only objects of kind {', '.join(sorted(skipped))}"
         return

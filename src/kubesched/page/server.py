@@ -161,7 +161,7 @@ def _problem(status: int, message: str) -> web.Response:
 
 
 async def _protect(request: web.Request, response: web.StreamResponse) -> None:
-    """Add what keeps other sites and caches out."""
+    """Add the headers that keep other sites and caches out."""
     policy = content_security_policy(live=True) if request.path == "/" else "default-src 'none'"
     response.headers.update(
         {

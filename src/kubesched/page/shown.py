@@ -186,7 +186,7 @@ class ShownPlay:
     # In the simulation's thread.
 
     def _watch(self, at_seconds: float, _attempts: int, _bound: int) -> bool:
-        """Answer readers that wait, between two steps; return whether to continue."""
+        """Answer waiting readers between two steps; return whether to continue."""
         if self._wanted is not None:
             self._answer(at_seconds)
         return not self._is_stopped

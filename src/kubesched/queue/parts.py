@@ -155,7 +155,7 @@ class QueueParts:
         return None
 
     def put_beside(self, place: QueuePlace, queued: QueuedPodInfo) -> None:
-        """Put a pod where the one is or was that it followed."""
+        """Put a pod into the part where the pod that it followed is or was."""
         if place is QueuePlace.UNSCHEDULABLE:
             self.unschedulable.put(queued, self._topics_of(queued))
         else:

@@ -102,13 +102,11 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         reward: Reward = packing,
         options: SchedulerOptions | None = None,
     ) -> None:
-        """Set up.
+        """Set up with nodes, and other objects that scheduling reads, as Kubernetes' JSON.
 
-        Args:
-            nodes: Nodes, and other objects that scheduling reads, as Kubernetes' JSON.
-            pods: Returns the pods of an episode as Kubernetes' JSON; draws from the given source.
-            reward: Called once per pod.
-            options: The scheduler; by default that of kube-scheduler 1.36.
+        `pods` returns the pods of an episode as Kubernetes' JSON, drawn from the given random
+        source; `reward` is called once per pod. The scheduler is by default that of kube-scheduler
+        1.36.
 
         Raises:
             UserError: There are no nodes, or the scheduler cannot be built.

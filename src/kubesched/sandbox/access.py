@@ -66,7 +66,7 @@ class SandboxAccess:
         return {self.admin: ADMIN, self.scheduler: scheduler}
 
     def kubeconfig_dict(self, url: str, token: str) -> dict[str, Any]:
-        """Return the content of a kubeconfig with a token."""
+        """Return a kubeconfig with a token, as plain values."""
         cluster = {"server": url}
         if self._certificate:
             cluster["certificate-authority-data"] = base64.b64encode(self._certificate).decode()
@@ -135,7 +135,7 @@ def _is_running(cluster: Mapping[str, str]) -> bool:
 
 
 def remove_own(file: Path, text: str) -> None:
-    """Remove a kubeconfig if it is still as it was written."""
+    """Remove a kubeconfig if it was not changed."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if file.read_text(encoding="utf-8") == text:
             file.unlink()

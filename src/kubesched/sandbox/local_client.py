@@ -47,7 +47,7 @@ class LocalClient:
 
     @property
     def _resources(self) -> dict[str, Resource]:
-        """What can be deleted, by the kind that the store knows it under."""
+        """The resources that can be deleted, by their kind in the store."""
         served = self._registry.resources.group_versions
         if served is not self._served:
             self._served = served

@@ -95,7 +95,7 @@ class StoredReports:
                 self._by_uid[pod.metadata.uid] = pod.status.pod_ip
 
     def started(self, pod: Pod) -> Pod:
-        """All containers run."""
+        """Report that all containers run."""
         node = self._client.read(Node, "", pod.spec.node_name)
         host = "" if node is None else _address_of(node)
         uid = pod.metadata.uid
@@ -108,24 +108,24 @@ class StoredReports:
         return self._write(plain, running(plain, self._now(), Addresses(host, address)))
 
     def restarted(self, pod: Pod, exit_code: int) -> Pod:
-        """All containers ended, and run again."""
+        """Report that all containers ended and run again."""
         plain = self._plain(pod)
         return self._write(plain, restarted(plain, self._now(), exit_code))
 
     def ended(self, pod: Pod, exit_code: int) -> Pod:
-        """All containers ended for good."""
+        """Report that all containers ended for good."""
         plain = self._plain(pod)
         return self._write(plain, ended(plain, self._now(), exit_code))
 
     def resized(self, pod: Pod) -> None:
-        """A running pod changed; its containers get the resources that it asks for now."""
+        """Report the resources that the containers of a changed pod request now."""
         generation = pod.metadata.generation
         if generation and generation != pod.status.observed_generation:
             plain = self._plain(pod)
             self._write(plain, resized(plain))
 
     def forget(self, pod_uid: str) -> None:
-        """A pod is gone."""
+        """Free the address of a pod that is gone."""
         address = self._by_uid.pop(pod_uid, None)
         if address is not None:
             self._addresses.give_back(address)
@@ -196,7 +196,7 @@ def running(pod: Plain, now: str, addresses: Addresses) -> Plain:
 
 
 def ended(pod: Plain, now: str, exit_code: int) -> Plain:
-    """Return the status of a pod whose containers have ended and stay so."""
+    """Return the status of a pod whose containers have ended for good."""
     status = dict(pod.get("status", {}))
     status["phase"] = "Failed" if exit_code else "Succeeded"
     status["conditions"] = _conditions(pod, now, is_running=False)
@@ -322,7 +322,7 @@ def _status(
 
 
 def _resources(container: Plain) -> Plain:
-    """Return the resources that a container has been given, where it has asked for any."""
+    """Return the resources that a container has been given; none if it requests none."""
     resources = container.get("resources")
     if not resources:
         return {}

@@ -86,7 +86,7 @@ class SimulatedInformer:
         self._relist()
 
     def lose(self, outage_seconds: float, *, expired: bool) -> None:
-        """Break the watch; it resumes after the outage, with a relist if `expired`."""
+        """Break the watch; after the outage it resumes, with a new list if `expired`."""
         watch = self._watch
         if watch is None:
             return

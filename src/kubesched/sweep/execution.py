@@ -174,7 +174,7 @@ class _DaskWorkers:
         return self._executor.submit(carry_out, run)
 
     def renew(self) -> None:
-        """Do nothing: Dask itself hands the runs of a worker that died to another one."""
+        """Do nothing: Dask itself gives the runs of a dead worker to another one."""
 
 
 @contextmanager

@@ -59,7 +59,7 @@ _HEAD: Final = {
 
 
 class SandboxCluster:
-    """A cluster; it runs from `start`, or the begin of a `with`, until `stop` or its end."""
+    """A cluster; it runs from `start` to `stop`, or within a `with` statement."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class SandboxCluster:
 
     @property
     def url(self) -> str:
-        """Of the API server, on 127.0.0.1."""
+        """The URL of the API server, on 127.0.0.1."""
         return self._running.server.url
 
     @property
@@ -341,7 +341,7 @@ class _Run:
 
 
 def _state_of(pod: Plain) -> str:
-    """Return what a pod that neither runs nor has ended waits for, else ""."""
+    """Return what a pod that neither runs nor has ended waits for, or ""."""
     status = pod.get("status", {})
     if status.get("phase") not in {None, "Pending"}:
         return ""

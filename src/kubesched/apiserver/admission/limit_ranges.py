@@ -32,7 +32,7 @@ def _limits(request: AdmissionRequest, obj: Plain) -> Iterator[list[Plain]]:
 
 
 def admit(request: AdmissionRequest, pod: Plain) -> Plain:
-    """Return the pod with what the ranges fill in, and with a note of it."""
+    """Return the pod with the defaults of the ranges, which an annotation lists."""
     if request.resource.kind != "Pod":
         return pod
     for limits in _limits(request, pod):

@@ -56,7 +56,7 @@ class AdmissionRequest(NamedTuple):
         return self.resource.kind == kind and not self.subresource and self.operation in operations
 
     def refusal(self, obj: Plain, why: str) -> StatusError:
-        """Return what to raise."""
+        """Return the error for a refused object."""
         metadata = obj["metadata"]
         name = metadata.get("name") or metadata.get("generateName") or "Unknown"
         return forbidden(self.resource, name, why)

@@ -38,7 +38,7 @@ _CANNOT_GROW: Final = (
 
 
 def admit(request: AdmissionRequest, obj: Plain) -> Plain:
-    """Return a claim with its class, and what can be in use with its finalizer."""
+    """Return a claim with its default class; claims and volumes get a protecting finalizer."""
     if request.is_for("PersistentVolumeClaim", CREATE, UPDATE):
         obj = _with_class(request, obj)
     finalizer = _FINALIZERS.get(request.resource.kind)
@@ -106,7 +106,7 @@ _NODE_PORTS: Final = range(30_000, 32_768)
 
 
 def admit_service(request: AdmissionRequest, service: Plain) -> Plain:
-    """Return the service with its addresses and ports: as given, as before, or the first free."""
+    """Return the service with addresses and ports: as given, as before, or the first free ones."""
     if not request.is_for("Service", CREATE, UPDATE):
         return service
     before: Plain = (request.old or {}).get("spec", {})

@@ -361,7 +361,7 @@ _ACCESS_MODES: Final = {
 
 
 def modes_text(modes: Sequence[str] | None) -> str:
-    """Return access modes in short."""
+    """Return the abbreviations of access modes."""
     return ",".join(short for mode, short in _ACCESS_MODES.items() if mode in (modes or ()))
 
 

@@ -36,7 +36,7 @@ _SKIPPED: Final = {"Node": (), "PriorityClass": ("preemptionPolicy",)}
 
 
 def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
-    """Return what is wrong with a new object, prepared by its strategy and with its name."""
+    """Return the field errors of a new object, prepared by its strategy and with its name."""
     errors = FieldErrors()
     # Kinds with only the rules of all objects are checked for these last.
     is_first = not (resource.is_plain and resource.name_form == "path_segment")
@@ -68,7 +68,7 @@ def _check_creation(pod: Plain, errors: FieldErrors) -> None:
 def errors_of_update(
     resource: Resource, new: Plain, old: Plain, subresource: str = ""
 ) -> list[FieldError]:
-    """Return what is wrong with a change of an object, prepared by its strategy.
+    """Return the field errors of a changed object, prepared by its strategy.
 
     `new` has a resource version.
     """

@@ -237,7 +237,7 @@ def _check_slice(spec: Plain, path: str, errors: FieldErrors) -> None:
 def _check_one_of(
     value: Plain, names: Sequence[str], path: str, errors: FieldErrors
 ) -> Sequence[str]:
-    """Add that none of some fields is given, or more than one; return those that are."""
+    """Add a field error unless exactly one of some fields is given; return those that are."""
     given = [name for name in names if value.get(name)]
     rule = f"exactly one of {', '.join(names)} is required"
     if not given:
@@ -345,7 +345,7 @@ def _check_service(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def _check_event(event: Plain, errors: FieldErrors) -> None:
-    """Add what is wrong with a new event, of either group."""
+    """Add field errors for a new event, of either group."""
     is_newer = event["apiVersion"] != "v1"
     about: Plain = event.get("regarding" if is_newer else "involvedObject") or {}
     other, own = about.get("namespace", ""), event["metadata"].get("namespace", "")
@@ -382,7 +382,7 @@ def _check_definition(definition: Plain, errors: FieldErrors) -> None:
 
 
 def _check_fixed(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    """Add changes of an immutable ConfigMap or Secret."""
+    """Add field errors for changes of an immutable ConfigMap or Secret."""
     if not old.get("immutable"):
         return
     if not new.get("immutable"):

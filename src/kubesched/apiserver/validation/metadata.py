@@ -30,9 +30,9 @@ _ANNOTATIONS_SIZE_MAX: Final = 256 * 1024
 def check_metadata(
     resource: Resource, metadata: Plain, forms: Iterable[str], errors: FieldErrors
 ) -> None:
-    """Add what is wrong with the metadata of an object.
+    """Add field errors for the metadata of an object.
 
-    The name has to have all of some forms of `formats.FORMS`.
+    The name must have every one of the `forms`, which are names in `formats.FORMS`.
     """
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
     for rule in map(FORMS.__getitem__, forms):
@@ -104,7 +104,7 @@ def _check_finalizers(finalizers: Sequence[str], errors: FieldErrors, *, is_plai
 
 
 def check_finalizer(name: str, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with a finalizer: it needs a domain, or is one of Kubernetes' own."""
+    """Add a field error for a finalizer that has no domain and is none of Kubernetes' own."""
     errors.each(path, name, label_key_errors(name))
     _check_standard_name(name, path, errors)
 
@@ -115,7 +115,7 @@ def _check_standard_name(name: str, path: str, errors: FieldErrors) -> None:
 
 
 def check_metadata_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    """Add what may not change in the metadata of any object."""
+    """Add field errors for changes of metadata that may not change."""
     if old.get("deletionTimestamp"):
         known = old.get("finalizers") or ()
         added = sorted({name for name in new.get("finalizers") or () if name not in known})
@@ -140,7 +140,7 @@ def check_metadata_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
 
 
 def check_labels(labels: Mapping[str, str] | None, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with labels."""
+    """Add field errors for labels."""
     for key, value in (labels or {}).items():
         errors.each(path, key, label_key_errors(key))
         errors.each(path, value, label_value_errors(value))
@@ -149,7 +149,7 @@ def check_labels(labels: Mapping[str, str] | None, path: str, errors: FieldError
 def check_annotations(
     annotations: Mapping[str, str] | None, path: str, errors: FieldErrors
 ) -> None:
-    """Add what is wrong with annotations: their keys, and their size."""
+    """Add field errors for annotations: their keys, and their size."""
     if not annotations:
         return
     for key in annotations:
@@ -160,7 +160,7 @@ def check_annotations(
 
 
 def check_selector(selector: Plain, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with a selector of labels."""
+    """Add field errors for a label selector."""
     check_labels(selector.get("matchLabels"), f"{path}.matchLabels", errors)
     for index, one in enumerate(selector.get("matchExpressions") or ()):
         check_requirement(one, f"{path}.matchExpressions[{index}]", errors)
@@ -174,10 +174,10 @@ def check_requirement(
     is_of_nodes: bool = False,
     checks_values: bool = True,
 ) -> None:
-    """Add what is wrong with one requirement on labels: `key`, `operator` and `values`.
+    """Add field errors for one requirement on labels: `key`, `operator` and `values`.
 
-    `is_of_nodes` allows to compare numbers; with `checks_values`, values have to be possible values
-    of labels.
+    `is_of_nodes` allows numbers to be compared. With `checks_values`, values must be valid as
+    values of labels.
     """
     operator, values = one["operator"], one.get("values") or []
     if operator in ("In", "NotIn"):

@@ -39,7 +39,7 @@ def _spec_type() -> ObjectType:
 
 
 def check_pod_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    """Add what is wrong with a change of a pod."""
+    """Add field errors for a change of a pod."""
     spec, before = new["spec"], old["spec"]
     for kind in _LISTS:
         if len(spec.get(kind) or ()) != len(before.get(kind) or ()):
@@ -74,7 +74,7 @@ def _check_deadline(new: int | None, old: int | None, errors: FieldErrors) -> No
 def _check_added_tolerations(
     new: Sequence[Plain], old: Sequence[Plain], errors: FieldErrors
 ) -> None:
-    """Add what is wrong with a change of tolerations: none may go, and only seconds change."""
+    """Add field errors for changed tolerations: none may go, and only their seconds may change."""
     kept = [without(toleration, "tolerationSeconds") for toleration in new]
     if any(without(toleration, "tolerationSeconds") not in kept for toleration in old):
         detail = "existing toleration can not be modified except its tolerationSeconds"
@@ -85,7 +85,7 @@ def _check_added_tolerations(
 
 
 def _with_old(spec: Plain, before: Plain, *names: str) -> Plain:
-    """Return a specification with some fields as they were."""
+    """Return a specification with the old values of some fields."""
     return {
         **without(spec, *names),
         **{name: before[name] for name in names if name in before},
@@ -93,7 +93,7 @@ def _with_old(spec: Plain, before: Plain, *names: str) -> Plain:
 
 
 def _check_rest(spec: Plain, before: Plain, errors: FieldErrors) -> None:
-    """Add what changes besides what may: all that may is first put back."""
+    """Add field errors for other changes: all fields that may change are first put back."""
     names = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
     munged = _with_old(spec, before, *names)
     for kind in _LISTS:
@@ -158,7 +158,7 @@ def _only_adds(new: Plain, old: Plain) -> bool:
 
 
 def check_ephemeral_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    """Add what is wrong with a change of a pod's ephemeral containers: they only grow."""
+    """Add field errors for a change of a pod's ephemeral containers, which may only be added."""
     after: dict[str, Any] = {
         one["name"]: one for one in new["spec"].get("ephemeralContainers") or ()
     }
@@ -174,7 +174,7 @@ def check_ephemeral_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
 
 
 def check_resize(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    """Add what is wrong with a resize of a pod."""
+    """Add field errors for a resize of a pod."""
     spec, before = new["spec"], old["spec"]
     if qos_class(spec) != (old["status"].get("qosClass") or qos_class(before)):
         detail = "Pod QOS Class may not change as a result of resizing"
@@ -223,7 +223,7 @@ def _without_amounts(container: Plain) -> Plain:
 
 
 def _without_resized(resources: Plain) -> Plain:
-    """Return resources without cpu, memory and what is then empty."""
+    """Return resources without cpu and memory, and without parts that are empty then."""
     kept = without(resources, *_AMOUNTS)
     for kind in _AMOUNTS:
         amounts = without(resources.get(kind) or {}, "cpu", "memory")
@@ -239,7 +239,7 @@ _NOT_NEGATIVE: Final = "must be a non-negative integer"
 
 
 def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    """Add what is wrong with a change of a pod's status."""
+    """Add field errors for a change of a pod's status."""
     status, before = new["status"], old["status"]
     for index, condition in enumerate(status.get("conditions") or ()):
         path, kind = f"status.conditions[{index}]", condition["type"]

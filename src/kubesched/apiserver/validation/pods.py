@@ -51,7 +51,7 @@ def claims_of(spec: Plain) -> list[str]:
 
 
 def check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with the containers of a pod or template whose volumes are checked."""
+    """Add field errors for the containers of a pod or template whose volumes are checked."""
     claims = claims_of(spec)
     # Volumes with errors cannot be mounted.
     broken = {error.path.partition("]")[0] for error in errors}
@@ -120,7 +120,7 @@ def _check_environment(container: Plain, path: str, errors: FieldErrors) -> None
 
 
 def _check_source(source: Plain, kinds: Sequence[str], path: str, errors: FieldErrors) -> None:
-    """Add that the value of a variable comes from nowhere, or from several places."""
+    """Add a field error for a variable without a source, or with several."""
     given = [name for name in kinds if source.get(name) is not None]
     if not given:
         *others, last = [f"`{name}`" for name in kinds]
@@ -158,7 +158,7 @@ def _check_probes(container: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def _check_ends(container: Plain, path: str, errors: FieldErrors) -> None:
-    """Add what a container has that runs to its end before others start."""
+    """Add field errors for probes and hooks of a container that ends before others start."""
     for name in ("lifecycle", *_PROBES):
         if container.get(name) is not None:
             errors.forbidden(f"{path}.{name}", _ONLY_OF_SIDECARS)
@@ -202,7 +202,7 @@ _PADDED: Final = "must not have leading or trailing whitespace"
 
 
 def check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with the specification of a pod or a template."""
+    """Add field errors for the specification of a pod or a template."""
     check_containers(spec, path, errors)
     if spec.get("resources") is not None:
         check_resources(spec, path, claims_of(spec), errors)
@@ -222,7 +222,7 @@ def check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def _check_host(spec: Plain, path: str, errors: FieldErrors) -> None:
-    """Add what does not go with the node's network, users and names."""
+    """Add field errors for fields that contradict the use of the node's network, users or names."""
     if spec.get("hostNetwork"):
         _check_host_network(spec, path, errors)
     if spec.get("hostUsers") is False:
@@ -276,7 +276,7 @@ def _check_spreading(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def check_toleration(toleration: Plain, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with a toleration."""
+    """Add field errors for a toleration."""
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
     effect, value = toleration.get("effect", ""), toleration.get("value", "")
     if key:
@@ -305,7 +305,7 @@ def check_toleration(toleration: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def check_taints(taints: Sequence[Plain], path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with the taints of a node."""
+    """Add field errors for the taints of a node."""
     seen: list[tuple[str, str]] = []
     for index, taint in enumerate(taints):
         at, key, effect = f"{path}[{index}]", taint["key"], taint["effect"]
@@ -322,7 +322,7 @@ def check_taints(taints: Sequence[Plain], path: str, errors: FieldErrors) -> Non
 
 
 def check_node_selector(selector: Plain, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with a selector of nodes."""
+    """Add field errors for a selector of nodes."""
     terms: Sequence[Plain] = selector.get("nodeSelectorTerms") or ()
     if not terms:
         detail = "must have at least one node selector term"
@@ -385,7 +385,7 @@ def _check_constraint(constraint: Plain, path: str, errors: FieldErrors) -> None
 
 
 def _check_label_keys(owner: Plain, path: str, errors: FieldErrors) -> None:
-    """Add what is wrong with the labels whose values are taken from the pod itself."""
+    """Add field errors for the label keys whose values come from the pod itself."""
     selector = owner.get("labelSelector")
     matched, mismatched = (owner.get(f"{word}LabelKeys") or () for word in ("match", "mismatch"))
     for name, keys in (("matchLabelKeys", matched), ("mismatchLabelKeys", mismatched)):
@@ -431,7 +431,7 @@ def _check_template(template: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
-    """Add what is wrong with a pod besides its specification."""
+    """Add field errors for a pod besides those of its specification."""
     spec = pod["spec"]
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):

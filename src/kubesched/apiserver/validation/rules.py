@@ -49,7 +49,7 @@ _MODE_RULE: Final = "must be a number between 0 and 0777 (octal), both inclusive
 
 
 class _Below(NamedTuple):
-    """A field with checks, or with an object that has some."""
+    """A field with checks of its own, or with an object that has checks."""
 
     name: str
     checks: tuple[_FieldCheck, ...]
@@ -67,7 +67,7 @@ class Union(NamedTuple):
     shown: Mapping[str, str] = {}
 
     def surplus(self, value: Plain, path: str, errors: FieldErrors) -> Sequence[str]:
-        """Add that there is none, or more than one; return those that are too many."""
+        """Add a field error unless exactly one is given; return the surplus ones."""
         given = [name for name in self.members if value.get(name) is not None]
         if not given:
             errors.required(path, f"must specify a {self.what}")
@@ -142,7 +142,7 @@ class Rules:
         *,
         skipped: Sequence[str] = (),
     ) -> None:
-        """Add what is wrong with an object that has its defaults, except in some of its fields."""
+        """Add field errors for an object that has its defaults, except in `skipped` fields."""
         self._plan(object_type).run(value, path, errors, skipped)
 
     def _plan(self, object_type: ObjectType) -> _Plan:
@@ -177,7 +177,7 @@ def fixed_objects(object_type: ObjectType) -> tuple[str, ...]:
 def check_changes(
     object_type: ObjectType, new: Plain, old: Plain, errors: FieldErrors, path: str = ""
 ) -> None:
-    """Add the fields that an update has changed and may not."""
+    """Add field errors for changes of immutable fields."""
     for field in object_type.fields.values():
         after, before = new.get(field.name), old.get(field.name)
         at = f"{path}.{field.name}" if path else field.name
@@ -189,7 +189,7 @@ def check_changes(
 
 
 def _field_check(field: Field, rule: Rule) -> _FieldCheck:
-    """Return the check of one rule; of lists, most rules look at the entries."""
+    """Return the check of one rule; for lists, most rules check the entries."""
     name, arguments = rule
     if name == "required" and isinstance(field.type, ObjectType):
         return _given

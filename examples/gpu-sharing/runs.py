@@ -37,7 +37,7 @@ from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.sweep.functions import SweepCase
 
-_PODS_PER_SLICE: Final = 64
+_PODS_PER_SLICE: Final = 256
 
 
 class FirstLoaded(Random):

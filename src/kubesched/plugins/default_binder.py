@@ -7,8 +7,8 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import ClassVar
+from collections.abc import Coroutine, Hashable, Sequence
+from typing import Any, ClassVar
 
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
@@ -24,9 +24,9 @@ class DefaultBinder(BindPlugin):
     scope: ClassVar = Scope.NODE
     signs_base: ClassVar = True
 
-    async def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+    def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Coroutine[Any, Any, Status]:
         """Create the Binding."""
-        return await self.handle.services.binder.bind(pod.pod, node_name)
+        return self.handle.services.binder.bind(pod.pod, node_name)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return no events, because the plugin never rejects a pod."""

@@ -88,6 +88,9 @@ class QueueingHints:
                 if each.filing is not None:
                     self._filings.setdefault((name, each.plugin), {})[each.filing] = None
         self._matches: dict[ClusterEvent, _Matches] = {}
+        self._topics: dict[
+            tuple[str, frozenset[str]], tuple[Sequence[Topic], Sequence[tuple[Topic, Filing]]]
+        ] = {}
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
         """Whether any plugin of any profile registered the event, or it is a wildcard."""
@@ -99,15 +102,26 @@ class QueueingHints:
 
     def topics_of_pod(self, queued: QueuedPodInfo) -> Sequence[Topic]:
         """Return the topics of a pod: those of each plugin that rejected it."""
-        name = queued.pod_info.scheduler_name
-        rejectors = queued.rejecting_plugins
+        rejected_by = queued.pod_info.scheduler_name, queued.rejecting_plugins
+        known = self._topics.get(rejected_by)
+        if known is None:
+            known = self._topics[rejected_by] = self._topics_of_rejectors(*rejected_by)
+        topics, filings = known
+        if not filings:
+            return topics
+        pod = queued.pod_info.pod
+        narrower = [(*topic, about) for topic, filing in filings for about in filing.of_pod(pod)]
+        return tuple(dict.fromkeys([*topics, *narrower]))
+
+    def _topics_of_rejectors(
+        self, name: str, rejectors: frozenset[str]
+    ) -> tuple[Sequence[Topic], Sequence[tuple[Topic, Filing]]]:
+        """Return the topics of pods that plugins of a profile reject, and how to narrow them."""
         if not rejectors or name not in self._registrations:
-            return (_ANY_EVENT,)
+            return (_ANY_EVENT,), ()
         topics: list[Topic] = [(name, plugin) for plugin in rejectors]
-        for topic in tuple(topics):
-            for filing in self._filings.get(topic, ()):
-                topics += ((*topic, about) for about in filing.of_pod(queued.pod_info.pod))
-        return tuple(dict.fromkeys(topics))
+        found = [(topic, filing) for topic in topics for filing in self._filings.get(topic, ())]
+        return tuple(topics), found
 
     def topics_of_change(self, change: ClusterChange) -> Sequence[Topic] | None:
         """Return the topics of pods that the change may concern; None means all pods."""

@@ -200,8 +200,8 @@ class SchedulingQueue:
 
     def add(self, info: PodInfo, now: float) -> bool:
         """Add a new pod; return whether it is in activeQ, and not in unschedulablePods as gated."""
-        self._parts.single_out(info.key)
         queued = QueuedPodInfo(info, timestamp=now)
+        self._parts.single_out(queued.key)
         self._parts.arrive(queued)
         return self._to_active(queued, QueuePlace.NOWHERE, _ADD_LABEL, now)
 
@@ -222,8 +222,8 @@ class SchedulingQueue:
             self._parts.arrive(queued)
             return self._to_active(queued, QueuePlace.NOWHERE, _UPDATE_LABEL, now)
         queued.pod_info, queued.standing_message = new, ""
-        self._unschedulable.put(queued, self.hints.topics_of_pod(queued))
         self.nominator.update(old, new)
+        # There is at least one event, which files the pod anew.
         return any(
             self._update_event(queued, ClusterChange(event, old.pod, new.pod), now)
             for event in events

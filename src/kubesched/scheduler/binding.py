@@ -270,13 +270,15 @@ class BindingCycle:
                 task.cancel()
 
     async def _ask_pre_bind(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
-        ask, pod, node_name = assumed.profile.ask_to_bind, assumed.pod, assumed.node_name
+        ask, pod, node_name = assumed.profile.ask_async, assumed.pod, assumed.node_name
         try:
             status = await ask(
                 phases.PRE_BIND, plugin, plugin.pre_bind, assumed.cycle, pod, node_name
             )
         except asyncio.CancelledError:
             return self._cancelled_status(assumed, plugin)
+        except PluginFailure as raised:
+            status = raised.status
         if status.is_success or status.is_rejected:
             return status.by(plugin.name)
         return failure_of(PRE_BIND, plugin.name, status.message)
@@ -305,9 +307,12 @@ class BindingCycle:
         timer = profile.timer
         began = timer.now()
         for plugin in profile.bind_plugins:
-            status = await profile.ask_to_bind(
-                phases.BIND, plugin, plugin.bind, assumed.cycle, assumed.pod, assumed.node_name
-            )
+            try:
+                status = await profile.ask_async(
+                    phases.BIND, plugin, plugin.bind, assumed.cycle, assumed.pod, assumed.node_name
+                )
+            except PluginFailure as raised:
+                status = raised.status
             if status.is_skip:
                 continue
             if status.is_success or status.is_rejected:

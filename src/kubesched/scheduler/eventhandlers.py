@@ -265,7 +265,7 @@ class EventHandlers:
             after = self._cache.update_pod(new)
         except CacheError as error:
             log.error("Failed to update pod in the cache: %s", error)  # noqa: TRY400 - as above
-            after = PodInfo(new, before)
+            after = PodInfo(new)
         self._move_each(pod_events(before, after), old, new, began)
         self._handled(_ASSIGNED_POD_UPDATE, began)
 
@@ -275,8 +275,7 @@ class EventHandlers:
             return
         log_observed(V4, "Update event for unscheduled pod", new)
         began = self.observer.now()
-        before = PodInfo(old)
-        info = PodInfo(new, before)
+        before, info = PodInfo(old), PodInfo(new)
         self._apply_waiting_update(before, info)
         self._handled(UNSCHEDULED_POD_UPDATE, began)
         for event in pod_events(before, info) if self.observer.is_listening else ():

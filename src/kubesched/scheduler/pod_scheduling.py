@@ -186,8 +186,7 @@ class PodScheduling:
     def is_skipped(self, pod: PodInfo, profile: Profile) -> bool:
         """Whether the pod needs no decision: it is terminating, or already assumed."""
         if pod.is_terminating:
-            note = f"skip schedule deleting pod: {pod.key}"
-            self._record(pod.pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
+            self.record_failure(pod.pod, profile, f"skip schedule deleting pod: {pod.key}")
             return True
         return self.cache.is_assumed(pod.uid)
 
@@ -301,8 +300,9 @@ class PodScheduling:
     def _bound(self, assumed: Assumed) -> None:
         now = self.now()
         log_bound(assumed)
-        note = f"Successfully assigned {assumed.pod.key} to {assumed.node_name}"
-        self._record(assumed.pod.pod, assumed.profile, "Normal", "Scheduled", "Binding", note)
+        if self.records_events:
+            note = f"Successfully assigned {assumed.pod.key} to {assumed.node_name}"
+            self._record(assumed.pod.pod, assumed.profile, "Normal", "Scheduled", "Binding", note)
         for observer in self.observers:
             observer.bound(assumed, now)
         _post_bind(assumed)
@@ -385,7 +385,7 @@ class PodScheduling:
             return
         else:
             if known is not pod.pod:
-                queued.pod_info = pod = PodInfo(known, pod)
+                queued.pod_info = pod = PodInfo(known)
             elif (
                 rejected is not None
                 and self.status_writer.is_written(known, condition, nominated_node_name)
@@ -404,17 +404,17 @@ class PodScheduling:
 
     def record_failure(self, pod: Pod, profile: Profile, message: str) -> None:
         """Write the event of a failed attempt."""
-        note = _truncate(message)
-        self._record(pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
+        if self.records_events:
+            note = _truncate(message)
+            self._record(pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
 
     def _record(
         self, pod: Pod, profile: Profile, kind: str, reason: str, action: str, note: str
     ) -> None:
-        if self.records_events:
-            event = EventRecord(
-                pod, kind, reason, action, note, reporting_controller=profile.scheduler_name
-            )
-            self._api.record_event(event)
+        event = EventRecord(
+            pod, kind, reason, action, note, reporting_controller=profile.scheduler_name
+        )
+        self._api.record_event(event)
 
 
 def _post_bind(assumed: Assumed) -> None:

@@ -258,21 +258,6 @@ class Profile:
             if is_sampled:
                 timer.answered(extension_point, plugin.name, code, began)
 
-    async def ask_to_bind(
-        self,
-        extension_point: str,
-        plugin: Plugin,
-        question: Callable[[CycleState, PodInfo, str], Awaitable[Status]],
-        cycle: CycleState,
-        pod: PodInfo,
-        node_name: str,
-    ) -> Status:
-        """Await a PreBind or Bind plugin; an exception becomes a status."""
-        try:
-            return await self.ask_async(extension_point, plugin, question, cycle, pod, node_name)
-        except PluginFailure as failure:
-            return failure.status
-
     def ask_pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Run a PreEnqueue plugin; a failure holds the pod back and is logged."""
         try:

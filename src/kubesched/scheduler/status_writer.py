@@ -90,7 +90,8 @@ class StatusWriter:
     ) -> None:
         """Send a change as a patch against the server's current state. Raises ApiError."""
         before = self._not_observed_yet(pod)
-        pod = self._latest(pod)
+        if before is not None:
+            pod = _as_written(pod, before)
         if not _changes(pod, condition, nominated_node_name):
             return
         key, version = _key("pod", pod.metadata), pod.metadata.resource_version

@@ -195,7 +195,13 @@ def with_metadata(item: T, metadata: ObjectMeta) -> T:
 class ObjectServer:
     """The objects in a store, and the requests on them."""
 
-    def __init__(self, now: Callable[[], float], *, taints_new_nodes: bool = False) -> None:
+    def __init__(
+        self,
+        now: Callable[[], float],
+        *,
+        taints_new_nodes: bool = False,
+        changes_kept: int = _CHANGES_KEPT,
+    ) -> None:
         """Start empty; `now` returns the time in seconds.
 
         With `taints_new_nodes`, nodes are created not ready, as by an API server; otherwise as if

@@ -63,6 +63,22 @@ class PodTemplate:
         self.spec: PodSpec = pod.spec
         self._pod = pod
 
+    def has(self, pod: Pod) -> bool:
+        """Whether the pod has this template because it shares the parts of the spec.
+
+        If it does not share them, or has volumes, the template may still be its own.
+        """
+        mine, spec = self._pod.metadata, pod.spec
+        metadata = pod.metadata
+        return (
+            metadata.namespace == mine.namespace
+            and metadata.labels == mine.labels
+            and metadata.owner_references == mine.owner_references
+            and not (spec.volumes or self.spec.volumes)
+            and (spec is self.spec or all(map(is_, _fields_of(spec), _fields_of(self.spec))))
+            and reported_resources(pod.status) is None is reported_resources(self._pod.status)
+        )
+
     @Derived
     def base(self) -> bytes:
         """What is read of the spec to compare the pod with a node, except requests.
@@ -176,8 +192,7 @@ class PodInfo:
 
     __slots__ = ("name", "namespace", "node_name", "pod", "priority", "template", "uid")
 
-    def __init__(self, pod: Pod, earlier: PodInfo | None = None) -> None:
-        """Derive values; `earlier` is another version of the pod, which often has the same."""
+    def __init__(self, pod: Pod) -> None:
         metadata = pod.metadata
         self.pod = pod
         self.namespace = metadata.namespace
@@ -185,11 +200,7 @@ class PodInfo:
         self.uid = uid_of(pod)
         self.priority = pod.spec.priority or 0
         self.node_name = pod.spec.node_name
-        self.template: PodTemplate = (
-            earlier.template
-            if earlier is not None and _shares_template(earlier.pod, pod)
-            else _template_of(pod)
-        )
+        self.template = _template_of(pod)
 
     def on_node(self, node_name: str) -> PodInfo:
         """Return the same pod with another `node_name`."""
@@ -255,6 +266,8 @@ def scheduler_name_of(pod: Pod) -> str:
 
 
 _templates: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
+# By identity of its first pod's containers, which the template keeps alive.
+_by_containers: WeakValueDictionary[int, PodTemplate] = WeakValueDictionary()
 # The next pod of a template often comes when no other is left.
 _recent: deque[PodTemplate] = deque(maxlen=_RECENT_MAX)
 _encode = msgspec.msgpack.Encoder().encode
@@ -280,25 +293,17 @@ _fields_of = attrgetter(
 
 
 def _template_of(pod: Pod) -> PodTemplate:
+    # The pods of a simulation, and the versions of a pod there, mostly share the parts of a spec.
+    known = _by_containers.get(id(pod.spec.containers))
+    if known is not None and known.has(pod):
+        return known
     key = _template_key(pod)
     template = _templates.get(key)
     if template is None:
         template = _templates[key] = PodTemplate(pod)
+        _by_containers[id(pod.spec.containers)] = template
         _recent.append(template)
     return template
-
-
-def _shares_template(one: Pod, other: Pod) -> bool:
-    """Whether two versions of a pod have one template because what they differ in is not part."""
-    before, after = one.metadata, other.metadata
-    if before.labels is not after.labels or before.owner_references is not after.owner_references:
-        return False
-    if reported_resources(one.status) is not reported_resources(other.status):
-        return False
-    old, new = one.spec, other.spec
-    if old is new:
-        return True
-    return old.volumes is new.volumes and all(map(is_, _fields_of(old), _fields_of(new)))
 
 
 def _template_key(pod: Pod) -> bytes:

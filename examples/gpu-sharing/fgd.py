@@ -21,7 +21,7 @@ from gpu_sharing import GpuSharing, Milli, Request, request_of
 from kubesched import ConfigError
 from kubesched.framework import Handle, NodeTable, PluginArgs, PodInfo, child, decode_args, required
 
-_ROWS_FEW: Final = 16
+_ROWS_FEW: Final = 64
 """Up to so many rows, it is cheaper to rate all than to look for equal ones."""
 _STATE_BITS: Final = 32
 """More than the numbers of `Target.alike` have."""

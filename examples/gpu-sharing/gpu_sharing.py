@@ -50,7 +50,7 @@ MODEL_LABEL: Final = "alibabacloud.com/gpu-card-model"
 WHOLE: Final = 1000
 
 _COLUMNS: Final = 8
-"""The number of columns of `Gpus.numbers` before those of devices."""
+"""The number of properties in `Gpus.numbers` before those of devices."""
 
 Milli = NDArray[np.int64]
 Devices = dict[str, tuple[int, ...]]
@@ -91,9 +91,10 @@ def _request_of(template: PodTemplate) -> Request:
 
 
 class Gpus:
-    """The GPUs of some nodes: a row per node, a column per property, all int64.
+    """The GPUs of some nodes: an int64 array per property.
 
     Attributes:
+        numbers: Properties x rows, in the order below, then devices x rows.
         count: The number of devices.
         left: What is left of all devices together.
         taken: What is not.
@@ -105,22 +106,29 @@ class Gpus:
         free: Rows x devices, what is left of each; 0 where a node has fewer devices.
     """
 
+    count = property(lambda gpus: gpus.numbers[0])
+    left = property(lambda gpus: gpus.numbers[1])
+    taken = property(lambda gpus: gpus.numbers[2])
+    largest = property(lambda gpus: gpus.numbers[3])
+    whole = property(lambda gpus: gpus.numbers[4])
+    kinds = property(lambda gpus: gpus.numbers[5])
+    code = property(lambda gpus: gpus.numbers[6])
+    model = property(lambda gpus: gpus.numbers[7])
+    free = property(lambda gpus: gpus.numbers[_COLUMNS:].T)
+
     def __init__(self, numbers: Milli, codes: dict[tuple[int, ...], int]) -> None:
-        self._numbers = numbers
+        self.numbers = numbers
         self._codes = codes
-        self.count, self.left, self.taken, self.largest, self.whole = numbers.T[:5]
-        self.kinds, self.code, self.model = numbers.T[5:_COLUMNS]
-        self.free = numbers[:, _COLUMNS:]
 
     @classmethod
     def none(cls, rows: int, devices: int) -> "Gpus":
         """Return rows without devices, with place for some."""
-        return cls(np.zeros((rows, _COLUMNS + devices), np.int64), {})
+        return cls(np.zeros((_COLUMNS + devices, rows), np.int64), {})
 
     def take(self, rows: NDArray[np.intp] | slice) -> "Gpus":
         """Return some rows: a copy of them, but of a slice a view."""
-        numbers = self._numbers
-        taken = numbers[rows] if isinstance(rows, slice) else numbers.take(rows, axis=0)
+        numbers = self.numbers
+        taken = numbers[:, rows] if isinstance(rows, slice) else numbers.take(rows, axis=1)
         return Gpus(taken, self._codes)
 
     def write(self, row: int, kinds: int, free: Sequence[int]) -> None:
@@ -129,8 +137,7 @@ class Gpus:
         code = self._codes.setdefault(tuple(free), len(self._codes))
         left = sum(free)
         sums = left, WHOLE * count - left, max(free), free.count(WHOLE)
-        self._numbers[row, 1:_COLUMNS] = *sums, kinds, code, self.model.item(row)
-        self.free[row] = free
+        self.numbers[1:, row] = [*sums, kinds, code, self.model.item(row), *free]
 
     def can_take(self, request: Request) -> NDArray[np.bool_]:
         """Return bool per row: whether enough devices have enough left."""

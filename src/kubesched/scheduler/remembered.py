@@ -27,7 +27,7 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
 _OUTCOMES_MAX: Final = 1024
-_ROWS_FEW: Final = 64
+_ROWS_FEW: Final = 256
 """Up to this number of rows, it pays to look for repeated ones, and to score rejected ones too."""
 _RowOutcome = tuple[int, int, int, tuple[int, ...]]
 """The position of the first filter that rejects the row, its status code, the sum of weighted

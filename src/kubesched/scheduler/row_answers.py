@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 
 PASSED: Final = 32_767
+_REJECTED_FEW: Final = 8
+"""Up to this number of rejected rows, they are written one by one."""
 
 
 class StatusTable:
@@ -72,6 +74,12 @@ class RowAnswers:
         if len(answers.statuses) == 1:
             return False
         rejects = answers.index != 0
+        if np.count_nonzero(rejects) <= _REJECTED_FEW:
+            rows = [row for row in rejects.nonzero()[0].tolist() if self.failed_at[row] > position]
+            for row in rows:
+                self.failed_at[row] = position
+                self.index[row] = self.table.code(answers[row].by(plugin))
+            return bool(rows)
         rejects &= self.failed_at > position
         if not np.count_nonzero(rejects):
             return False

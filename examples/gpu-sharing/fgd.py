@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 from fragmentation import Target
-from gpu_sharing import GpuSharing, Milli, Request, request_of
+from gpu_sharing import GpuSharing, Milli, Request, fullest_sufficient, request_of
 
 from kubesched import ConfigError
 from kubesched.framework import Handle, NodeTable, PluginArgs, PodInfo, child, decode_args, required
@@ -99,6 +99,8 @@ class FragmentationGradientDescent(GpuSharing):
 
     def pick(self, free: Sequence[int], milli_cpu: int, request: Request, model: str | None) -> int:
         """Return the first device that reaches the node's score."""
+        if len({device for device in free if device >= request.milli}) == 1:
+            return fullest_sufficient(free, request.milli)
         left, model_code = np.array([free]), np.array([self._target.code_of(model)])
         gains = self._target.gains(np.array([milli_cpu]), left, model_code, request)
         scores = self._target.scores(gains[0], request)

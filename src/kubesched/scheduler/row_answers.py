@@ -75,16 +75,18 @@ class RowAnswers:
             return False
         rejects = answers.index != 0
         if np.count_nonzero(rejects) <= _REJECTED_FEW:
-            rows = [row for row in rejects.nonzero()[0].tolist() if self.failed_at[row] > position]
+            failed_at, codes = self.failed_at, self._codes(plugin, answers)
+            rows = [row for row in rejects.nonzero()[0].tolist() if failed_at.item(row) > position]
             for row in rows:
-                self.failed_at[row] = position
-                self.index[row] = self.table.code(answers[row].by(plugin))
+                failed_at[row] = position
+                self.index[row] = codes[answers.index.item(row)]
             return bool(rows)
         rejects &= self.failed_at > position
         if not np.count_nonzero(rejects):
             return False
         np.putmask(self.failed_at, rejects, position)
-        np.putmask(self.index, rejects, self._codes(plugin, answers).take(answers.index))
+        codes = np.array(self._codes(plugin, answers), np.int32)
+        np.putmask(self.index, rejects, codes.take(answers.index))
         return True
 
     def add_at(
@@ -93,12 +95,13 @@ class RowAnswers:
         """Add one filter's answers for `rows`, none of which an earlier filter rejected."""
         rejected = np.flatnonzero(answers.index)
         self.failed_at[rows[rejected]] = position
-        self.index[rows[rejected]] = self._codes(plugin, answers)[answers.index[rejected]]
+        codes = np.array(self._codes(plugin, answers), np.int32)
+        self.index[rows[rejected]] = codes[answers.index[rejected]]
 
-    def _codes(self, plugin: str, answers: NodeToStatus) -> NDArray[np.int32]:
+    def _codes(self, plugin: str, answers: NodeToStatus) -> list[int]:
         """Return the code of each status in the table."""
         code = self.table.code
-        return np.array([code(status.by(plugin)) for status in answers.statuses], np.int32)
+        return [code(status.by(plugin)) for status in answers.statuses]
 
     def fail(self, position: int, status: Status) -> None:
         """Record that the filter at `position` failed, on every row if the failure names none."""

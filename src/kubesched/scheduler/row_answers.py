@@ -75,11 +75,11 @@ class RowAnswers:
             return False
         rejects = answers.index != 0
         if np.count_nonzero(rejects) <= _REJECTED_FEW:
-            failed_at, codes = self.failed_at, self._codes(plugin, answers)
+            failed_at, code_of = self.failed_at, self._codes(plugin, answers)
             rows = [row for row in rejects.nonzero()[0].tolist() if failed_at.item(row) > position]
             for row in rows:
                 failed_at[row] = position
-                self.index[row] = codes[answers.index.item(row)]
+                self.index[row] = code_of[answers.index.item(row)]
             return bool(rows)
         rejects &= self.failed_at > position
         if not np.count_nonzero(rejects):

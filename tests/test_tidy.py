@@ -22,9 +22,7 @@ LINES_MAX: Final = 600
 LONG_MODULES: Final[set[str]] = set()
 
 CRUMB_LINES_MAX: Final = 80
-CRUMBS: Final = {
-    "snapshot.topology",
-}
+CRUMBS: Final[set[str]] = set()
 """Small modules that one other module of their package imports, and nobody else."""
 
 SHARED_NAMES: Final = {

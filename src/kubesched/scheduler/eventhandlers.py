@@ -39,12 +39,11 @@ from kubesched.api.storage import (
 )
 from kubesched.cache.cache import Cache, CacheError
 from kubesched.framework import cluster_event as resources
-from kubesched.framework.cluster_event import Action, ClusterEvent
+from kubesched.framework.cluster_event import Action, ClusterEvent, node_events
 from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.dra import with_taints
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.structured_log import V3, V4
-from kubesched.queue.node_events import node_events
 from kubesched.queue.pod_events import pod_events
 from kubesched.queue.queue_events import (
     ASSIGNED_POD_ADD,

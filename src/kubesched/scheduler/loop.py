@@ -6,8 +6,10 @@ loop's, so the simulator runs this module unchanged on virtual time.
     async with asyncio.TaskGroup() as group: group.create_task(scheduler.run())
     handlers.added(pod)         # from an informer; wakes the scheduler
 
-Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/scheduler.go (v1.36)
-Invariants: a popped pod ends in exactly one of: binding, back in the queue, gone.
+Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/scheduler.go,
+          pkg/scheduler/backend/queue/scheduling_queue.go, Run (v1.36)
+Invariants: a popped pod ends in exactly one of: binding, back in the queue, gone; pods move in the
+            same second as upstream.
 Differs:  in `kubesched run`, no further pod is decided while the API server has 256 Bindings to
           answer (and up to `pods_per_slice` more); upstream has no limit.
 """
@@ -16,14 +18,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import floor
+from typing import Final
 
 from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
+from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.binding import ApiBinder
 from kubesched.scheduler.decision import Decision
-from kubesched.scheduler.flushing import Flushing
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
 from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.repeated_rejections import RepeatedRejections
@@ -180,3 +184,84 @@ class Scheduler:
             if decision is not None and decision.pod is not pod:
                 decision = None
             await self.steps.schedule(queued, profile, decision)
+
+
+# Pods whose waiting time is over.
+
+_UNSCHEDULABLE_SECONDS: Final = 30.0
+"""The interval at which upstream requeues pods that have waited too long."""
+
+
+class Flushing:
+    """Moves pods whose waiting time is over out of backoffQ and unschedulablePods.
+
+    Upstream checks every second and every thirty seconds. Here a timer fires at the first of these
+    moments at which there is a pod to move, so an idle queue costs nothing.
+    """
+
+    def __init__(self, queue: SchedulingQueue, wake: Callable[[], None]) -> None:
+        """Set up without a timer; `wake` is called after every flush."""
+        self._queue = queue
+        self._wake = wake
+        self._began = 0.0
+        self._backoff: asyncio.TimerHandle | None = None
+        self._unschedulable: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Start the timers."""
+        self._began = asyncio.get_running_loop().time()
+        self._queue.on_backoff = self._plan_backoff
+        self._queue.on_unschedulable = self._plan_unschedulable
+        self._plan_backoff()
+        self._plan_unschedulable(self._queue.late_after())
+
+    def stop(self) -> None:
+        """Cancel the timers."""
+        self._queue.on_backoff = lambda: None
+        self._queue.on_unschedulable = lambda _late_after: None
+        for timer in (self._backoff, self._unschedulable):
+            if timer is not None:
+                timer.cancel()
+        self._backoff = self._unschedulable = None
+
+    # Backoff: at whole seconds.
+
+    def _plan_backoff(self) -> None:
+        loop, planned = asyncio.get_running_loop(), self._backoff
+        now = loop.time()
+        if planned is not None and planned.when() <= floor(now) + 1.0:
+            # The next second is the earliest possible.
+            return
+        at = self._queue.next_backoff_flush(now)
+        if at is None or (planned is not None and planned.when() <= at):
+            return
+        if planned is not None:
+            planned.cancel()
+        self._backoff = loop.call_at(at, self._flush_backoff)
+
+    def _flush_backoff(self) -> None:
+        self._backoff = None
+        self._queue.flush_backoff(asyncio.get_running_loop().time())
+        self._wake()
+        self._plan_backoff()
+
+    # Unschedulable pods: every thirty seconds since the start.
+
+    def _plan_unschedulable(self, late_after: float | None) -> None:
+        planned = self._unschedulable
+        if late_after is None or (planned is not None and planned.when() <= late_after):
+            return
+        loop = asyncio.get_running_loop()
+        rounds = floor((max(late_after, loop.time()) - self._began) / _UNSCHEDULABLE_SECONDS) + 1
+        at = self._began + rounds * _UNSCHEDULABLE_SECONDS
+        if planned is not None and planned.when() <= at:
+            return
+        if planned is not None:
+            planned.cancel()
+        self._unschedulable = loop.call_at(at, self._flush_unschedulable)
+
+    def _flush_unschedulable(self) -> None:
+        self._unschedulable = None
+        self._queue.flush_unschedulable(asyncio.get_running_loop().time())
+        self._wake()
+        self._plan_unschedulable(self._queue.late_after())

@@ -1,6 +1,7 @@
 """NodeColumns is the whole node table, which the cache updates with every node and pod.
 
-Upstream: pkg/scheduler/backend/cache/snapshot.go and framework/types.go, NodeInfo (v1.36)
+Upstream: pkg/scheduler/backend/cache/node_tree.go, component-helpers/node/topology,
+          pkg/scheduler/backend/cache/snapshot.go and framework/types.go, NodeInfo (v1.36)
 Reads:    nodes, and the pods on them
 Invariants: usage columns equal the sums over the row's pods (`check()`); public arrays are
             read-only.
@@ -34,7 +35,40 @@ from kubesched.snapshot.node_table import (
     wrapped,
 )
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.topology import round_robin, zone_key
+
+# Zones.
+
+
+def zone_key(labels: Mapping[str, str]) -> str:
+    """Return region and zone as one key; "" if the node has neither."""
+    # A legacy label takes precedence even if it is empty.
+    region = labels.get(
+        "failure-domain.beta.kubernetes.io/region", labels.get("topology.kubernetes.io/region", "")
+    )
+    zone = labels.get(
+        "failure-domain.beta.kubernetes.io/zone", labels.get("topology.kubernetes.io/zone", "")
+    )
+    return f"{region}:\x00:{zone}" if region or zone else ""
+
+
+def round_robin(zones: Coded[str]) -> NDArray[np.intp]:
+    """Return the rows: the first of each zone, then the second of each zone, and so on.
+
+    Zones are in the order of their first rows.
+    """
+    codes = zones.codes
+    _, first = np.unique(codes, return_index=True)
+    seen = {int(codes[row]): place for place, row in enumerate(np.sort(first).tolist())}
+    taken = [0] * len(seen)
+    keys: list[tuple[int, int]] = []
+    for code in codes.tolist():
+        place = seen[code]
+        keys.append((taken[place], place))
+        taken[place] += 1
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
+
+
+# Columns.
 
 V = TypeVar("V")
 D = TypeVar("D", bound=np.generic)

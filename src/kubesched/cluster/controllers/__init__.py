@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from kubesched.cluster.controllers.claims import PodClaimController, VolumeController
 from kubesched.cluster.controllers.cluster_roles import ClusterRoleAggregation
 from kubesched.cluster.controllers.cron_jobs import CronJobController
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
@@ -24,11 +25,9 @@ from kubesched.cluster.controllers.garbage_collector import (
 )
 from kubesched.cluster.controllers.indexes import OwnedPods, PodsByNode
 from kubesched.cluster.controllers.jobs import JobController
-from kubesched.cluster.controllers.pod_claims import PodClaimController
 from kubesched.cluster.controllers.replica_sets import REPLICATION_CONTROLLERS, ReplicaSetController
 from kubesched.cluster.controllers.stateful_sets import StatefulSetController
 from kubesched.cluster.controllers.taint_eviction import TaintEviction
-from kubesched.cluster.controllers.volumes import VolumeController
 from kubesched.cluster.server import AnyKindServer
 
 _ACCOUNT: Final = "system:serviceaccount:kube-system:"

@@ -8,17 +8,17 @@ from kubesched.framework.dra.claim_writer import (
 )
 from kubesched.framework.dra.device_classes import (
     DeviceClasses,
+    DeviceTotals,
     device_classes_of,
     is_dra_extended_resource_name,
     lacking_resources,
 )
-from kubesched.framework.dra.device_totals import DeviceTotals
-from kubesched.framework.dra.node_matching import (
+from kubesched.framework.dra.slices import (
     NodeSelectorError,
     check_node_selector,
     matches_node_selector,
+    with_taints,
 )
-from kubesched.framework.dra.taint_rules import with_taints
 
 __all__ = [
     "AllocatedState",

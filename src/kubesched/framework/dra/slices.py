@@ -1,7 +1,8 @@
-"""DeviceTaintRules: add taints to the devices of slices.
+"""ResourceSlices: the nodes that their selectors match, and the taints that DeviceTaintRules add.
 
-Upstream: staging/src/k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go (v1.36)
-Reads:    ResourceSlices, DeviceTaintRules
+Upstream: component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go,
+          staging/src/k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go (v1.36)
+Reads:    node.metadata.name, node.metadata.labels; ResourceSlices, DeviceTaintRules
 Differs:  the taints of several rules are in order of the rules' creation; upstream's order varies.
           The snapshot and queueing hints hold the slices as published.
 """
@@ -12,7 +13,31 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from kubesched.api import selectors
+from kubesched.api.core import Node, NodeSelector
 from kubesched.api.resource import Device, DeviceTaintRule, DeviceTaintSelector, ResourceSlice
+
+# Nodes.
+
+
+class NodeSelectorError(ValueError):
+    """A node selector is invalid; the text is upstream's."""
+
+
+def check_node_selector(selector: NodeSelector) -> None:
+    """Raise NodeSelectorError if a term is invalid."""
+    errors = tuple(dict.fromkeys(selectors.node_selector_errors(selector)))
+    if errors:
+        raise NodeSelectorError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+
+
+def matches_node_selector(selector: NodeSelector, node: Node) -> bool:
+    """Whether one of the terms matches the node. Raises NodeSelectorError."""
+    check_node_selector(selector)
+    return selectors.matches_node_selector(selector, node.metadata.labels, node.metadata.name)
+
+
+# Taints.
 
 _EVERYTHING = DeviceTaintSelector()
 

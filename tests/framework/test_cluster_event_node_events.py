@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.queue.node_events import node_events
+from kubesched.framework.cluster_event import node_events
 from kubesched.testing.builders import NodeFields, make_node
 
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}

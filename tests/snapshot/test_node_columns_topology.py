@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.snapshot.coded import CodedColumn
-from kubesched.snapshot.topology import round_robin, zone_key
+from kubesched.snapshot.node_columns import round_robin, zone_key
 
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 OLD_REGION = "failure-domain.beta.kubernetes.io/region"

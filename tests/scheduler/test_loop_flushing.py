@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.flushing import Flushing
+from kubesched.scheduler.loop import Flushing
 from kubesched.simulator.virtual_loop import run
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import pytest
 
+from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult
 from kubesched.framework.status import (
     SUCCESS,
@@ -150,3 +153,39 @@ def test_the_trace_lists_who_was_asked() -> None:
     trace = Trace()
     rejected(cycle_of(FULL, *plugins).schedule_one(POD, _cluster(), trace))
     assert list(results.items()) == list(trace.post_filters.items())
+
+
+def _alike(*_: object) -> tuple[()]:
+    return ()
+
+
+class _Drawing(Toy):
+    """Draws from the random source, if at all."""
+
+    keeps: ClassVar = False
+    draws: ClassVar = True
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        """Keep the source, although plugins should not."""
+        super().__init__(args, handle)
+        self._kept = handle.random if self.keeps else None
+
+    def post_filter(self, *question: Any) -> PostFilterResult:
+        """Draw before the answer."""
+        if self.draws:
+            (self._kept or self.handle.random).random()
+        return super().post_filter(*question)
+
+
+@pytest.mark.parametrize(
+    ("draws", "keeps", "times"), [(False, False, 1), (True, False, 3), (True, True, 3)]
+)
+def test_rejections_that_drew_are_not_recalled(*, draws: bool, keeps: bool, times: int) -> None:
+    """The next attempt draws again, as without memory."""
+    full = toy("Full", filter=dict.fromkeys("ab", unschedulable("full")), sign=_alike)
+    plain = toy("Drawing", post_filter=_no("no"), sign=_alike)
+    drawing = type("Drawing", (_Drawing,), {**vars(plain), "draws": draws, "keeps": keeps})
+    cycle, snapshot = cycle_of(full, drawing, remembers=True), _cluster()
+    for _ in range(3):
+        rejected(cycle.schedule_one(POD, snapshot))
+    assert times == len(plain.asked)

@@ -61,7 +61,7 @@ class Handle(Protocol):
 
     @property
     def random(self) -> Random:
-        """The run's seeded random source."""
+        """The run's seeded random source; a plugin asks for it whenever it draws."""
         ...
 
     def filter_with_nominated_pods(

@@ -86,7 +86,8 @@ class Profile:
     Attributes:
         scheduler_name: The name that pods carry in `spec.schedulerName`.
         feature_gates: Which features are on.
-        random: The run's random source.
+        random_asked: How often `random` was asked for, which a plugin does for each draw.
+        plugins_keep_random: Whether a plugin asked for it at its construction.
         services: The services for plugins; all but the observer are shared by all profiles.
         objects, waiting_pods, pod_group_states: Taken from the services.
         remembers: Whether answers may be kept for equal pods.
@@ -114,7 +115,8 @@ class Profile:
     ) -> None:
         self.scheduler_name = configuration.scheduler_name
         self.feature_gates = feature_gates
-        self.random = random
+        self._random = random
+        self.random_asked = 0
         self.services = services = services or services_for(feature_gates)
         self.objects = services.objects
         self.waiting_pods = services.waiting_pods
@@ -126,6 +128,13 @@ class Profile:
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
         self._set_extension_points(build_plugins(configuration, registry, self, path))
+        self.plugins_keep_random = self.random_asked > 0
+
+    @property
+    def random(self) -> Random:
+        """The run's random source."""
+        self.random_asked += 1
+        return self._random
 
     def _set_extension_points(self, built: ProfilePlugins) -> None:
         self.plugins = built.plugins

@@ -50,10 +50,11 @@ class Rejecting:
         statuses = diagnosis.status_per_row(len(snapshot.nodes))
         timer = self._profile.timer
         timer.enter(POST_FILTER)
-        before = self._profile.random.getstate()
+        before = self._profile.random_asked
         result = self._post_filter(cycle, pod, snapshot, statuses, trace)
         is_nominated = bool(result.nominated_node_name)
-        self.used_random = is_nominated or before != self._profile.random.getstate()
+        has_asked = self._profile.plugins_keep_random or self._profile.random_asked > before
+        self.used_random = is_nominated or has_asked
         timer.leave(result.status.code)
         diagnosis = diagnosis.with_post_filter_message(result.status.message)
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)

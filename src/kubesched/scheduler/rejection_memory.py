@@ -45,7 +45,7 @@ class RejectionMemory:
         self._gating: tuple[Plugin, ...] = profile.pre_enqueue_plugins
         self._stamp: _Stamp | None = None
         self._rejections: dict[_Kind, Rejected] = {}
-        self._are_shared: dict[_Kind, bool] = {}
+        self._per_template: dict[_Kind, tuple[bool, bool]] = {}
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> Rejected | None:
         """Return the pod's rejection if an equal pod was rejected in the same cluster state."""
@@ -54,7 +54,8 @@ class RejectionMemory:
         known = self._rejections.get(_kind_of(pod))
         if known is None or self._stamp != _stamp_of(snapshot) or _is_nominated(pod, snapshot):
             return None
-        return replace(known, pod=pod) if self._is_shared(pod) else None
+        is_alike, _ = self._are_alike(pod)
+        return replace(known, pod=pod) if is_alike else None
 
     def is_of_all(self, rejected: Rejected) -> bool:
         """Whether all pods of the template have this rejection, and pass the same gates."""
@@ -62,7 +63,7 @@ class RejectionMemory:
         known = self._rejections.get(_kind_of(pod))
         if known is None or known.diagnosis is not rejected.diagnosis:
             return False
-        return self._is_shared(pod) and self._are_per_template(self._gating, pod)
+        return all(self._are_alike(pod))
 
     def keep(self, rejected: Rejected, snapshot: Snapshot) -> None:
         """Keep a rejection, unless it evicts pods or the pod is nominated."""
@@ -71,20 +72,31 @@ class RejectionMemory:
             return
         stamp = _stamp_of(snapshot)
         if stamp != self._stamp or len(self._rejections) >= _TEMPLATES_MAX:
+            if self._stamp is None or stamp[:2] != self._stamp[:2]:
+                # Signs may depend on objects.
+                self._per_template.clear()
             self._rejections.clear()
-            self._are_shared.clear()
             self._stamp = stamp
         self._rejections[_kind_of(pod)] = rejected
 
-    def _is_shared(self, pod: PodInfo) -> bool:
-        """Whether pods of the template are rejected alike; asked only if another pod comes."""
-        kind = _kind_of(pod)
-        is_shared = self._are_shared.get(kind)
-        if is_shared is None:
-            is_shared = self._are_shared[kind] = self._are_per_template(self._rejecting, pod)
-        return is_shared
+    def _are_alike(self, pod: PodInfo) -> tuple[bool, bool]:
+        """Whether all pods of the template are rejected alike, and whether all pass the same gates.
 
-    def _are_per_template(self, plugins: Sequence[Plugin], pod: PodInfo) -> bool:
+        Asked only when another pod of the template comes.
+        """
+        kind = _kind_of(pod)
+        known = self._per_template.get(kind)
+        if known is None:
+            if len(self._per_template) >= _TEMPLATES_MAX:
+                self._per_template.clear()
+            known = (
+                self._is_per_template(self._rejecting, pod),
+                self._is_per_template(self._gating, pod),
+            )
+            self._per_template[kind] = known
+        return known
+
+    def _is_per_template(self, plugins: Sequence[Plugin], pod: PodInfo) -> bool:
         return all(plugin.per_template or self._signs(plugin, pod) for plugin in plugins)
 
     def _signs(self, plugin: Plugin, pod: PodInfo) -> bool:

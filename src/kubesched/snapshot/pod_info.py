@@ -266,8 +266,8 @@ def scheduler_name_of(pod: Pod) -> str:
 
 
 _templates: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
-# By identity of its first pod's containers, which the template keeps alive.
-_by_containers: WeakValueDictionary[int, PodTemplate] = WeakValueDictionary()
+# By the identity of the first pod's containers, which the template keeps alive, and its labels.
+_by_parts: WeakValueDictionary[tuple[object, ...], PodTemplate] = WeakValueDictionary()
 # The next pod of a template often comes when no other is left.
 _recent: deque[PodTemplate] = deque(maxlen=_RECENT_MAX)
 _encode = msgspec.msgpack.Encoder().encode
@@ -294,14 +294,14 @@ _fields_of = attrgetter(
 
 def _template_of(pod: Pod) -> PodTemplate:
     # The pods of a simulation, and the versions of a pod there, mostly share the parts of a spec.
-    known = _by_containers.get(id(pod.spec.containers))
+    parts = id(pod.spec.containers), *pod.metadata.labels.values()
+    known = _by_parts.get(parts)
     if known is not None and known.has(pod):
         return known
     key = _template_key(pod)
     template = _templates.get(key)
     if template is None:
-        template = _templates[key] = PodTemplate(pod)
-        _by_containers[id(pod.spec.containers)] = template
+        template = _templates[key] = _by_parts[parts] = PodTemplate(pod)
         _recent.append(template)
     return template
 

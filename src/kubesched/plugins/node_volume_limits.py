@@ -157,7 +157,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
                 where = filtered.has_csi_node == has_csi_node
                 _check_drivers(volumes, where, filtered, answers)
         new = state.with_csi_node
-        if isinstance(new, Status) or not new:
+        if isinstance(new, Status) or not new or not filtered.csi_nodes.has_any_limit:
             return answers.statuses()
         doubtful = self._may_exceed(new, filtered)
         if doubtful is not None and np.count_nonzero(doubtful):
@@ -290,6 +290,8 @@ class _Answers:
 
     def statuses(self) -> NodeToStatus:
         """Return the statuses; success for rows without one."""
+        if len(self._statuses) == 1:
+            return NodeToStatus.passing(self._rows)
         return NodeToStatus(self._index, self._statuses)
 
     def _position(self, status: Status) -> int:

@@ -30,6 +30,7 @@ class CsiNodeColumns:
         exists: Bool per row: whether the node has a CSINode.
         is_everywhere: Whether every node has one.
         has_limits: Bool per row: whether a driver has a limit there.
+        has_any_limit: Whether a driver has a limit on any row.
     """
 
     def __init__(self, nodes: list[CSINode | None]) -> None:
@@ -38,6 +39,7 @@ class CsiNodeColumns:
         self.is_everywhere = None not in nodes
         limits = [limits_of(node) for node in nodes]
         self.has_limits = np.array([bool(one) for one in limits], np.bool_)
+        self.has_any_limit = any(limits)
         self._limits = limits
         self._limit_columns: dict[str, NDArray[np.int64]] = {}
         self._migrated: dict[str, NDArray[np.bool_] | None] = {}

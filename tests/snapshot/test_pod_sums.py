@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.snapshot.coded import CodedColumn
@@ -53,3 +55,29 @@ def test_rows_come_and_go() -> None:
         assert ROWS == len(counts.column())
         assert 7 == counts.column()[0]
         assert ROWS - 1 == counts.column()[ROWS - 1]
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 999))
+def test_sums_by_code_follow_the_pods_and_the_label(seed: int) -> None:
+    """Sums that are kept equal those of counts that see the label for the first time."""
+    random, counts, numbers = Random(seed), PodCounts(ROWS), [1] * ROWS
+    zones: CodedColumn[str | None] = CodedColumn([str(row % 3) for row in range(ROWS)])
+    hosts: CodedColumn[str | None] = CodedColumn([str(row) for row in range(ROWS)])
+    for row in range(ROWS):
+        counts.add(row, 1)
+    for _ in range(12):
+        row, number = random.randrange(ROWS), random.randrange(-2, 3)
+        if random.random() < 0.7:
+            counts.add(row, number)
+            numbers[row] += number
+        else:
+            zones.set(row, random.choice(("0", "1", "9", None)))
+        for label in (zones, hosts) if random.random() < 0.7 else ():
+            expected = [0] * len(label.values)
+            for code, of_row in zip(label.codes.tolist(), numbers, strict=True):
+                expected[code] += of_row
+            found = counts.by_code(label)
+            assert expected == found.tolist()
+            # The caller may change what it got.
+            found[0] = 99

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 NODE_SCORE_MAX: Final = 100
 NODE_SCORE_MIN: Final = 0
+_UNSIGNED: Final = np.dtype(np.uint64)
 
 
 def are_valid_scores(scores: NDArray[np.int64]) -> bool:
@@ -20,7 +21,8 @@ def are_valid_scores(scores: NDArray[np.int64]) -> bool:
     # Without the methods min and max, which call these through Python.
     if scores.dtype.char == "l":
         # Read as unsigned, a negative score is above all others.
-        return bool(np.maximum.reduce(scores.view(np.uint64), initial=0) <= NODE_SCORE_MAX)
+        unsigned = scores.view(_UNSIGNED)
+        return not len(unsigned) or unsigned.item(unsigned.argmax()) <= NODE_SCORE_MAX
     least = np.minimum.reduce(scores, initial=NODE_SCORE_MAX)
     return bool(least >= NODE_SCORE_MIN and np.maximum.reduce(scores, initial=0) <= NODE_SCORE_MAX)
 

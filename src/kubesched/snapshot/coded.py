@@ -75,14 +75,19 @@ class Coded(Generic[T]):
 
 
 class CodedColumn(Coded[T]):
-    """A dictionary-encoded column that its owner changes row by row."""
+    """A dictionary-encoded column that its owner changes row by row.
 
-    __slots__ = ("_storage",)
+    Attributes:
+        version: Increases with every change of a code.
+    """
+
+    __slots__ = ("_storage", "version")
 
     def __init__(self, values: Iterable[T] = ()) -> None:
         super().__init__(np.zeros(0, np.int32), [], {})
         codes = [self._code(value) for value in values]
         self._storage: NDArray[np.int32] = np.zeros(max(16, len(codes)), np.int32)
+        self.version = 0
         self._resize(len(codes))
         self._storage[: len(codes)] = codes
 
@@ -96,6 +101,7 @@ class CodedColumn(Coded[T]):
     def _resize(self, rows: int) -> None:
         if rows > len(self._storage):
             self._storage = np.concatenate([self._storage, np.zeros_like(self._storage)])
+        self.version += 1
         self.codes = self._storage[:rows]
         self.codes.flags.writeable = False
 
@@ -111,6 +117,7 @@ class CodedColumn(Coded[T]):
         code = self._code(value)
         if self._storage[row] == code:
             return False
+        self.version += 1
         self._storage[row] = code
         self._encode_anew_if_stale()
         return True

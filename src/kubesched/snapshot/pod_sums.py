@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.snapshot.coded import Coded
+from kubesched.snapshot.coded import Coded, CodedColumn
 from kubesched.snapshot.term_index import OwnedTerm
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _LISTED_MIN: Final = 32
 _LISTED_SHARE: Final = 256
 """Up to one row in 256 is listed; beyond that an array is smaller and faster."""
 _LOOP_MAX: Final = 32
+
+_NO_SUMS: Final = np.zeros(0, np.int64)
 
 Marker = tuple[str, str] | OwnedTerm
 """A key to find pods by: a label with its value, or an affinity term that the pod owns."""
@@ -61,17 +63,21 @@ class PodSum:
 class PodCounts:
     """One integer per row of the whole table."""
 
-    __slots__ = ("_array", "_listed", "_rows")
+    __slots__ = ("_array", "_by_code", "_listed", "_rows")
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._listed: dict[int, int] = {}
         self._array: NDArray[np.int64] | None = None
+        # What `by_code` returned for the array, with the column and its version at that time.
+        self._by_code: dict[CodedColumn[str | None], tuple[int, NDArray[np.int64]]] = {}
 
     @property
     def cells(self) -> int:
         """Roughly how many numbers this holds in memory."""
-        return self._rows if self._array is not None else _LISTED_MIN
+        if self._array is None:
+            return _LISTED_MIN
+        return self._rows + sum([len(sums) for _, sums in self._by_code.values()])
 
     def column(self) -> NDArray[np.int64]:
         """Return the numbers as a read-only int64 array, one per row."""
@@ -86,14 +92,15 @@ class PodCounts:
         codes, size = label.codes, len(label.values)
         if self._array is None:
             return self._listed_by_code(codes, size, rows)
-        column = self._array
         if rows is not None:
-            codes, column = codes[rows], column[rows]
-        if size == 1:
-            # bincount is slow when all rows are in one bin.
-            return np.array([column.sum()], np.int64)
-        # Sums of integers below 2**53 are exact in float64.
-        return np.bincount(codes, column, size).astype(np.int64)
+            return _sum_by_code(codes[rows], self._array[rows], size)
+        if not isinstance(label, CodedColumn):
+            return _sum_by_code(codes, self._array, size)
+        version, sums = self._by_code.get(label, (-1, _NO_SUMS))
+        if version != label.version:
+            sums = _sum_by_code(codes, self._array, size)
+            self._by_code[label] = label.version, sums
+        return sums.copy()
 
     def _listed_by_code(
         self, codes: NDArray[np.int32], size: int, rows: NDArray[np.bool_] | None
@@ -109,7 +116,7 @@ class PodCounts:
             counted = rows[at]
             at, numbers = at[counted], numbers[counted]
         np.add.at(sums, codes[at], numbers)
-        return sums
+        return sums.copy()
 
     def _entries(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         size = len(self._listed)
@@ -131,6 +138,9 @@ class PodCounts:
         """Add `number` to a row."""
         if self._array is not None:
             self._array[row] += number
+            for label, (version, sums) in self._by_code.items():
+                if version == label.version:
+                    sums[label.codes.item(row)] += number
             return
         total = self._listed.get(row, 0) + number
         if total:
@@ -155,3 +165,13 @@ class PodCounts:
             self._array = self._array[:last].copy()
         elif last in self._listed:
             self._listed[row] = self._listed.pop(last)
+
+
+def _sum_by_code(
+    codes: NDArray[np.int32], numbers: NDArray[np.int64], size: int
+) -> NDArray[np.int64]:
+    if size == 1:
+        # bincount is slow when all rows are in one bin.
+        return np.array([numbers.sum()], np.int64)
+    # Sums of integers below 2**53 are exact in float64.
+    return np.bincount(codes, numbers, size).astype(np.int64)

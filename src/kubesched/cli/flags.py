@@ -382,13 +382,7 @@ class TimelineOptions:
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """What decides, and the form of the answer.
-
-    Attributes:
-        scheduler: The scheduler's options.
-        html: The file for the answer as a page; None for none.
-        output: The form of the answer on stdout.
-    """
+    """The scheduler that decides, and the form of the answer; without `html` no page is written."""
 
     scheduler: SchedulerOptions
     html: Path | None

@@ -248,13 +248,10 @@ _AWS_VOLUME: Final = "vol-"
 
 
 class AnonymousNames:
-    """Names such as `x042pod`, which sort as the texts of the objects do.
+    """Names such as `x042pod`, by the texts of the objects, which sort in the same order.
 
     Equal texts get equal names wherever they are. Integers are kept, because selectors compare
     them; so are well-known label keys, and names of drivers and device classes.
-
-    Attributes:
-        names: The names by text.
     """
 
     def __init__(self, objects: Iterable[KubernetesObject]) -> None:

@@ -17,7 +17,7 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import ApiError
-from kubesched.cluster.server import PodReports, Server, Subscription
+from kubesched.cluster.server import PodReports, Server, Subscription, Watching
 from kubesched.cluster.store import Key
 
 FINISHED: Final = ("Succeeded", "Failed")
@@ -70,7 +70,7 @@ class _Work:
             self.timer = None
 
 
-class Kubelets:
+class Kubelets(Watching):
     """The kubelets of all nodes; `on_finished` is called with each pod that ended by itself."""
 
     def __init__(self, server: Server, reports: PodReports, pace: Pace) -> None:
@@ -88,15 +88,9 @@ class Kubelets:
         """Run kubelets on ready nodes; otherwise `node_up` and `node_down` decide."""
         self._followed.insert(0, self._server.watch(Node, self._node_changed))
 
-    def start(self) -> None:
-        """Take over the existing pods, and watch pods from now on."""
-        for subscription in self._followed:
-            subscription.start()
-
     def stop(self) -> None:
         """Stop; stopping twice is fine."""
-        for subscription in self._followed:
-            subscription.stop()
+        super().stop()
         for work in self._works.values():
             work.cancel()
 

@@ -21,7 +21,7 @@ from kubesched.api.core import Node
 from kubesched.api.errors import ApiError
 from kubesched.api.node import Taint
 from kubesched.api.times import micro_time
-from kubesched.cluster.server import AnyKindServer, Plain
+from kubesched.cluster.server import AnyKindServer, Plain, Watching
 from kubesched.cluster.store import Key
 
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
@@ -231,7 +231,7 @@ _LEASE_SECONDS: Final = 40
 _RENEWAL_SECONDS: Final = 10.0
 
 
-class NodeKeeper:
+class NodeKeeper(Watching):
     """Keeps all nodes, whatever created them."""
 
     def __init__(
@@ -241,16 +241,12 @@ class NodeKeeper:
         self._server = server
         self._capacity = capacity
         self._renews_leases = renews_leases
-        self._follower = server.follow("nodes", self._changed)
+        self._followed = [server.follow("nodes", self._changed)]
         self._timers: dict[str, asyncio.TimerHandle] = {}
-
-    def start(self) -> None:
-        """Take over the existing nodes, and watch nodes from now on."""
-        self._follower.start()
 
     def stop(self) -> None:
         """Stop; stopping twice is fine."""
-        self._follower.stop()
+        super().stop()
         for timer in self._timers.values():
             timer.cancel()
 

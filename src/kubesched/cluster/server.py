@@ -48,6 +48,22 @@ class Subscription(Protocol):
         ...
 
 
+class Watching:
+    """Watches objects from `start` to `stop`; subclasses set their subscriptions."""
+
+    _followed: Sequence[Subscription]
+
+    def start(self) -> None:
+        """Report all objects now, and changes from now on."""
+        for subscription in self._followed:
+            subscription.start()
+
+    def stop(self) -> None:
+        """Stop; stopping twice is fine."""
+        for subscription in self._followed:
+            subscription.stop()
+
+
 class Server(Protocol):
     """The objects of a cluster.
 

@@ -108,13 +108,7 @@ class Plugin(ABC):
     def check_args(cls, raw: dict[str, object] | None, handle: Handle, path: str) -> None:
         """Check the arguments of an in-tree plugin that the profile does not run.
 
-        Args:
-            raw: The value of `pluginConfig[].args`; None if absent.
-            handle: Provides the feature gates, which decide which fields are allowed.
-            path: Field path of `raw`, for field errors.
-
-        Raises:
-            ConfigError: With every field error found.
+        Arguments and errors are those of `decode_args`.
         """
         cls.decode_args(raw, handle, path)
 

@@ -25,14 +25,7 @@ _Kind = tuple[PodTemplate, float, frozenset[str], frozenset[str], str]
 
 
 class QueueParts:
-    """The parts.
-
-    Attributes:
-        active: activeQ.
-        backoff: backoffQ.
-        unschedulable: unschedulablePods.
-        cohorts: Which pods follow which.
-    """
+    """activeQ, backoffQ, unschedulablePods, and which pods follow which."""
 
     def __init__(
         self,

@@ -25,13 +25,7 @@ _MASTERS = ("system:masters", "system:authenticated")
 
 
 class LocalClient:
-    """Reads and writes as one user; a `cluster.server.Server`.
-
-    Attributes:
-        keeps_statuses: Workloads have statuses.
-        store: What is read.
-        clock: The present.
-    """
+    """Reads and writes as one user; a `cluster.server.Server`."""
 
     keeps_statuses: bool = True
 

@@ -90,11 +90,7 @@ def _is_below(path: str, places: Sequence[str]) -> bool:
 
 
 class _NoneGivenError(FieldError, frozen=True):
-    """None of several fields is set.
-
-    Attributes:
-        choices: The paths of the fields.
-    """
+    """None of several fields is set; `choices` are their paths."""
 
     choices: tuple[str, ...] = ()
 

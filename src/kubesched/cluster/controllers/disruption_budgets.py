@@ -28,7 +28,7 @@ from kubesched.api.policy import (
 from kubesched.api.selectors import CompiledSelector, SelectorError, compile_label_selector
 from kubesched.cluster.controllers.indexes import controller_of_plain
 from kubesched.cluster.controllers.owner_controller import seconds_of
-from kubesched.cluster.controllers.work_queue import Pause, WorkQueue, short_pause
+from kubesched.cluster.controllers.work_queue import Following, Pause, WorkQueue, short_pause
 from kubesched.cluster.eviction import is_ready, plain_status, with_allowed_condition
 from kubesched.cluster.server import Plain, Server, Subscription
 from kubesched.cluster.store import Key
@@ -55,7 +55,7 @@ class _Budget:
         self.pods: dict[Key, Pod] = {}
 
 
-class DisruptionBudgetController:
+class DisruptionBudgetController(Following):
     """Reconciles PodDisruptionBudgets."""
 
     def __init__(self, server: Server, pause: Pause = short_pause) -> None:
@@ -67,16 +67,6 @@ class DisruptionBudgetController:
         self._followed: list[Subscription] = [
             server.watch(PodDisruptionBudget, self._budget_changed)
         ]
-
-    def start(self) -> None:
-        """List all budgets, and watch them from now on."""
-        self._followed[0].start()
-
-    def stop(self) -> None:
-        """Stop."""
-        for subscription in self._followed:
-            subscription.stop()
-        self._queue.stop()
 
     def _follow_pods(self) -> None:
         """Watch pods once there is a budget."""

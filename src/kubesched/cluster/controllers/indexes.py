@@ -13,7 +13,7 @@ from collections.abc import Callable
 from kubesched.api.core import Pod
 from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.cluster.controllers.work_queue import WorkQueue
-from kubesched.cluster.server import OnChange, Plain, Server, key_in, key_of_plain
+from kubesched.cluster.server import OnChange, Plain, Server, Watching, key_in, key_of_plain
 from kubesched.cluster.store import Key
 
 OnOwnedChange = Callable[[str, str, Pod | None, Pod | None], None]
@@ -22,22 +22,14 @@ OnOwnedChange = Callable[[str, str, Pod | None, Pod | None], None]
 PODS = "pods"
 
 
-class OwnedPods:
+class OwnedPods(Watching):
     """All pods that have a controller."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._by_owner: dict[str, dict[str, Pod]] = {}
         self._subscribers: dict[str, list[OnOwnedChange]] = {}
-        self._pods = server.watch(Pod, self._changed)
-
-    def start(self) -> None:
-        """Watch pods from now on."""
-        self._pods.start()
-
-    def stop(self) -> None:
-        """Stop watching."""
-        self._pods.stop()
+        self._followed = [server.watch(Pod, self._changed)]
 
     def subscribe(self, owner_kind: str, on_change: OnOwnedChange) -> None:
         """Report changes to the pods of owners of a kind, such as `ReplicaSet`."""
@@ -129,7 +121,7 @@ def with_owner(owner: Plain, obj: Plain) -> Plain:
 # Other kinds, as plain objects.
 
 
-class OwnedKind:
+class OwnedKind(Watching):
     """For example, the ReplicaSets of Deployments."""
 
     def __init__(
@@ -145,15 +137,7 @@ class OwnedKind:
         self._owners = owners
         self._owner_kind = owner_kind
         self._queue = queue
-        self._objects = server.follow(kind, self._changed)
-
-    def start(self) -> None:
-        """Watch objects from now on."""
-        self._objects.start()
-
-    def stop(self) -> None:
-        """Stop watching."""
-        self._objects.stop()
+        self._followed = [server.follow(kind, self._changed)]
 
     def of(self, owner: Plain) -> list[Plain]:
         """Return the objects of an owner, oldest first."""
@@ -190,22 +174,14 @@ def _owner_uid(obj: Plain) -> str:
 # Pods by node.
 
 
-class PodsByNode:
+class PodsByNode(Watching):
     """One watch on pods for all controllers that need them by node."""
 
     def __init__(self, server: Server) -> None:
         """Set up; nothing happens before `start`."""
         self._keys: dict[str, dict[Key, None]] = {}
         self._subscribers: list[OnChange[Pod]] = []
-        self._pods = server.watch(Pod, self._changed)
-
-    def start(self) -> None:
-        """Watch pods from now on."""
-        self._pods.start()
-
-    def stop(self) -> None:
-        """Stop watching."""
-        self._pods.stop()
+        self._followed = [server.watch(Pod, self._changed)]
 
     def subscribe(self, on_change: OnChange[Pod]) -> None:
         """Report changes to pods that were or are bound."""

@@ -14,7 +14,7 @@ from kubesched.api.times import parse_time
 from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.work_queue import Pause, WorkQueue, short_pause
 from kubesched.cluster.kubelets import FINISHED
-from kubesched.cluster.server import Plain, Server
+from kubesched.cluster.server import Plain, Server, Watching
 from kubesched.cluster.store import Key
 
 BURST: Final = 50
@@ -22,7 +22,7 @@ BURST: Final = 50
 _NANOSECONDS: Final = 1_000_000_000
 
 
-class OwnerController(ABC):
+class OwnerController(Watching, ABC):
     """Reconciles the owners of one kind."""
 
     def __init__(self, server: Server, kind: str, pause: Pause = short_pause) -> None:
@@ -33,15 +33,11 @@ class OwnerController(ABC):
         self.server = server
         self.kind = kind
         self.queue = WorkQueue(self._reconcile_key, pause)
-        self._owners = server.follow(kind, self._owner_changed)
-
-    def start(self) -> None:
-        """List all owners, and watch them from now on."""
-        self._owners.start()
+        self._followed = [server.follow(kind, self._owner_changed)]
 
     def stop(self) -> None:
-        """Stop."""
-        self._owners.stop()
+        """Stop watching and reconciling."""
+        super().stop()
         self.queue.stop()
 
     def _owner_changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from kubesched.api.errors import ApiError
-from kubesched.cluster.server import Subscription
+from kubesched.cluster.server import Watching
 from kubesched.cluster.store import Key
 
 log = logging.getLogger(__name__)
@@ -100,19 +100,12 @@ class WorkQueue:
 # Controllers around a queue.
 
 
-class Following:
+class Following(Watching):
     """A controller, from `start` to `stop`; subclasses set what is followed and the queue."""
 
-    _followed: Sequence[Subscription]
     _queue: WorkQueue
 
-    def start(self) -> None:
-        """List all objects, and watch them from now on."""
-        for subscription in self._followed:
-            subscription.start()
-
     def stop(self) -> None:
-        """Stop."""
-        for subscription in self._followed:
-            subscription.stop()
+        """Stop watching and reconciling."""
+        super().stop()
         self._queue.stop()

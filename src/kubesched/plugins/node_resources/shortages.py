@@ -52,14 +52,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class Requests:
-    """The requested resources of a pod, and what follows from them for any table.
-
-    Attributes:
-        items: The resources.
-        by_name: Their amounts by name.
-        names: Their names.
-        delegated: The positions of delegated ones.
-    """
+    """The requested resources of a pod, and the positions of those delegated to devices."""
 
     __slots__ = ("_column", "by_name", "delegated", "items", "names")
 

@@ -66,7 +66,19 @@ class LeastAllocated:
         return weighted_mean(divide(free, allocatable), weights)
 
 
-class MostAllocated:
+class _ByUse:
+    """A score that depends on the use of each resource."""
+
+    def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
+        """Return the use of each resource."""
+        return allocated
+
+    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Amounts:
+        """Return `prepare_row` of many rows, as numbers x rows."""
+        return allocated
+
+
+class MostAllocated(_ByUse):
     """The weighted mean of the used percentages; percentages and mean are rounded down."""
 
     def score_row(
@@ -84,14 +96,6 @@ class MostAllocated:
             weight_sum += weight
         return quotient(wrap(total), weight_sum) if weight_sum else 0
 
-    def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
-        """Return the use of each resource."""
-        return allocated
-
-    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Amounts:
-        """Return `prepare_row` of many rows, as numbers x rows."""
-        return allocated
-
     def score_rows(
         self, prepared: Numbers, allocatable: Numbers, amounts: Numbers, weights: Sequence[int]
     ) -> Amounts:
@@ -99,7 +103,7 @@ class MostAllocated:
         return weighted_mean(_used_percentages(prepared + amounts, allocatable), weights)
 
 
-class RequestedToCapacityRatio:
+class RequestedToCapacityRatio(_ByUse):
     """The weighted mean of the scores above 0, rounded to the nearest integer.
 
     Attributes:
@@ -132,14 +136,6 @@ class RequestedToCapacityRatio:
                 total += score * weight
                 weight_sum += weight
         return (2 * total + weight_sum) // (2 * weight_sum) if weight_sum else 0
-
-    def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
-        """Return the use of each resource."""
-        return allocated
-
-    def prepare(self, allocated: Amounts, allocatable: Amounts) -> Amounts:
-        """Return `prepare_row` of many rows, as numbers x rows."""
-        return allocated
 
     def score_rows(
         self, prepared: Numbers, allocatable: Numbers, amounts: Numbers, weights: Sequence[int]

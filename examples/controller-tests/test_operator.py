@@ -53,7 +53,7 @@ def replicas_ready(client: ApiClient) -> int | None:
 
 
 def test_a_greeting_becomes_a_deployment(kubesched_cluster: SandboxCluster) -> None:
-    """Its deployment follows its words, and goes with it."""
+    """Its deployment changes with its words, and is deleted with it."""
     kubesched_cluster.create(GREETINGS)
     client = kubesched_cluster.client()
     greetings = CustomObjectsApi(client)

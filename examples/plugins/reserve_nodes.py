@@ -48,7 +48,7 @@ class ReserveNodes(FilterPlugin[None]):
         return args
 
     def sign(self, pod: PodInfo) -> bool:
-        """Whether the pod asks for the resource is all that is read of it."""
+        """Return whether the pod asks for the resource; nothing else of it is read."""
         return self._asks_for_it(pod)
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:

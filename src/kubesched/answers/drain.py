@@ -222,7 +222,7 @@ class DrainTrial:
 
     @property
     def evicted(self) -> int:
-        """How many pods left."""
+        """The number of evicted pods."""
         return len(self._rounds)
 
     def _drained(self, pod: Pod, node_name: str, outcomes: PodOutcomes) -> DrainedPod:

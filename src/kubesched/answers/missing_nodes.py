@@ -188,7 +188,7 @@ class _Search:
         return best
 
     async def _mixed(self) -> Counts:
-        """Add the node that helps most for its price, until none helps."""
+        """Repeatedly add the node that helps most for its price, until no node helps."""
         counts: Counts = (0,) * len(self._shapes)
         while left := len(await self.left(counts)):
             found: list[tuple[float, Counts]] = []

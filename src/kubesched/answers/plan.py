@@ -99,7 +99,7 @@ class AddNodes(PlanStep, frozen=True):
         self.shape()
 
     def shape(self) -> NodeShape | None:
-        """Return the shape in words, None without."""
+        """Return the shape that the template describes, None if there is no template."""
         try:
             return parse_shape(self.template) if self.template else None
         except ValueError as error:

@@ -113,7 +113,7 @@ class TopRow(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     room: int | None = None
 
     def use_of(self, resource: str) -> ResourceRequests:
-        """Return the requests of a resource that is among the report's."""
+        """Return the use of one of the report's resources."""
         return next(use for use in self.resources if use.resource == resource)
 
 

@@ -193,7 +193,7 @@ class _Deleter:
         return self._registry.write(self._key, plain)
 
     def _marked(self, plain: Plain) -> tuple[Plain, int] | None:
-        """Return the object marked for deletion and its grace period, None if it waits already."""
+        """Return the marked object and its grace period, None if no mark changes."""
         metadata = plain["metadata"]
         grace_seconds = 0
         is_graceful = False

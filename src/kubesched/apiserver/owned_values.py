@@ -418,7 +418,7 @@ def _merge_entries(live: list[Any], applied: list[Any], list_type: ListType) -> 
 
 
 def remove(value: Any, unwanted: FieldSet, value_type: ValueType) -> Any:
-    """Return a value without some of its fields; objects and lists that lose all stay, empty."""
+    """Return a value without some of its fields; emptied objects and lists remain."""
     return _remove(value, to_fields_v1(unwanted), value_type)
 
 

@@ -151,7 +151,7 @@ class ValueType(ABC):
     is_struct = False
 
     def zero(self) -> Any:
-        """Return the form in which an absent value is written; None for none."""
+        """Return how an absent value is written; None if it is not written."""
         return None
 
     @abstractmethod

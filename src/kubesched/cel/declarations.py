@@ -48,7 +48,7 @@ _SHORT_NAMES = {
 
 
 def list_of(element: Type) -> Type:
-    """Return the type of lists of such elements."""
+    """Return the type of lists with elements of this type."""
     return Type("list", (element,))
 
 

@@ -29,8 +29,8 @@ def sandbox(**flags: Any) -> int:
     times, but nothing is executed. Controllers create the pods of Deployments, DaemonSets and Jobs.
     The API server listens on 127.0.0.1 only; clients need the token in the kubeconfig.
 
-    It runs until Ctrl-C, or until COMMAND ends, which gets KUBECONFIG and whose exit code it
-    returns. At the end everything is removed, except the file of --data.
+    The sandbox runs until Ctrl-C, or until COMMAND ends. COMMAND gets KUBECONFIG, and its exit code
+    is returned. At the end everything is removed, except the file of --data.
 
     \b
     Three nodes:

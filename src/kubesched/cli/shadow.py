@@ -32,9 +32,9 @@ def shadow(
 ) -> None:
     """Decide beside another scheduler, and report where both differ and why.
 
-    It watches the live cluster and writes nothing. For each pending pod of the other scheduler it
-    decides too, with the same plugins and configuration as `kubesched run`, and compares: with the
-    node that the pod is bound to, or with the message with which it is left pending. Give the other
+    It watches the live cluster and writes nothing. For each pending pod of the other
+    scheduler, it makes a decision of its own, as `kubesched run` would. It compares this with the
+    node that the pod is bound to, or with the message of a pod that stays pending. Give the other
     scheduler's configuration with --config, and its feature gates.
 
     Both may choose differently where nodes have the same score, where the cluster changed in

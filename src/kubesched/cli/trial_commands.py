@@ -85,8 +85,8 @@ def drain(
     The nodes are cordoned, then drained one after another as `kubectl drain` does: pods of
     DaemonSets and static pods stay, the others are evicted as far as disruption budgets allow.
     Controllers create them again, the scheduler places them, and pods that a budget protected are
-    tried again then. Pods without a controller would not come back. What `kubectl drain` asks a
-    flag for is taken as agreed to; the answer names the flags.
+    tried again then. Pods without a controller would not come back. Where
+    `kubectl drain` would need a flag, the flag is taken as given, and the answer names it.
 
     The cluster is the live one of the current context, which is only read, or that of FILES or
     --cluster FILE.

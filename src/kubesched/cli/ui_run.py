@@ -179,7 +179,7 @@ class _Ui:
         self._stop.set()
 
     def _open(self, url: str) -> None:
-        """Open the browser with a file that leads to the page: arguments are no secret."""
+        """Open the browser with a private file that redirects to the page."""
         file = self._folder / "open.html"
         write_private(
             file,

@@ -143,7 +143,7 @@ def problem_of(error: ApiError) -> str:
 
 
 def forbidden(kinds: Iterable[Kind]) -> str:
-    """Return that the user may not list some kinds, with the remedy."""
+    """Return the message for a user who may not list some kinds, with the remedy."""
     names = ", ".join(f"{kind.plural}.{kind.group}".rstrip(".") for kind in kinds)
     return f"you may not list {names} in all namespaces; ask for the ClusterRole {READER_ROLE}"
 

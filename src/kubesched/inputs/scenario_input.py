@@ -50,7 +50,7 @@ _AFTER_THE_LAST_SECONDS: Final = 60.0
 
 
 class Play(NamedTuple):
-    """A scenario, the registry of its plugins, and its file for errors."""
+    """A scenario, the registry of its plugins, and the file that errors name."""
 
     scenario: Scenario
     registry: Registry

@@ -341,7 +341,7 @@ class _Run:
 
 
 def _state_of(pod: Plain) -> str:
-    """Return what a pod that neither runs nor has ended waits for, or ""."""
+    """Return why a pod is pending, "" if it is not."""
     status = pod.get("status", {})
     if status.get("phase") not in {None, "Pending"}:
         return ""

@@ -51,6 +51,35 @@ def test_a_blocked_upgrade(cluster: Path) -> None:
     assert 0 == run("upgrade", "--selector", "!pool", cluster, "--force").exit_code
 
 
+def test_an_upgrade_of_all_nodes(cluster: Path) -> None:
+    """It needs no selector; pods that go for good are not said to move."""
+    result = run("upgrade", "--force", cluster)
+    assert 0 == result.exit_code
+    assert result.stdout == (
+        "All 3 nodes can be upgraded, in 3 steps of at most 1, 2 pods move, 1 pod without\n"
+        "a controller goes for good.\n"
+        "\n"
+        "Order\n"
+        "  1. alpha: 1 pod moves\n"
+        "  2. beta: 1 pod moves\n"
+        "  3. gamma: 0 pods move, 1 pod without a controller goes for good\n"
+    )
+
+
+def test_a_compaction_that_costs_a_pod(cluster: Path) -> None:
+    """The first sentence says so, and the step."""
+    result = run("compact", "--force", cluster)
+    assert result.stdout.startswith(
+        "2 of 3 nodes can be removed, one after another; 1 pod without a controller goes\n"
+        "for good.\n"
+        "\n"
+        "Order\n"
+        "  1. beta: 0 pods move\n"
+    )
+    steps = json.loads(run("compact", "--force", cluster, "-o", "json").stdout)["removable"]
+    assert {"gamma": 1, "beta": 0} == {step["nodes"][0]: step["lost"] for step in steps}
+
+
 def test_a_compaction(cluster: Path) -> None:
     """The nodes that can go, and what keeps the others."""
     result = run("compact", cluster)

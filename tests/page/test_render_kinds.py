@@ -19,10 +19,10 @@ pytestmark = pytest.mark.slow
 LEADS: Final = {
     "WhyReport": "Pod shop/big fits no node as it is, and would evict 1 pod on beta",
     "FitReport": "Everything fits on 4 nodes. 1 more pod fits.",
-    "DrainReport": "Node delta can be drained without trouble: ",
+    "DrainReport": "Node delta can be drained: no pods are there.",
     "WhatIfReport": "The plan works: ",
     "UpgradeReport": "All of 4 nodes can be upgraded, in 4 steps",
-    "CompactReport": "of 4 nodes can be removed so that every pod keeps a place.",
+    "CompactReport": "4 of 4 nodes can be removed; 4 pods without a controller go for good.",
     "PodExplanation": "Pod shop/big fits none of 4 nodes.",
     "TopReport": "Pods request ",
     "TimelineReport": "15 pods in 1 min: ",

@@ -388,11 +388,13 @@ class Cluster:
             lambda cluster: what_if(cluster, found.steps, found.manifests), found.place
         )
 
-    def upgrade(self, selector: str, *, at_once: int = 1, force: bool = False) -> UpgradeReport:
+    def upgrade(
+        self, selector: str = "", *, at_once: int = 1, force: bool = False
+    ) -> UpgradeReport:
         """Find an order in which the nodes of a pool can be upgraded.
 
         Args:
-            selector: The labels of the nodes, such as `pool=a`.
+            selector: The labels of the nodes, such as `pool=a`; "" for all.
             at_once: How many nodes may be gone at a time.
             force: Whether pods without a controller may go for good.
 
@@ -402,7 +404,7 @@ class Cluster:
         """
 
         async def ask(cluster: TrialCluster) -> UpgradeReport:
-            nodes = selected_nodes(cluster, selector)
+            nodes = selected_nodes(cluster, selector) if selector else names_of(cluster)
             return await upgrade(cluster, nodes, at_once, may_lose=force)
 
         return self._asked(ask, "--selector ")

@@ -225,6 +225,17 @@ class DrainTrial:
         """The number of evicted pods."""
         return len(self._rounds)
 
+    @property
+    def lost(self) -> int:
+        """How many of them nothing creates again, but for those that were ending before."""
+        evicted = [
+            uid_of(pod)
+            for pods in self._on_node.values()
+            for pod in pods
+            if not pod.metadata.deletion_timestamp
+        ]
+        return sum(uid in self._rounds and uid not in self._cluster.successors for uid in evicted)
+
     def _drained(self, pod: Pod, node_name: str, outcomes: PodOutcomes) -> DrainedPod:
         uid = uid_of(pod)
         found = DrainedPod(

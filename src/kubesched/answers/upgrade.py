@@ -31,10 +31,17 @@ class NodesAtOnce(msgspec.Struct, frozen=True, rename="camel"):
     Attributes:
         nodes: Their names, in the order in which they are drained.
         moved: How many pods are evicted.
+        lost: How many of them go for good, because nothing creates them again.
     """
 
     nodes: tuple[str, ...]
     moved: int
+    lost: int = 0
+
+    def __add__(self, other: NodesAtOnce) -> NodesAtOnce:
+        return NodesAtOnce(
+            self.nodes + other.nodes, self.moved + other.moved, self.lost + other.lost
+        )
 
 
 class NodeThatBlocks(msgspec.Struct, frozen=True, rename="camel"):
@@ -106,22 +113,20 @@ async def upgrade(
     blocked: dict[str, NodeThatBlocks] = {}
     while waiting:
         blocked = {}
-        gone: list[str] = []
-        moved = 0
+        gone = NodesAtOnce((), 0)
         for name in waiting:
             found = await _drained(cluster, name, may_lose=may_lose)
             if isinstance(found, NodeThatBlocks):
                 blocked[name] = found
                 continue
-            gone.append(name)
-            moved += found
-            if len(gone) == at_once:
-                steps.append(NodesAtOnce(tuple(gone), moved))
-                await _bring_back(cluster, gone, cordoned)
-                gone, moved = [], 0
-        if gone:
-            steps.append(NodesAtOnce(tuple(gone), moved))
-            await _bring_back(cluster, gone, cordoned)
+            gone += found
+            if len(gone.nodes) == at_once:
+                steps.append(gone)
+                await _bring_back(cluster, gone.nodes, cordoned)
+                gone = NodesAtOnce((), 0)
+        if gone.nodes:
+            steps.append(gone)
+            await _bring_back(cluster, gone.nodes, cordoned)
         if len(blocked) == len(waiting):
             break
         # They may find room on the new nodes.
@@ -166,7 +171,7 @@ async def compact(
                 kept.append(found)
             else:
                 cluster.remove_node(name)
-                removable.append(NodesAtOnce((name,), found))
+                removable.append(found)
             if watch is not None:
                 watch(len(kept) + len(removable), len(names), len(removable))
     await cluster.settle()
@@ -193,13 +198,15 @@ def _emptiest_first(cluster: TrialCluster, names: Iterable[str]) -> Sequence[str
     return sorted(names, key=lambda name: (fullness(name), name))
 
 
-async def _drained(cluster: TrialCluster, name: str, *, may_lose: bool) -> int | NodeThatBlocks:
-    """Drain a node; return how many pods moved, or why it cannot be, and undo it then."""
+async def _drained(
+    cluster: TrialCluster, name: str, *, may_lose: bool
+) -> NodesAtOnce | NodeThatBlocks:
+    """Drain a node; if it cannot be drained, return why and undo it."""
     cluster.begin()
     trial = await drain_nodes(cluster, [name])
     if trial.succeeded(may_lose=may_lose):
         cluster.keep()
-        return trial.evicted
+        return NodesAtOnce((name,), trial.evicted, trial.lost)
     blocks = NodeThatBlocks(name, trial.troubles(PodOutcomes(cluster)))
     await cluster.undo()
     return blocks

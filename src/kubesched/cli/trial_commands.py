@@ -157,7 +157,7 @@ def whatif(
 
 @click.command()
 @cluster_options
-@table_options("upgrade", selector={"required": True})
+@table_options("upgrade")
 @answer_options
 def upgrade(
     asked: AnswerOptions,

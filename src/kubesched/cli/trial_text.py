@@ -166,8 +166,8 @@ def _moved(one: MovedPod) -> str:
 
 def write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
     """Write the answer."""
-    nodes = f"{count(report.nodes, 'node')} with {selector}"
-    moved = f"{count(report.moved, 'pod')} move{'s' * (report.moved == 1)}"
+    nodes = count(report.nodes, "node") + (f" with {selector}" if selector else "")
+    moved = _moves(report.moved, sum(step.lost for step in report.steps))
     how = f"in {count(len(report.steps), 'step')} of at most {report.at_once}, {moved}"
     if report.works:
         text = f"All {nodes} can be upgraded, {how}."
@@ -185,7 +185,9 @@ def write_compact(writer: Writer, report: CompactReport) -> None:
     """Write the answer."""
     nodes = count(report.before.nodes, "node")
     number = len(report.removable)
-    text = f"{number} of {nodes} can be removed, one after another." if number else ""
+    lost = sum(step.lost for step in report.removable)
+    cost = f"; {_lost(lost)}" if lost else ""
+    text = f"{number} of {nodes} can be removed, one after another{cost}." if number else ""
     writer.wrapped(text or f"None of {nodes} can be removed.", headline=True)
     write_notes(writer, report.notes, ())
     _write_steps(writer, "Order", report.removable)
@@ -193,10 +195,20 @@ def write_compact(writer: Writer, report: CompactReport) -> None:
     write_use(writer, report.before, report.after)
 
 
+def _moves(evicted: int, lost: int) -> str:
+    """Return how many of the evicted pods move, and how many are lost."""
+    moved = evicted - lost
+    text = f"{count(moved, 'pod')} move{'s' * (moved == 1)}"
+    return f"{text}, {_lost(lost)}" if lost else text
+
+
+def _lost(pods: int) -> str:
+    return f"{count(pods, 'pod')} without a controller go{'es' * (pods == 1)} for good"
+
+
 def _write_steps(writer: Writer, heading: str, steps: Sequence[NodesAtOnce]) -> None:
     lines = [
-        f"{number}. {', '.join(step.nodes)}: {count(step.moved, 'pod')} "
-        f"move{'s' * (step.moved == 1)}"
+        f"{number}. {', '.join(step.nodes)}: {_moves(step.moved, step.lost)}"
         for number, step in enumerate(steps, 1)
     ]
     write_list(writer, heading, lines, _STEPS_MAX)

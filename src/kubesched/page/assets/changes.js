@@ -105,6 +105,7 @@ const FATES = [
 export function drainSentence({ succeeds, nodes, pods }) {
   const trouble = pods.filter((pod) => ["Pending", "Waits", "Lost"].includes(pod.fate)).length;
   const which = nodes.length === 1 ? `Node ${nodes[0]}` : plural(nodes.length, "node");
+  if (!pods.length) return `${which} can be drained: no pods are there.`;
   return `${which} can${succeeds ? "" : "not"} be drained without trouble: ${trouble ? `${number(trouble)} of ${plural(pods.length, "pod")} end without a place` : `all of ${plural(pods.length, "pod")} have a place`}.`;
 }
 
@@ -186,7 +187,7 @@ export function PlanPage({ report }) {
 // An upgrade, and nodes to do without.
 
 export function upgradeSentence({ works, nodes, blocked, steps, moved }) {
-  if (works) return `All of ${plural(nodes, "node")} can be upgraded, in ${plural(steps.length, "step")}; ${plural(moved, "pod is", "pods are")} evicted on the way.`;
+  if (works) return `All of ${plural(nodes, "node")} can be upgraded, in ${plural(steps.length, "step")}; ${plural(moved, "pod is", "pods are")} evicted on the way${lostIn(steps)}.`;
   return `${number(blocked.length)} of ${plural(nodes, "node")} cannot be drained.`;
 }
 
@@ -196,7 +197,13 @@ export function UpgradePage({ report }) {
 
 export function compactSentence({ removable, before }) {
   const count = removable.reduce((sum, step) => sum + step.nodes.length, 0);
-  return `${count ? number(count) : "None"} of ${plural(before.nodes, "node")} can be removed so that every pod keeps a place.`;
+  return `${count ? number(count) : "None"} of ${plural(before.nodes, "node")} can be removed${lostIn(removable) || " so that every pod keeps a place"}.`;
+}
+
+/** What it costs in pods that nothing creates again; "" if none. */
+function lostIn(steps) {
+  const lost = steps.reduce((sum, step) => sum + step.lost, 0);
+  return lost ? `; ${plural(lost, "pod without a controller goes", "pods without a controller go")} for good` : "";
 }
 
 export function CompactPage({ report }) {
@@ -222,6 +229,7 @@ function Steps({ steps, heading }) {
         { heading: "Step", text: (step) => step.at, isNumber: true },
         { heading: "Nodes", text: (step) => step.nodes.join(", ") },
         { heading: "Pods evicted", text: (step) => step.moved, isNumber: true },
+        ...(steps.some((step) => step.lost) ? [{ heading: "For good", text: (step) => step.lost, isNumber: true }] : []),
         { heading: "Compared", text: (step) => step.moved, cell: (step) => html`<${Bar} share=${step.moved / most} bare />` },
       ]}
     />

@@ -2,7 +2,7 @@
 
 import { html, useMemo, useState } from "./dom.js";
 import { Change, Counts } from "./bars.js";
-import { duration, number, percent, words } from "./format.js";
+import { duration, number, percent, plural, words } from "./format.js";
 import { Records } from "./other.js";
 import { DataTable } from "./tables.js";
 import { TimeChart, Zoom } from "./timechart.js";
@@ -115,18 +115,18 @@ function Measures({ report, rows, caption }) {
 // Of clusters.
 
 const LISTS = [
-  ["elsewhere", "land elsewhere"],
-  ["noLongerFit", "no longer fit"],
-  ["newlyFit", "newly fit"],
-  ["podsGone", "are gone"],
-  ["podsNew", "are new"],
+  ["elsewhere", "lands elsewhere", "land elsewhere"],
+  ["noLongerFit", "no longer fits", "no longer fit"],
+  ["newlyFit", "newly fits", "newly fit"],
+  ["podsGone", "is gone", "are gone"],
+  ["podsNew", "is new", "are new"],
 ];
 
 export function clustersSentence(report) {
   const first = report.clusters[0].name;
   return report.differences
     .map((difference) => {
-      const found = LISTS.filter(([field]) => difference[field].length).map(([field, text]) => `${number(difference[field].length)} ${text}`);
+      const found = LISTS.filter(([field]) => difference[field].length).map(([field, one, more]) => plural(difference[field].length, one, more));
       return found.length
         ? `${difference.cluster}, compared with ${first}: of the pods ${found.join(", ")}.`
         : `${difference.cluster}: every pod ends as in ${first}.`;
@@ -138,7 +138,7 @@ export function ClustersPage({ report }) {
   return html`${report.differences.map(
       (difference) => html`<section>
         <h2>${difference.cluster}, compared with ${report.clusters[0].name}</h2>
-        <${Counts} word="pod" rows=${LISTS.map(([field, text]) => [text, difference[field].length, ""]).filter(([, count]) => count)} />
+        <${Counts} word="pod" rows=${LISTS.map(([field, , text]) => [text, difference[field].length, ""]).filter(([, count]) => count)} />
         ${Object.entries(difference)
           .filter(([, value]) => Array.isArray(value) && value.length && typeof value[0] === "object")
           .map(([name, records]) => html`<${Records} name=${name} records=${records} />`)}

@@ -109,7 +109,7 @@ export function playbackSentence(playback) {
     [count("loss"), "pod was lost", "pods were lost"],
   ].filter(([number]) => number);
   const what = found.map((one) => plural(...one)).join(", ") || "No node changed, and no pod was stopped";
-  const waits = worst.waiting ? `Most pods, ${number(worst.waiting)}, waited at ${clock(worst.at)}.` : "No pod waited long.";
+  const waits = worst.waiting ? `At most ${plural(worst.waiting, "pod")} waited at once, at ${clock(worst.at)}.` : "No pod waited long.";
   return `${plural(playback.pods.names.length, "pod")} in ${duration(playback.endSeconds)}: ${what[0].toLowerCase()}${what.slice(1)}. ${waits}`;
 }
 

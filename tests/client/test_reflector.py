@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from random import Random
@@ -16,7 +16,7 @@ from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, GoneError, TooManyRequestsError
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
-from kubesched.client.reflector import Reflector, ReflectorStatistics
+from kubesched.client.reflector import Key, Reflector, ReflectorStatistics
 from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, ObjectSelector, Request
 from kubesched.client.watch_events import WatchEvent
 from kubesched.simulator.virtual_loop import run
@@ -120,9 +120,9 @@ class Told:
     def __init__(self) -> None:
         self.words: list[str] = []
 
-    async def replace(self, items: Sequence[KubeObject]) -> None:
+    async def replace(self, items: dict[Key, KubeObject]) -> None:
         """Write down the names."""
-        self.words.append(" ".join(("all:", *(item.metadata.name for item in items))))
+        self.words.append(" ".join(("all:", *(name for _, name in items))))
 
     def apply(self, event: WatchEvent[KubeObject]) -> None:
         """Write down what happened."""

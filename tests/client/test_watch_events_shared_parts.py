@@ -65,6 +65,20 @@ def test_pods_of_a_template_share_its_parts() -> None:
     assert ({"app": "app-0"}, {"app": "app-7"}) == (b.metadata.labels, c.metadata.labels)
 
 
+def test_lists_whose_elements_are_shared_are_shared() -> None:
+    """Equal conditions of two pods are one tuple, as are empty dicts and equal times."""
+    parts = SharedParts(Pod)
+    plains = [pod(number) for number in (1, 1, 2)]
+    for plain in plains:
+        plain["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    a, b, c = (read(parts, Pod, plain) for plain in plains)
+    assert a.status.conditions is b.status.conditions is c.status.conditions
+    assert a.status.container_statuses is b.status.container_statuses
+    assert {} == a.metadata.annotations
+    assert a.metadata.annotations is c.metadata.annotations
+    assert a.metadata.creation_timestamp is c.metadata.creation_timestamp
+
+
 def test_pods_without_node_and_volumes_share_the_spec() -> None:
     """Pods that wait have nothing of their own."""
     parts = SharedParts(Pod)

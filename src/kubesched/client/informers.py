@@ -11,21 +11,19 @@ Differs:  no deletion is reported for an object whose addition was not; each inf
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from random import Random
 from types import MappingProxyType
 from typing import Final, Protocol
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import Kind
-from kubesched.client.reflector import Reflector, ReflectorStatistics
+from kubesched.client.reflector import Key, Reflector, ReflectorStatistics, key_of
 from kubesched.client.requests import EVERYTHING, ObjectSelector, Rest
 from kubesched.client.watch_events import ADDED, DELETED, MODIFIED, WatchEvent
 
 # Objects handled before the event loop runs other tasks: a few milliseconds.
 _OBJECTS_AT_ONCE: Final = 64
-
-Key = tuple[str, str]
 
 
 class ResourceEventHandler(Protocol):
@@ -94,14 +92,13 @@ class Informer:
 
     # Called by the reflector.
 
-    async def replace(self, items: Sequence[KubeObject]) -> None:
+    async def replace(self, items: dict[Key, KubeObject]) -> None:
         """Report deletions, then additions and changes; yields to the event loop in between."""
         # Only the reflector changes the objects, and it waits for this to end.
-        before = self._items
-        after: dict[Key, KubeObject] = {}
-        for at, item in enumerate(items):
-            key = _key(item)
-            after[key] = _same_or_new(before.get(key), item)
+        before, after = self._items, items
+        for at, (key, old) in enumerate(before.items()):
+            if key in after:
+                after[key] = _same_or_new(old, after[key])
             await _yield_now_and_then(at)
         self._items = after
         for at, (key, item) in enumerate(before.items()):
@@ -116,7 +113,7 @@ class Informer:
     def apply(self, event: WatchEvent[KubeObject]) -> None:
         """Report a watch event."""
         item = event.object
-        key = _key(item)
+        key = key_of(item)
         if event.type in (ADDED, MODIFIED):
             old = self._items.get(key)
             self._items[key] = new = _same_or_new(old, item)
@@ -134,11 +131,6 @@ class Informer:
 async def _yield_now_and_then(at: int) -> None:
     if at % _OBJECTS_AT_ONCE == _OBJECTS_AT_ONCE - 1:
         await asyncio.sleep(0)
-
-
-def _key(item: KubeObject) -> Key:
-    metadata = item.metadata
-    return metadata.namespace, metadata.name
 
 
 def _same_or_new(old: KubeObject | None, new: KubeObject) -> KubeObject:

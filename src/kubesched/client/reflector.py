@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from random import Random
 from typing import Final, Protocol
@@ -94,12 +94,21 @@ log = logging.getLogger(__name__)
 
 AnyEvent = WatchEvent[KubeObject] | Bookmark
 
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+def key_of(item: KubeObject) -> Key:
+    """Return an object's namespace and name."""
+    metadata = item.metadata
+    return metadata.namespace, metadata.name
+
 
 class Sink(Protocol):
     """The receiver of the objects."""
 
-    async def replace(self, items: Sequence[KubeObject]) -> None:
-        """Replace all objects."""
+    async def replace(self, items: dict[Key, KubeObject]) -> None:
+        """Replace all objects; the dict may be kept."""
         ...
 
     def apply(self, event: WatchEvent[KubeObject]) -> None:
@@ -221,9 +230,9 @@ class Reflector:
                 raise
             self._is_version_unavailable = True
             listing = await self._lister.list("", limit)
-        await self._replace(listing.items, listing.version)
+        await self._replace({key_of(item): item for item in listing.items}, listing.version)
 
-    async def _replace(self, items: Sequence[KubeObject], version: str) -> None:
+    async def _replace(self, items: dict[Key, KubeObject], version: str) -> None:
         self._is_version_unavailable = False
         self._lists += 1
         await self._sink.replace(items)
@@ -250,7 +259,7 @@ class Reflector:
             if is_complete:
                 break
             await opened.aclose()
-        await self._replace(list(initial.items.values()), initial.version)
+        await self._replace(initial.items, initial.version)
         # The watch starts here, for the check for very short watches.
         stream.began = self._now()
         return stream
@@ -368,7 +377,7 @@ class _InitialEvents:
     """The objects of a stream up to the bookmark that ends the initial events."""
 
     def __init__(self) -> None:
-        self.items: dict[tuple[str, str], KubeObject] = {}
+        self.items: dict[Key, KubeObject] = {}
         self.version = ""
 
     def take(self, event: AnyEvent) -> bool:
@@ -376,11 +385,10 @@ class _InitialEvents:
         if isinstance(event, Bookmark):
             self.version = event.resource_version
             return event.is_initial_events_end
-        metadata = event.object.metadata
         if event.type in (ADDED, MODIFIED):
-            self.items[metadata.namespace, metadata.name] = event.object
+            self.items[key_of(event.object)] = event.object
         elif event.type == DELETED:
-            self.items.pop((metadata.namespace, metadata.name), None)
+            self.items.pop(key_of(event.object), None)
         return False
 
 

@@ -6,7 +6,7 @@ without a spec) is decoded again by a slower way.
 SharedParts stores equal parts of objects once, because pods come from few templates. It shares
 nested values below `metadata`, `spec` and `status`, and strings with few distinct values. A pod's
 spec is shared as a whole, except for node name and volumes. Conditions and container statuses are
-shared one by one.
+shared one by one, and their lists if they have the same elements. Empty dicts are one.
 
 Upstream: staging/src/k8s.io/client-go/rest/watch/decoder.go,
           staging/src/k8s.io/apimachinery/pkg/watch/streamwatcher.go (v1.36)
@@ -40,6 +40,7 @@ _SECTIONS: Final = ("metadata", "spec", "status")
 _WORDS: Final = frozenset(
     (
         *("namespace", "generate_name", "scheduler_name", "service_account_name", "node_name"),
+        *("creation_timestamp", "start_time"),
         *("restart_policy", "priority_class_name", "runtime_class_name", "preemption_policy"),
         *("phase", "qos_class", "host_ip", "nominated_node_name", "storage_class_name"),
         *("volume_mode", "persistent_volume_reclaim_policy", "driver"),
@@ -52,17 +53,27 @@ _WORDS_OF_PIECES: Final = frozenset(
 )
 _SIMPLE: Final = frozenset((str, int, float, bool))
 
+_EMPTY: Final[dict[str, Any]] = {}
+
 _encode: Final = msgspec.json.Encoder().encode
 _Table = dict[Any, Any]
 _Tables = defaultdict[str, _Table]
 
 
 class _Fields(NamedTuple):
-    """The shared fields of a class: strings, values, and lists shared by element."""
+    """The shared fields of a class.
+
+    Attributes:
+        texts: Strings.
+        values: Values that are shared as a whole.
+        pieces: Lists that are shared by element, and as a whole if all elements are.
+        maps: The names of dicts. Most are empty, and each empty one takes 64 bytes.
+    """
 
     texts: tuple[tuple[str, _Table], ...]
     values: tuple[tuple[str, _Table], ...]
-    pieces: tuple[tuple[str, _Fields, _Table], ...]
+    pieces: tuple[tuple[str, _Fields, _Table, _Table], ...]
+    maps: tuple[str, ...]
 
 
 class SharedParts:
@@ -126,9 +137,15 @@ def _share(fields: _Fields, whole: Any) -> None:
     for name, table in fields.values:
         if value := getattr(whole, name):
             force_setattr(whole, name, _stored(table, value))
-    for name, of_pieces, table in fields.pieces:
+    for name in fields.maps:
+        if not getattr(whole, name):
+            force_setattr(whole, name, _EMPTY)
+    for name, of_pieces, table, lists in fields.pieces:
         if pieces := getattr(whole, name):
-            force_setattr(whole, name, tuple([_piece(of_pieces, table, each) for each in pieces]))
+            pieces = tuple([_piece(of_pieces, table, each) for each in pieces])
+            # Equal elements are mostly the same objects, so comparing takes no time.
+            same = lists.setdefault(hash(tuple(map(id, pieces))), pieces)
+            force_setattr(whole, name, same if same == pieces else pieces)
 
 
 def _piece(fields: _Fields, table: _Table, piece: Any) -> Any:
@@ -151,18 +168,20 @@ def _fields_of(type_: Any, words: frozenset[str], tables: _Tables, place: str) -
     hints = get_type_hints(type_)
     texts: list[tuple[str, _Table]] = []
     values: list[tuple[str, _Table]] = []
-    pieces: list[tuple[str, _Fields, _Table]] = []
+    pieces: list[tuple[str, _Fields, _Table, _Table]] = []
     for name in type_.__struct_fields__:
         hint = hints[name]
         if name in _PIECEMEAL and get_origin(hint) is tuple:
             of_pieces = _fields_of(get_args(hint)[0], _WORDS_OF_PIECES, tables, f"{place}.{name}")
-            pieces.append((name, of_pieces, tables[f"pieces of {place}.{name}"]))
+            both = tables[f"pieces of {place}.{name}"], tables[f"{place}.{name}"]
+            pieces.append((name, of_pieces, *both))
         elif not _leaves(hint) <= _SIMPLE:
             # One table per field: values of different classes may have the same encoding.
             values.append((name, tables[f"{place}.{name}"]))
         elif name in words:
             texts.append((name, tables[name]))
-    return _Fields(tuple(texts), tuple(values), tuple(pieces))
+    maps = tuple(name for name in type_.__struct_fields__ if get_origin(hints[name]) is dict)
+    return _Fields(tuple(texts), tuple(values), tuple(pieces), maps)
 
 
 def _leaves(hint: Any) -> set[Any]:

@@ -6,32 +6,35 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import chain
 
 from kubesched.api.core import Pod
 
 
 class PodLister:
-    """(namespace, name) -> Pod."""
+    """The pods by namespace, then by name: no pod needs a key of its own."""
 
     def __init__(self) -> None:
-        self._pods: dict[tuple[str, str], Pod] = {}
+        self._namespaces: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
 
-    def __len__(self) -> int:
-        return len(self._pods)
-
-    def all(self) -> Collection[Pod]:
-        """Return all pods, as a view."""
-        return self._pods.values()
+    def all(self) -> Iterable[Pod]:
+        """Return all pods, while none is added or removed."""
+        return chain.from_iterable(pods.values() for pods in self._namespaces.values())
 
     def get(self, namespace: str, name: str) -> Pod | None:
         """Return the pod; None if there is none."""
-        return self._pods.get((namespace, name))
+        pods = self._namespaces.get(namespace)
+        return None if pods is None else pods.get(name)
 
     def put(self, pod: Pod) -> None:
         """Store an added or changed pod."""
-        self._pods[pod.metadata.namespace, pod.metadata.name] = pod
+        self._namespaces[pod.metadata.namespace][pod.metadata.name] = pod
 
     def delete(self, pod: Pod) -> None:
         """Remove a deleted pod."""
-        self._pods.pop((pod.metadata.namespace, pod.metadata.name), None)
+        pods = self._namespaces[pod.metadata.namespace]
+        pods.pop(pod.metadata.name, None)
+        if not pods:
+            del self._namespaces[pod.metadata.namespace]

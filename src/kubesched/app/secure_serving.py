@@ -54,7 +54,7 @@ class SecureServing:
         now: Callable[[], float] = lambda: asyncio.get_running_loop().time(),
         shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:
-        """Set up for an address, which may be unspecified, and a port; 0 is a free one.
+        """Set up for an address, which may be unspecified, and a port; 0 takes a free port.
 
         With `shares_port`, other processes may listen on the port too. `now` is a monotonic clock
         in seconds, for latencies in the log. Requests under way may continue for

@@ -87,7 +87,7 @@ class UserSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         token: A bearer token.
-        token_file: Path of a file with a bearer token; what it holds wins over `token`.
+        token_file: Path of a file with a bearer token; its content takes precedence over `token`.
         username: For basic authentication.
         password: For basic authentication.
         exec: A program that prints credentials; None without one.

@@ -153,13 +153,7 @@ def new_cluster(
         UserError: A plugin cannot be built; one line per error, with the configuration's file.
     """
     with in_file(options.config):
-        return ClusterState(
-            scheduler.configuration,
-            scheduler.registry,
-            scheduler.feature_gates,
-            seed=options.seed,
-            remembers=remembers,
-        )
+        return ClusterState(*scheduler, seed=options.seed, remembers=remembers)
 
 
 def pending_again(pod: Pod) -> Pod:

@@ -180,7 +180,7 @@ class ShownPlay:
         return self._sent
 
     async def ask(self, question: Callable[[Cluster], Document]) -> Document:
-        """Raise UserError."""
+        """Raise UserError, because there is no cluster."""
         raise UserError("this page plays a scenario; there is no cluster to ask")
 
     # In the simulation's thread.

@@ -107,7 +107,7 @@ class Cohorts:
     # Changes of all members at once.
 
     def begin_step(self) -> None:
-        """Let pods arrive in one step: those of `arrive` from now on keep their order."""
+        """Begin a step: pods that `arrive` from now on keep their order."""
         self._shift = None
 
     def arrive(self, queued: QueuedPodInfo) -> None:

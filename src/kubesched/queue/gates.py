@@ -52,7 +52,8 @@ class Gates:
     def ask(self, queued: QueuedPodInfo, pods: int = 1) -> None:
         """Set `queued.gating_plugin` to the first plugin that rejects the pod, or to "".
 
-        The pod may stand for `pods` equal ones, which the plugins would let pass, too.
+        If `pods` is more than 1, the pod stands for that many equal pods, which no plugin may
+        reject.
 
         The plugin that gated the pod before runs first. A gating plugin also becomes one of
         `queued.unschedulable_plugins`, and remains so when it lets the pod pass.

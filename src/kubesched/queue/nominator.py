@@ -61,7 +61,7 @@ class Nominator:
             self.put(info, node_name)
 
     def put(self, info: PodInfo, node_name: str) -> None:
-        """Nominate a pod that is not nominated, whatever is known of it meanwhile."""
+        """Nominate a pod that is not nominated, even if it has changed or is gone."""
         self.by_node[node_name] = (*self.by_node.get(node_name, ()), info)
         self._node_of[info.uid] = node_name
         self.version += 1

@@ -65,7 +65,7 @@ class RepeatedRejections:
         return self._steps.decide_at_once(pod, cycle)
 
     def _is_repeated(self, queued: QueuedPodInfo, decision: Rejected) -> bool:
-        """Whether a rejection is that of all pods like this one, and of the last attempt."""
+        """Whether a rejection is that of the last attempt, and that of all pods like this one."""
         return (
             decision.message == queued.standing_message
             and decision.diagnosis.unschedulable_plugins == queued.unschedulable_plugins
@@ -74,7 +74,7 @@ class RepeatedRejections:
         )
 
     def _reject(self, queued: QueuedPodInfo, rejected: Rejected, now: float) -> None:
-        """Do what rejecting a pod and those that follow it does, but for the queue."""
+        """Reject a pod and those that follow it; the queue is left as it is."""
         steps = self._steps
         name, message = queued.pod_info.scheduler_name, rejected.message
         pods = steps.queue.count_equal(queued)

@@ -185,7 +185,7 @@ class InstantClaimWriter:
         return self._server.timestamp()
 
     def announce_wait(self, pod: Pod, node_name: str) -> None:
-        """Nobody reads events."""
+        """Do nothing, because nobody reads events."""
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Write the status soon."""

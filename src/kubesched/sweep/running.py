@@ -47,7 +47,7 @@ def carry_out(run: SweepRun) -> SweepOutcome:
     """Do a run; an exception of a plugin or of the simulation is its outcome.
 
     Raises:
-        InputChangedError: A file has changed, or is another one on this machine.
+        InputChangedError: A file has changed, or differs on this machine.
     """
     cell = run.cell
     for file, digest in cell.read.items():

@@ -263,8 +263,8 @@ def test_choice(bound: list[Pod], best: tuple[str, ...], decided_by: Criterion) 
         ),
         pytest.param(
             DefaultPreemptionArgs(
-                min_candidate_nodes_percentage=40, min_candidate_nodes_absolute=1
-            ).trying_all_nodes(),
+                min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=1
+            ),
             5,
             id="all",
         ),

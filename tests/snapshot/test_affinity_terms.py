@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.snapshot.affinity_terms import affinity_terms_of
+from kubesched.snapshot.affinity_terms import AffinityTerms, affinity_terms_of
 from kubesched.testing.builders import make_pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -23,7 +23,7 @@ def test_pods_without_terms() -> None:
     assert affinity_terms_of(make_pod(node_affinity={})) is None
     empty = affinity_terms_of(make_pod(pod_affinity={}))
     assert empty is not None
-    assert () == empty.all_terms
+    assert AffinityTerms() == empty
 
 
 @pytest.mark.parametrize(

@@ -99,27 +99,12 @@ def test_views_equal_fresh_sums(
         assert expected == groups.count(question).column().tolist()
     assert not groups.count(QUESTIONS[-1]).column().any()
     assert {g.key: g.rows for g in fresh} == {g.key: g.rows for g in groups}
-    assert sorted(fresh.affinity_topology_keys) == sorted(groups.affinity_topology_keys)
-    assert sorted(fresh.required_anti_affinity_topology_keys) == sorted(
-        groups.required_anti_affinity_topology_keys
-    )
 
 
 def test_groups_are_what_selectors_can_tell_apart() -> None:
     """Requests do not make a group; labels, namespace, deletion and terms do."""
     groups = groups_with([(make_pod_info(f"p{n}", **kind), 0) for n, kind in enumerate(KINDS)])
     assert len(KINDS) - 1 == len(list(groups))
-
-
-def test_topology_keys_of_terms_in_use() -> None:
-    """Topology keys are listed while a pod with such a term is on a node."""
-    pod = make_pod_info(pod_anti_affinity=ANTI)
-    groups = groups_with([(pod, 0)])
-    assert ["host", "zone"] == sorted(groups.affinity_topology_keys)
-    assert ["zone"] == sorted(groups.required_anti_affinity_topology_keys)
-    groups.remove(pod, 0)
-    assert [] == sorted(groups.affinity_topology_keys)
-    assert [] == sorted(groups.required_anti_affinity_topology_keys)
 
 
 def test_asking_again_asks_no_group() -> None:

@@ -102,19 +102,9 @@ def pod_requests(
             for name, quantity in spec.containers[0].resources.requests.items()
             if is_counted_resource_name(name)
         }
-    return _numbers(
-        pod_request_amounts(
-            pod, use_status=use_status, pod_level=pod_level, default_missing=default_missing
-        )
+    amounts = pod_request_amounts(
+        pod, use_status=use_status, pod_level=pod_level, default_missing=default_missing
     )
-
-
-def pod_limits(pod: Pod, *, use_status: bool = False, pod_level: bool = True) -> dict[str, int]:
-    """Return the limits that count for scheduling: cpu in milli, others in whole units."""
-    return _numbers(pod_limit_amounts(pod, use_status=use_status, pod_level=pod_level))
-
-
-def _numbers(amounts: Amounts) -> dict[str, int]:
     return {
         name: amount.milli_value() if name == CPU else amount.value()
         for name, amount in amounts.items()

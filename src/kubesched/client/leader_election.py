@@ -175,7 +175,6 @@ class LeaderElector:
         wall_clock: The current time with a time zone, for the record.
         random: Returns numbers in [0, 1), to spread the attempts of candidates.
         name: The label of metrics, and the name in the health check's message.
-        release_on_cancel: Whether to release the lock at the end.
 
     Attributes:
         fence: Must be checked before every write that only the leader may do.
@@ -194,7 +193,6 @@ class LeaderElector:
         wall_clock: Callable[[], datetime],
         random: Callable[[], float],
         name: str = "kube-scheduler",
-        release_on_cancel: bool = True,
     ) -> None:
         timing.check()
         if not lock.identity:
@@ -207,7 +205,6 @@ class LeaderElector:
         self._wall_clock = wall_clock
         self._random = random
         self._name = name
-        self._release_on_cancel = release_on_cancel
         self._stop = asyncio.Event()
         self._observed = ElectionRecord()
         self._observed_raw = b""
@@ -320,8 +317,7 @@ class LeaderElector:
     async def _resign(self) -> None:
         self.fence.drop()
         self._leads = False
-        if self._release_on_cancel:
-            await self._release()
+        await self._release()
         self._lock.record_event("stopped leading")
 
     async def _try_acquire_or_renew(self) -> bool:

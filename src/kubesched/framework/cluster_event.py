@@ -151,9 +151,7 @@ class ClusterEventWithHint(msgspec.Struct, frozen=True):
 # Events of a node's update.
 
 
-def node_events(
-    old: Node, new: Node, *, declared_features: bool = True
-) -> tuple[ClusterEvent, ...]:
+def node_events(old: Node, new: Node, *, declared_features: bool) -> tuple[ClusterEvent, ...]:
     """Return the events of a node's update, in a fixed order; none if nothing relevant changed.
 
     A node that becomes schedulable counts as a change of taints, so that event may occur twice.

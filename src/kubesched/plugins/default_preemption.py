@@ -78,10 +78,6 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, forbid_unknown_fields=True,
             )
         return tuple(found)
 
-    def trying_all_nodes(self) -> DefaultPreemptionArgs:
-        """Return arguments that try every node, so that the result does not depend on chance."""
-        return msgspec.structs.replace(self, min_candidate_nodes_percentage=100)
-
 
 class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPlugin):
     """Choose the node where evicting does the least harm; the scheduler's loop evicts the pods."""

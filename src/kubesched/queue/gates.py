@@ -101,10 +101,10 @@ class RejectionCounts:
         for plugin in queued.rejecting_plugins:
             self._change(plugin, queued, pods)
 
-    def remove_all(self, queued: QueuedPodInfo, pods: int = 1) -> None:
-        """Uncount the pod, or this number of equal ones, for every plugin that rejected it."""
+    def remove_all(self, queued: QueuedPodInfo) -> None:
+        """Uncount the pod for every plugin that rejected it."""
         for plugin in queued.rejecting_plugins:
-            self._change(plugin, queued, -pods)
+            self._change(plugin, queued, -1)
 
     def _change(self, plugin: str, queued: QueuedPodInfo, by: int) -> None:
         series = (plugin, queued.pod_info.scheduler_name)

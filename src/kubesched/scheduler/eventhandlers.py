@@ -115,6 +115,7 @@ class EventHandlers:
         # All profiles share them.
         self._gates = next(iter(steps.profiles.values())).feature_gates
         self._has_gangs = self._gates.enabled("GangScheduling")
+        self._has_declared_features = self._gates.enabled("NodeDeclaredFeatures")
         self._has_taint_rules = self._gates.enabled("DRADeviceTaintRules")
 
     def added(self, item: KubernetesObject) -> None:
@@ -152,7 +153,8 @@ class EventHandlers:
                 log_observed(V4, "Update event for node", new)
                 began = self.observer.now()
                 self._cache.update_node(new)
-                self._move_each(node_events(old, new), old, new, began)
+                events = node_events(old, new, declared_features=self._has_declared_features)
+                self._move_each(events, old, new, began)
             case _:
                 self._cache.put(new)
                 self._other(Action.UPDATE, old, new)

@@ -63,16 +63,6 @@ class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     preferred_anti_affinity: tuple[AffinityTerm, ...] = ()
     error: str = ""
 
-    @property
-    def all_terms(self) -> tuple[AffinityTerm, ...]:
-        """The terms of all four kinds."""
-        return (
-            *self.required_affinity,
-            *self.required_anti_affinity,
-            *self.preferred_affinity,
-            *self.preferred_anti_affinity,
-        )
-
 
 def affinity_terms_of(pod: Pod) -> AffinityTerms | None:
     """Parse the pod's terms; None if it has none.

@@ -110,18 +110,6 @@ class LabelGroups:
         self._views_of_any: dict[PodSum, _View] = {}
         self._views_next = _VIEWS_MIN + 1
         self._priorities: Counter[int] = Counter()
-        self._affinity_keys: Counter[str] = Counter()
-        self._anti_affinity_keys: Counter[str] = Counter()
-
-    @property
-    def affinity_topology_keys(self) -> Iterable[str]:
-        """Topology keys of the affinity and anti-affinity terms of pods on nodes."""
-        return self._affinity_keys.keys()
-
-    @property
-    def required_anti_affinity_topology_keys(self) -> Iterable[str]:
-        """Topology keys of the required anti-affinity terms of pods on nodes."""
-        return self._anti_affinity_keys.keys()
 
     @property
     def least_priority(self) -> int | None:
@@ -254,7 +242,9 @@ class LabelGroups:
     def remove(self, info: PodInfo, row: int) -> None:
         """Uncount a pod on `row`."""
         group = self._group_of(info)
-        _count(self._priorities, info.priority, -1)
+        self._priorities[info.priority] -= 1
+        if not self._priorities[info.priority]:
+            del self._priorities[info.priority]
         here = self._by_row[row]
         pods = here[group] - 1
         if pods:
@@ -282,7 +272,7 @@ class LabelGroups:
         namespace = group.namespace
         self._by_namespace.setdefault(namespace, {})[group] = None
         if group.affinity is not None:
-            self._count_topology_keys(group.affinity, 1)
+            self.owned_terms.count(group.affinity, 1)
         for view in self._views_of_any.values():
             self._attach(view, group)
         for marker in self._markers_of(group):
@@ -301,14 +291,7 @@ class LabelGroups:
         for marker in self._markers_of(group):
             _discard(self._by_place, (group.namespace, marker), group)
         if group.affinity is not None:
-            self._count_topology_keys(group.affinity, -1)
-
-    def _count_topology_keys(self, terms: AffinityTerms, sign: int) -> None:
-        self.owned_terms.count(terms, sign)
-        for term in terms.required_anti_affinity:
-            _count(self._anti_affinity_keys, term.topology_key, sign)
-        for term in terms.all_terms:
-            _count(self._affinity_keys, term.topology_key, sign)
+            self.owned_terms.count(group.affinity, -1)
 
     def check(self) -> None:
         """Assert that every view equals the sum computed from scratch."""
@@ -326,9 +309,3 @@ def _discard(index: dict[K, dict[V, X]], key: K, value: V) -> None:
         entries.pop(value, None)
         if not entries:
             del index[key]
-
-
-def _count(counter: Counter[X], key: X, sign: int) -> None:
-    counter[key] += sign
-    if not counter[key]:
-        del counter[key]

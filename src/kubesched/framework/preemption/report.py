@@ -102,7 +102,8 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
     if not num_all_nodes:
         return PostFilterResult(failure("no nodes available"), details=report)
     statuses = report.dry_run.others.tolist()
-    errors = [status.message for status in statuses if status.code is Code.ERROR]
+    kinds = statuses[:1] if _are_equal(statuses) else statuses
+    errors = [status.message for status in kinds if status.code is Code.ERROR]
     if errors:
         return PostFilterResult(failure(_aggregate(errors)), details=report)
     # Evicting does not help on the nominated node either, so the nomination is cleared.
@@ -112,13 +113,16 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
 
 def no_candidates_text(statuses: Sequence[Status], num_all_nodes: int) -> str:
     """Return the message that evicting helps on no node, from the status of each node tried."""
-    first = statuses[0] if statuses else _NOT_HELPFUL
-    # Thousands of nodes without a victim share one status.
-    if all(status is first for status in statuses):
-        encoded = NodeToStatus.everywhere(len(statuses), first)
+    if _are_equal(statuses):
+        encoded = NodeToStatus.everywhere(len(statuses), statuses[0])
     else:
         encoded = NodeToStatus.of(statuses)
     return Diagnosis.of_filter((), encoded, _NOT_HELPFUL).fit_error(num_all_nodes)
+
+
+def _are_equal(statuses: Sequence[Status]) -> bool:
+    """Whether all statuses are equal: thousands of nodes without a victim share one."""
+    return bool(statuses) and statuses.count(statuses[0]) == len(statuses)
 
 
 def _aggregate(errors: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ Rejects:  what `kubesched.simulator.openb` rejects, and lists without GPUs.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -91,7 +91,7 @@ def read_pods(path: Path) -> list[PodRow]:
     return sorted(pods)
 
 
-def _records(path: Path, kind: type[Node | Pod]) -> list[OpenbRecord]:
+def _records(path: Path, kind: type[Node | Pod]) -> Iterator[OpenbRecord]:
     found, records = read_records(path.read_bytes(), str(path))
     if found is not kind:
         raise TraceError(f"{path}: this is no list of {kind.__name__.lower()}s; pods come first")

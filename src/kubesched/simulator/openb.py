@@ -91,18 +91,18 @@ def read_openb(data: bytes, file: str) -> list[Loaded]:
     return [Loaded(_pod(record, templates), record.source) for _, _, record in pods]
 
 
-def read_records(data: bytes, file: str) -> tuple[type[Node | Pod], list[OpenbRecord]]:
-    """Return the rows of a list, compressed or not, and what they describe.
+def read_records(data: bytes, file: str) -> tuple[type[Node | Pod], Iterator[OpenbRecord]]:
+    """Return what a list describes, and yield its rows; the list may be compressed.
 
     Raises:
-        DecodeError: if it is not an openb list.
+        DecodeError: if it is not an openb list, or while its rows are read.
     """
     rows = _rows(data, file)
     header = next(rows, None)
     if header is None:
         raise DecodeError(Source(file, 0), "it is empty; an openb list begins with its columns")
     kind = _kind(header[1], file)
-    return kind, [OpenbRecord(file, line, header[1], values) for line, values in rows]
+    return kind, (OpenbRecord(file, line, header[1], values) for line, values in rows)
 
 
 def _rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:

@@ -241,11 +241,16 @@ SECONDS_MAX: Final = 86_400.0 * 365 * 100
 
 def timestamp(seconds: float) -> str:
     """Return the RFC 3339 time of a virtual second, in whole seconds as metav1.Time."""
-    minutes, left = divmod(int(seconds), 60)
+    return _timestamp(int(seconds))
+
+
+# The fields of one object mostly get the same time, and objects get theirs in order.
+@lru_cache(maxsize=16)
+def _timestamp(seconds: int) -> str:
+    minutes, left = divmod(seconds, 60)
     return f"{_minute(minutes)}:{left:02d}Z"
 
 
-# Objects mostly get their times in order.
 @lru_cache(maxsize=16)
 def _minute(minutes: int) -> str:
     return (_START + timedelta(minutes=minutes)).isoformat(timespec="minutes")

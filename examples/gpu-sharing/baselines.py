@@ -113,10 +113,9 @@ class GpuClustering(_GpusAlone):
 
     def score_gpus(self, request: Request, gpus: Gpus) -> Milli:
         """Score the kinds of the pods that are there."""
-        alike, empty = gpus.kinds & request.kind != 0, gpus.kinds == 0
-        only_alike = gpus.kinds == request.kind
-        bonus = np.select([only_alike, alike, empty], [75, 50, 25], 0)
-        return np.clip(bonus + 25 * (GPU_MAX - gpus.left) // GPU_MAX, 0, 100)
+        has_alike, has_none = gpus.kinds & request.kind != 0, gpus.kinds == 0
+        bonus = 50 * has_alike + 25 * (has_none | (gpus.kinds == request.kind))
+        return _cut(bonus + 25 * (GPU_MAX - gpus.left) // GPU_MAX)
 
 
 class GpuPacking(_GpusAlone):
@@ -147,6 +146,6 @@ class BestFit(GpuSharing):
         return _cut(100 * (1 - (0.5 * cpu / CPU_MAX + 0.5 * gpu / GPU_MAX)))
 
 
-def _cut(scores: NDArray[np.float64]) -> Milli:
+def _cut(scores: NDArray[np.float64] | Milli) -> Milli:
     """Cut to integers from 0 to 100; only nodes that the pod does not fit are outside."""
     return np.minimum(np.maximum(scores, 0), 100).astype(np.int64)

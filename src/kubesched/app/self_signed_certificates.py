@@ -4,7 +4,8 @@ Run as a module, it prints the pair as JSON: a process that makes its certificat
 does not keep the library for it in memory.
 
 Upstream: staging/src/k8s.io/client-go/util/cert/cert.go (v1.36)
-Differs:  the authority's key is on the curve P-256, and so takes no time to make.
+Differs:  both keys are on the curve P-256, and so take no time to make; clients of TLS 1.2 need a
+          cipher suite with ECDSA.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from typing import Final
 import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _HOST: Final = "localhost"
 _LIFE: Final = timedelta(days=365)
 _SKEW: Final = timedelta(hours=1)
-_KEY_BITS: Final = 2048
 
 
 def self_signed_pair(bind_address: str, moment: datetime) -> tuple[bytes, bytes]:
@@ -35,7 +35,7 @@ def self_signed_pair(bind_address: str, moment: datetime) -> tuple[bytes, bytes]
     """
     number = int(moment.timestamp())
     authority_key = ec.generate_private_key(ec.SECP256R1())
-    key = rsa.generate_private_key(65537, _KEY_BITS)
+    key = ec.generate_private_key(ec.SECP256R1())
     issuer = _name(f"{_HOST}-ca@{number}")
     authority = (
         _builder(issuer, issuer, authority_key.public_key(), moment)

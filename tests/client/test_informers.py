@@ -63,6 +63,11 @@ def play(script: Callable[[World], Awaitable[None]], **options: Any) -> World:
     return run(main())
 
 
+def items_of(world: World) -> dict[tuple[str, str], KubeObject]:
+    """Return the informer's objects by namespace and name."""
+    return {(item.metadata.namespace, item.metadata.name): item for item in world.informer.items}
+
+
 def test_tells_what_is_there_and_what_changes() -> None:
     """All objects are told as added; then each change as it comes, with the state before."""
 
@@ -78,7 +83,7 @@ def test_tells_what_is_there_and_what_changes() -> None:
     world = play(script)
     assert {"added a 2", "added b 3"} == set(world.follower.told[:2])
     assert ["updated a 4", "added c 5", "deleted b 6"] == world.follower.told[2:]
-    assert world.follower.there == dict(world.informer.items)
+    assert world.follower.there == items_of(world)
     assert world.follower.there["default", "c"] is world.informer.get("c", "default")
 
 
@@ -224,7 +229,7 @@ def test_random_histories(seed: int, faults: Faults, pause: float) -> None:
     }
     there = world.follower.there
     assert expected == {key: pod.metadata.resource_version for key, pod in there.items()}
-    assert there == dict(world.informer.items)
+    assert there == items_of(world)
     assert world.informer.has_synced
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 from random import Random
 from typing import Any
 
@@ -16,7 +16,7 @@ from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, GoneError, TooManyRequestsError
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
-from kubesched.client.reflector import Key, Reflector, ReflectorStatistics
+from kubesched.client.reflector import Listed, Reflector, ReflectorStatistics
 from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, ObjectSelector, Request
 from kubesched.client.watch_events import WatchEvent
 from kubesched.simulator.virtual_loop import run
@@ -120,9 +120,9 @@ class Told:
     def __init__(self) -> None:
         self.words: list[str] = []
 
-    async def replace(self, items: dict[Key, KubeObject]) -> None:
+    async def replace(self, items: Listed) -> None:
         """Write down the names."""
-        self.words.append(" ".join(("all:", *(name for _, name in items))))
+        self.words.append(" ".join(("all:", *chain.from_iterable(items.values()))))
 
     def apply(self, event: WatchEvent[KubeObject]) -> None:
         """Write down what happened."""

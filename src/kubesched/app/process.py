@@ -264,8 +264,8 @@ class SchedulerProcess:
     def _new_debugger(scheduler: Scheduler, informers: Informers) -> CacheDebugger:
         nodes, pods = informers.by_name["nodes"], informers.by_name["pods"]
         return CacheDebugger(
-            lambda: [item.metadata.name for item in nodes.items.values()],
-            lambda: [item.metadata.uid for item in pods.items.values()],
+            lambda: [item.metadata.name for item in nodes.items],
+            lambda: [item.metadata.uid for item in pods.items],
             scheduler.cache,
             scheduler.queue,
         )

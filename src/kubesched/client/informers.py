@@ -11,19 +11,21 @@ Differs:  no deletion is reported for an object whose addition was not; each inf
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from random import Random
 from types import MappingProxyType
 from typing import Final, Protocol
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import Kind
-from kubesched.client.reflector import Key, Reflector, ReflectorStatistics, key_of
+from kubesched.client.reflector import Listed, Reflector, ReflectorStatistics
 from kubesched.client.requests import EVERYTHING, ObjectSelector, Rest
 from kubesched.client.watch_events import ADDED, DELETED, MODIFIED, WatchEvent
 
 # Objects handled before the event loop runs other tasks: a few milliseconds.
 _OBJECTS_AT_ONCE: Final = 64
+_NONE: Final[dict[str, KubeObject]] = {}
 
 
 class ResourceEventHandler(Protocol):
@@ -60,7 +62,7 @@ class Informer:
         """
         self.kind = kind
         self._handler = handler
-        self._items: dict[Key, KubeObject] = {}
+        self._items: Listed = {}
         self._synced = asyncio.Event()
         self._reflector = Reflector(rest, kind, self, random, selection)
 
@@ -70,13 +72,13 @@ class Informer:
         return self._synced.is_set()
 
     @property
-    def items(self) -> Mapping[Key, KubeObject]:
-        """The objects by namespace and name; a view that changes with the cluster."""
-        return MappingProxyType(self._items)
+    def items(self) -> Iterator[KubeObject]:
+        """The objects, to be read before the next event."""
+        return _each(self._items)
 
     def get(self, name: str, namespace: str = "") -> KubeObject | None:
         """Return an object, None if there is none."""
-        return self._items.get((namespace, name))
+        return self._items.get(namespace, _NONE).get(name)
 
     def statistics(self) -> ReflectorStatistics:
         """Return counters and the last error."""
@@ -92,40 +94,51 @@ class Informer:
 
     # Called by the reflector.
 
-    async def replace(self, items: dict[Key, KubeObject]) -> None:
+    async def replace(self, items: Listed) -> None:
         """Report deletions, then additions and changes; yields to the event loop in between."""
         # Only the reflector changes the objects, and it waits for this to end.
-        before, after = self._items, items
-        for at, (key, old) in enumerate(before.items()):
-            if key in after:
-                after[key] = _same_or_new(old, after[key])
+        before = self._items
+        for at, old in enumerate(_each(before)):
+            metadata = old.metadata
+            named = items.get(metadata.namespace, _NONE)
+            if metadata.name in named:
+                named[metadata.name] = _same_or_new(old, named[metadata.name])
             await _yield_now_and_then(at)
-        self._items = after
-        for at, (key, item) in enumerate(before.items()):
-            if key not in after:
-                self._handler.deleted(item, is_final_state_known=False)
+        self._items = items
+        for at, old in enumerate(_each(before)):
+            if old.metadata.name not in items.get(old.metadata.namespace, _NONE):
+                self._handler.deleted(old, is_final_state_known=False)
             await _yield_now_and_then(at)
-        for at, (key, item) in enumerate(after.items()):
-            self._report(before.get(key), item)
+        for at, item in enumerate(_each(items)):
+            metadata = item.metadata
+            self._report(before.get(metadata.namespace, _NONE).get(metadata.name), item)
             await _yield_now_and_then(at)
         self._synced.set()
 
     def apply(self, event: WatchEvent[KubeObject]) -> None:
         """Report a watch event."""
         item = event.object
-        key = key_of(item)
+        named = self._items.setdefault(item.metadata.namespace, {})
+        name = item.metadata.name
         if event.type in (ADDED, MODIFIED):
-            old = self._items.get(key)
-            self._items[key] = new = _same_or_new(old, item)
+            old = named.get(name)
+            named[name] = new = _same_or_new(old, item)
             self._report(old, new)
-        elif event.type == DELETED and self._items.pop(key, None) is not None:
-            self._handler.deleted(item)
+        elif event.type == DELETED:
+            if named.pop(name, None) is not None:
+                self._handler.deleted(item)
+            if not named:
+                del self._items[item.metadata.namespace]
 
     def _report(self, old: KubeObject | None, new: KubeObject) -> None:
         if old is None:
             self._handler.added(new)
         elif old is not new:
             self._handler.updated(old, new)
+
+
+def _each(items: Listed) -> Iterator[KubeObject]:
+    return chain.from_iterable(named.values() for named in items.values())
 
 
 async def _yield_now_and_then(at: int) -> None:

@@ -94,21 +94,15 @@ log = logging.getLogger(__name__)
 
 AnyEvent = WatchEvent[KubeObject] | Bookmark
 
-Key = tuple[str, str]
-"""Namespace and name."""
-
-
-def key_of(item: KubeObject) -> Key:
-    """Return an object's namespace and name."""
-    metadata = item.metadata
-    return metadata.namespace, metadata.name
+Listed = dict[str, dict[str, KubeObject]]
+"""Objects by namespace, then by name, so that no object needs a key of its own."""
 
 
 class Sink(Protocol):
     """The receiver of the objects."""
 
-    async def replace(self, items: dict[Key, KubeObject]) -> None:
-        """Replace all objects; the dict may be kept."""
+    async def replace(self, items: Listed) -> None:
+        """Replace all objects; the dicts may be kept."""
         ...
 
     def apply(self, event: WatchEvent[KubeObject]) -> None:
@@ -230,9 +224,12 @@ class Reflector:
                 raise
             self._is_version_unavailable = True
             listing = await self._lister.list("", limit)
-        await self._replace({key_of(item): item for item in listing.items}, listing.version)
+        items: Listed = {}
+        for item in listing.items:
+            items.setdefault(item.metadata.namespace, {})[item.metadata.name] = item
+        await self._replace(items, listing.version)
 
-    async def _replace(self, items: dict[Key, KubeObject], version: str) -> None:
+    async def _replace(self, items: Listed, version: str) -> None:
         self._is_version_unavailable = False
         self._lists += 1
         await self._sink.replace(items)
@@ -377,7 +374,7 @@ class _InitialEvents:
     """The objects of a stream up to the bookmark that ends the initial events."""
 
     def __init__(self) -> None:
-        self.items: dict[Key, KubeObject] = {}
+        self.items: Listed = {}
         self.version = ""
 
     def take(self, event: AnyEvent) -> bool:
@@ -385,10 +382,11 @@ class _InitialEvents:
         if isinstance(event, Bookmark):
             self.version = event.resource_version
             return event.is_initial_events_end
+        metadata = event.object.metadata
         if event.type in (ADDED, MODIFIED):
-            self.items[key_of(event.object)] = event.object
+            self.items.setdefault(metadata.namespace, {})[metadata.name] = event.object
         elif event.type == DELETED:
-            self.items.pop(key_of(event.object), None)
+            self.items.get(metadata.namespace, {}).pop(metadata.name, None)
         return False
 
 

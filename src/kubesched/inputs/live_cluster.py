@@ -282,7 +282,7 @@ class FollowedCluster:
             if not one.has_synced and one.statistics().last_code == _FORBIDDEN
         ]
         return LiveCluster(
-            [item for one in known for item in one.items.values()],
+            [item for one in known for item in one.items],
             tuple(one.kind.type for one in known),
             [f"not known: {forbidden(refused)}"] if refused else [],
             self.name,

@@ -87,17 +87,13 @@ class BackoffQueue:
         return self._rejected.delete(key) or self._failed.delete(key)
 
     def peek_rejected(self) -> QueuedPodInfo | None:
-        """Return what `pop_rejected` would return."""
+        """Return the first rejected pod, even if it is still backing off; None if there is none."""
         return self._rejected.peek()
 
     def order(self, queued: QueuedPodInfo) -> Order:
         """Return the order of `pods`."""
         is_failed = queued.key in self._failed
         return (is_failed, *(self._failed if is_failed else self._rejected).order(queued))
-
-    def pop_rejected(self) -> QueuedPodInfo | None:
-        """Remove and return the first rejected pod before its backoff has ended; None if none."""
-        return self._rejected.pop()
 
     def pop_completed(self, now: float) -> list[QueuedPodInfo]:
         """Remove and return the pods whose backoff has ended, rejected ones first."""

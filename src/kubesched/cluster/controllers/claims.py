@@ -225,13 +225,6 @@ class VolumeController(Following):
         elif volume.get("status", {}).get("phase") != "Available":
             self._server.patch_status(key, {**volume.get("status", {}), "phase": "Available"})
 
-    def _claim_of(self, reference: Plain) -> Plain | None:
-        """Return the claim that a volume is for, None if it is gone or another one."""
-        claim = self._server.find(_CLAIMS, reference["namespace"], reference["name"])
-        if claim is None or reference.get("uid", "") not in {"", claim["metadata"]["uid"]}:
-            return None
-        return claim
-
     def _reclaim(self, key: Key, volume: Plain) -> None:
         """Delete a volume whose claim is gone, or keep it for its owner."""
         provisioned = _PROVISIONED_BY in volume["metadata"].get("annotations", {})

@@ -80,15 +80,16 @@ _FEW_ROWS: Final = 16
 
 
 class NewVolumes:
-    """The volumes of the pod to place.
-
-    `with_csi_node` has those on nodes with a CSINode, or a status if they cannot be identified.
-    """
+    """The volumes of the pod to place."""
 
     def __init__(self, pod: Pod, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._pod = pod
-        self.with_csi_node = _volumes_of(pod, snapshot.objects, has_csi_node=True)
+
+    @cached_property
+    def with_csi_node(self) -> Attachables | Status:
+        """The volumes on nodes with a CSINode; a status if they cannot be identified."""
+        return _volumes_of(self._pod, self.snapshot.objects, has_csi_node=True)
 
     @cached_property
     def without(self) -> Attachables | Status:
@@ -145,19 +146,17 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
 
     def filter(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where a driver would exceed its limit."""
-        if not state.with_csi_node and not state.without:
-            return NodeToStatus.passing(len(nodes))
         filtered = _FilteredRows(nodes, state.snapshot, self._csi_nodes)
-        answers = _Answers(len(nodes))
-        for has_csi_node in (True,) if filtered.csi_nodes.is_everywhere else (True, False):
+        csi_nodes, answers = filtered.csi_nodes, _Answers(len(nodes))
+        for has_csi_node in csi_nodes.cases:
             volumes = state.with_csi_node if has_csi_node else state.without
             if isinstance(volumes, Status):
                 answers.give(filtered.has_csi_node == has_csi_node, volumes)
             elif volumes and self._needs_driver:
                 where = filtered.has_csi_node == has_csi_node
                 _check_drivers(volumes, where, filtered, answers)
-        new = state.with_csi_node
-        if isinstance(new, Status) or not new or not filtered.csi_nodes.has_any_limit:
+        new = state.with_csi_node if csi_nodes.has_any_limit else {}
+        if isinstance(new, Status) or not new:
             return answers.statuses()
         doubtful = self._may_exceed(new, filtered)
         if doubtful is not None and np.count_nonzero(doubtful):

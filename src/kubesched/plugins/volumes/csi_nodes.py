@@ -28,7 +28,7 @@ class CsiNodeColumns:
     Attributes:
         nodes: The CSINode per row; None if the node has none.
         exists: Bool per row: whether the node has a CSINode.
-        is_everywhere: Whether every node has one.
+        cases: The values that occur in `exists`, True first.
         has_limits: Bool per row: whether a driver has a limit there.
         has_any_limit: Whether a driver has a limit on any row.
     """
@@ -36,7 +36,7 @@ class CsiNodeColumns:
     def __init__(self, nodes: list[CSINode | None]) -> None:
         self.nodes = nodes
         self.exists = np.array([node is not None for node in nodes], np.bool_)
-        self.is_everywhere = None not in nodes
+        self.cases = tuple(sorted({node is not None for node in nodes}, reverse=True))
         limits = [limits_of(node) for node in nodes]
         self.has_limits = np.array([bool(one) for one in limits], np.bool_)
         self.has_any_limit = any(limits)

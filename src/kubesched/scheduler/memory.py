@@ -33,7 +33,7 @@ from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
 
-_BYTES_MAX: Final = 80 * 1024 * 1024
+_BYTES_MAX: Final = 40 * 1024 * 1024
 """Memory limit for the answers per signature."""
 _NODE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Memory limit for the answers of scope node. When pods differ, most are not used again."""

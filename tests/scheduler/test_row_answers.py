@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,6 +81,15 @@ def test_statuses_keep_their_own_plugin() -> None:
     answers = RowAnswers.all_passed(1)
     answers.add(0, "Outer", NodeToStatus.of([A.by("Inner")]))
     assert [A.by("Inner")] == _statuses(answers)
+
+
+@pytest.mark.parametrize("rows", [1, 20])
+def test_statuses_of_filters_that_come_too_late_are_not_listed(rows: int) -> None:
+    """What a later filter says about rejected rows appears nowhere, for few rows as for many."""
+    answers = RowAnswers.all_passed(rows)
+    assert answers.add(0, "First", NodeToStatus.everywhere(rows, unschedulable("first")))
+    assert not answers.add(1, "Later", NodeToStatus.everywhere(rows, unschedulable("later")))
+    assert ["", "First"] == [status.plugin for status in answers.table.statuses]
 
 
 def test_status_table() -> None:

@@ -75,12 +75,16 @@ class RowAnswers:
             return False
         rejects = answers.index != 0
         if np.count_nonzero(rejects) <= _REJECTED_FEW:
-            failed_at, code_of = self.failed_at, self._codes(plugin, answers)
+            failed_at = self.failed_at
             rows = [row for row in rejects.nonzero()[0].tolist() if failed_at.item(row) > position]
+            if not rows:
+                # The table lists only statuses of filters that were first to reject a row.
+                return False
+            code_of = self._codes(plugin, answers)
             for row in rows:
                 failed_at[row] = position
                 self.index[row] = code_of[answers.index.item(row)]
-            return bool(rows)
+            return True
         rejects &= self.failed_at > position
         if not np.count_nonzero(rejects):
             return False

@@ -400,7 +400,7 @@ def test_the_help_teaches() -> None:
     text = " ".join(shown.split())
     for words in (
         "nothing is executed",
-        "It runs until Ctrl-C",
+        "runs until Ctrl-C",
         "kubesched sandbox --nodes 1000 --zones a,b,c",
         "kubesched sandbox --nodes 10 -- ./test.sh",
         "sandbox/exit-code",

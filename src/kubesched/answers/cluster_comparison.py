@@ -125,9 +125,12 @@ class ClusterComparison(Document, frozen=True):
 
 
 class ClusterEnd(NamedTuple):
-    """A cluster to compare, at the beginning and after its pending pods were placed.
+    """A cluster to compare.
 
-    The name is short and distinct.
+    Attributes:
+        name: Short and distinct.
+        objects: As it was at the beginning.
+        end: After its pending pods were placed.
     """
 
     name: str

@@ -32,9 +32,12 @@ _EXAMPLE: Final = "cpu=8,memory=32Gi"
 
 
 class NodeShape(msgspec.Struct, frozen=True):
-    """A kind of node that could be added, and what one costs, if that is known.
+    """A kind of node that could be added, and what one costs.
 
-    Nodes of the shape are like the model, with names that begin with the shape's.
+    Attributes:
+        name: Short; nodes of the shape have names that begin with it.
+        model: A node of the shape.
+        price: Of one node; None if it is not given.
     """
 
     name: str

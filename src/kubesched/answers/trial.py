@@ -79,9 +79,12 @@ _REJECTED_BEFORE: Final = 1_000
 
 
 class ChangeTrial:
-    """Tries a pod again under other circumstances; `decisions` counts the decisions so far.
+    """Tries a pod again under other circumstances.
 
-    The cluster is changed during a trial only.
+    Attributes:
+        cluster: The cluster; changed during a trial only.
+        pod: The pod as it is.
+        decisions: Number of decisions so far.
     """
 
     def __init__(self, cluster: ClusterState, pod: Pod) -> None:

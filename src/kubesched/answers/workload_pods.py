@@ -52,9 +52,12 @@ WORKLOADS: Final = (*SCALED, DaemonSet, Pod)
 
 
 class Made(NamedTuple):
-    """What a workload's controller creates: pods, and the claims of a StatefulSet's pods.
+    """What a workload's controller creates.
 
-    `owners` are the objects between the workload and its pods: a ReplicaSet or a Job.
+    Attributes:
+        owners: Objects between the workload and its pods: a ReplicaSet or a Job.
+        claims: The claims of a StatefulSet's pods.
+        pods: The pods.
     """
 
     owners: list[ReplicaSet | Job]

@@ -24,7 +24,13 @@ class ProtobufError(ValueError):
 
 
 class WireField(NamedTuple):
-    """A field of a message: number, value, and the whole encoded field with its tag."""
+    """A field of a message.
+
+    Attributes:
+        number: The field number.
+        value: A number, or bytes.
+        whole: The encoded field, including its tag.
+    """
 
     number: int
     value: int | bytes

@@ -78,8 +78,9 @@ class Decision(msgspec.Struct, frozen=True):
 class _Grant(NamedTuple):
     """The rights that one binding grants a user.
 
-    `rules` is None if the role does not exist; `reason` names binding, role and subject, or the
-    missing role.
+    Attributes:
+        rules: Of its role; None if there is no such role.
+        reason: Which binding, role and subject, or which role is missing.
     """
 
     rules: list[Plain] | None

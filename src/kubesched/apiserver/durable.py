@@ -199,7 +199,13 @@ class JournalError(Exception):
 
 
 class Entry(NamedTuple):
-    """One write: the object, None if it was deleted, and the version that the write made."""
+    """One write.
+
+    Attributes:
+        key: Of the object.
+        version: That the write made.
+        plain: The object; None if it was deleted.
+    """
 
     key: Key
     version: int

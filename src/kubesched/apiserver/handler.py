@@ -60,7 +60,15 @@ _TIMEOUT_SECONDS: Final = (1800.0, 3600.0)
 
 
 class _Call(NamedTuple):
-    """One request about a resource; the namespace is "" for none or all."""
+    """One request about a resource.
+
+    Attributes:
+        request: As it came.
+        target: What its path names.
+        resource: Of the target.
+        namespace: "" for none or all.
+        presentation: The form of the answer.
+    """
 
     request: ApiRequest
     target: Target

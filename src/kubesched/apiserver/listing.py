@@ -459,9 +459,11 @@ _PAGE_TOO_OLD: Final = (
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Where a page begins: the version of its list, -1 for the newest, and the first key.
+    """Where a page begins.
 
-    The key lacks the prefix that all keys of the list share.
+    Attributes:
+        version: Of the list that the page belongs to; -1 for the newest.
+        start: The first key of the page, without the prefix that all keys of the list share.
     """
 
     version: int

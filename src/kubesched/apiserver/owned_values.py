@@ -292,7 +292,13 @@ def _stored_element(list_type: ListType, entry: Any) -> str:
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """How one object differs from another: fields that were added, modified or removed."""
+    """How one object differs from another.
+
+    Attributes:
+        added: Fields that only the newer one has.
+        modified: Fields that both have, with other values.
+        removed: Fields that only the older one has.
+    """
 
     added: FieldSet
     modified: FieldSet

@@ -216,7 +216,12 @@ _TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_TYPE)
 
 
 class Patch:
-    """One patch, read once and applied to an object; a server-side apply may create the object."""
+    """One patch, read once and applied to an object.
+
+    Attributes:
+        is_apply: Whether it is a server-side apply, which may create the object.
+        value: The decoded patch.
+    """
 
     def __init__(self, operation: Operation, resource: Resource, clock: Clock) -> None:
         """Read a patch of a resource, or of the kind of a subresource that has one of its own.

@@ -66,8 +66,10 @@ _NOTES: Final = frozenset(("map", "set", "atomic", "merge", "replace", "dropped"
 class ListType(ValueType):
     """A list; an empty one is None.
 
-    `keys` are the fields that identify entries in server-side apply, () for none. It owns each
-    entry of a set.
+    Attributes:
+        element: The type of its entries.
+        keys: The fields that identify entries in server-side apply; () for none.
+        is_set: Whether server-side apply owns each entry.
     """
 
     def __init__(
@@ -100,7 +102,12 @@ class ListType(ValueType):
 
 
 class MapType(ValueType):
-    """A map from text; an empty one is None. Server-side apply owns an atomic one as a whole."""
+    """A map from text; an empty one is None.
+
+    Attributes:
+        element: The type of its values.
+        is_atomic: Whether server-side apply owns it as a whole.
+    """
 
     def __init__(self, element: ValueType, *, is_atomic: bool = False) -> None:
         self.element = element

@@ -29,9 +29,11 @@ REPRESENTATIONS: Final = (
 
 
 class StatusError(ApiError):
-    """A request is refused, with the fields of a Status; without details, the field is left out.
+    """A request is refused, with the fields of a Status.
 
-    The metadata of an expired list have a token to continue with.
+    Attributes:
+        details: The object and the causes; None leaves the field out.
+        metadata: Of the Status; an expired list has a token to continue with.
     """
 
     def __init__(

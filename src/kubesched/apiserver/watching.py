@@ -43,7 +43,10 @@ _UNSET: Final[dict[str, Plain]] = {
 class Start(msgspec.Struct, frozen=True):
     """Where a watch begins.
 
-    It sends the `initial` objects first, then perhaps a bookmark, then changes after `version`.
+    Attributes:
+        initial: The objects that it sends first.
+        version: Changes after this one follow.
+        has_initial_bookmark: Whether a bookmark follows these objects.
     """
 
     initial: tuple[StoredObject, ...]

@@ -191,7 +191,12 @@ class _ConfigMap(msgspec.Struct):
 
 
 class Authorities(msgspec.Struct, frozen=True):
-    """The authorities of clients, as PEM, "" without any, and those of authenticating proxies."""
+    """Certificate authorities.
+
+    Attributes:
+        client: Of clients, as PEM; "" without any.
+        proxies: Of authenticating proxies, and their headers.
+    """
 
     client: str = ""
     proxies: RequestHeaders = RequestHeaders()

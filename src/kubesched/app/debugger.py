@@ -31,9 +31,11 @@ _WAITING: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULAB
 
 
 class CacheMismatch(msgspec.Struct, frozen=True):
-    """Sorted names that only one side has.
+    """Names that only one side has, sorted.
 
-    `missed` are in the informers and not in the cache, `redundant` the other way round.
+    Attributes:
+        missed: In the informers, not in the cache.
+        redundant: In the cache, not in the informers.
     """
 
     missed: tuple[str, ...]

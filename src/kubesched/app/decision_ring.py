@@ -123,7 +123,12 @@ class _Kept(msgspec.Struct, frozen=True, gc=False):
 
 
 class DecisionRing(Observer):
-    """The last `capacity` records; `recorded` counts all records, kept or not."""
+    """The last records, the oldest of which is dropped for a new one.
+
+    Attributes:
+        capacity: The number of records that are kept.
+        recorded: The number of records so far, kept or not.
+    """
 
     def __init__(self, capacity: int, now_ns: Callable[[], int]) -> None:
         """Start empty; `now_ns` returns the time of day in nanoseconds since the epoch."""

@@ -40,7 +40,12 @@ HealthObserver = Callable[[str, str, bool], None]
 
 
 class HealthCheck(msgspec.Struct, frozen=True):
-    """A named check, which returns the problem, "" if it passes."""
+    """A named check.
+
+    Attributes:
+        name: In paths and answers.
+        check: Returns the problem, "" if it passes.
+    """
 
     name: str
     check: Callable[[], str]

@@ -69,7 +69,12 @@ _TRANSIENT: Final = frozenset(("InternalError", "Timeout", "TooManyRequests", "U
 
 
 class ReviewRetries:
-    """Retries reviews that failed for a transient reason; `random` draws the jitter of pauses."""
+    """Retries reviews that failed for a transient reason.
+
+    Attributes:
+        random: Draws the jitter of pauses.
+        sleep: Waits for a number of seconds.
+    """
 
     def __init__(self, random: Random, sleep: Sleep = asyncio.sleep) -> None:
         self.random = random

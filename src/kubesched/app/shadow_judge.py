@@ -54,7 +54,12 @@ _SAMPLED_NODES_MIN: Final = 100
 
 
 class ShadowDecision(msgspec.Struct, frozen=True):
-    """A decision: a node, or the message why there is none."""
+    """A decision.
+
+    Attributes:
+        node: The node; "" if there is none.
+        message: Why there is none.
+    """
 
     node: str = ""
     message: str = ""

@@ -201,9 +201,11 @@ _REASONS: Final = {
 
 
 class RunningScheduler(NamedTuple):
-    """The secure port of a scheduler, such as `https://127.0.0.1:10259`.
+    """The secure port of a scheduler.
 
-    An insecure one may have any certificate.
+    Attributes:
+        url: Such as `https://127.0.0.1:10259`.
+        is_insecure: Whether any certificate is accepted.
     """
 
     url: str

@@ -31,9 +31,12 @@ class CredentialsError(Exception):
 
 
 class Credential(NamedTuple):
-    """What authenticates a request: the value of `Authorization`, or a client certificate as PEM.
+    """What authenticates a request.
 
-    They are "" and b"" for none.
+    Attributes:
+        header: The value of `Authorization`, "" for none.
+        certificate: A client certificate as PEM text, b"" for none of its own.
+        key: Its key.
     """
 
     header: str = ""

@@ -147,7 +147,12 @@ class _Entry(msgspec.Struct):
 
 
 class Kubeconfig:
-    """One or more merged kubeconfig files; the first file that defines an entry wins."""
+    """One or more merged kubeconfig files; the first file that defines an entry wins.
+
+    Attributes:
+        files: The files, in the order of precedence.
+        current_context: The name of the default context.
+    """
 
     def __init__(self, files: Iterable[str]) -> None:
         self.files: list[str] = []

@@ -27,7 +27,13 @@ AnyPage = ListPage[KubeObject] | ListPage[msgspec.Raw]
 
 
 class ListResult:
-    """The part of a list that has been read: objects, resource version, number of pages."""
+    """The part of a list that has been read.
+
+    Attributes:
+        items: The objects.
+        version: The resource version of the list.
+        pages: The number of pages.
+    """
 
     def __init__(self) -> None:
         self.items: list[KubeObject] = []
@@ -114,7 +120,13 @@ _NOT_FOUND: Final = 404
 
 
 class KindList(NamedTuple):
-    """All objects of a kind; none if the server lacks the kind, or the user may not list them."""
+    """All objects of a kind.
+
+    Attributes:
+        kind: The kind.
+        items: Its objects; none if the server does not have the kind.
+        is_forbidden: Whether the user may not list them.
+    """
 
     kind: Kind
     items: list[KubeObject]

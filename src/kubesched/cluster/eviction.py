@@ -29,9 +29,11 @@ _ALLOWED: Final = "DisruptionAllowed"
 
 
 class Granted(msgspec.Struct, frozen=True):
-    """A pod may be evicted, perhaps only as it is now, `only_unchanged`.
+    """A pod may be evicted.
 
-    `budget` is the budget that is charged, with its new status; None if none is.
+    Attributes:
+        budget: The budget that is charged, with its new status; None if none is.
+        only_unchanged: Whether this holds only for the pod as it is now.
     """
 
     budget: PodDisruptionBudget | None = None

@@ -82,9 +82,11 @@ class _Stored(msgspec.Struct, Generic[V]):
 
 
 class _Log(Generic[V]):
-    """The newest changes of a kind; `compacted` is the version of the newest one not kept.
+    """The newest changes of a kind.
 
-    `watches` has what each watch calls at a change, in order of registration.
+    Attributes:
+        compacted: The version of the newest change that is no longer kept.
+        watches: What each watch calls at a change, in order of registration.
     """
 
     def __init__(self, kept: int) -> None:
@@ -139,7 +141,12 @@ class _Log(Generic[V]):
 
 
 class Watch(Generic[V]):
-    """Reads the changes of a kind in order, at the watcher's own pace, up to `version` so far."""
+    """Reads the changes of a kind in order, at the watcher's own pace.
+
+    Attributes:
+        kind: What is watched.
+        version: The newest version that it has read.
+    """
 
     def __init__(self, kind: str, version: int, log: _Log[V]) -> None:
         self.kind = kind

@@ -28,8 +28,9 @@ from kubesched.snapshot.snapshot import Snapshot
 class FilterReads(msgspec.Struct, frozen=True):
     """What the answers of the filters for a row depend on, besides the pod.
 
-    These are the scope of each filter that runs, none of which is CLUSTER, and the versions of the
-    other objects that they read.
+    Attributes:
+        scopes: The scope of each filter that runs; none is CLUSTER.
+        versions: The versions of the other objects that they read.
     """
 
     scopes: Mapping[str, Scope]

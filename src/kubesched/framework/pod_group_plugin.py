@@ -59,9 +59,11 @@ class PodGroupPostFilterPlugin(Plugin):
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Nodes to which a pod group is restricted, by their rows in the snapshot's order.
+    """A set of nodes to which a pod group is restricted.
 
-    The name identifies the placement, such as a topology domain.
+    Attributes:
+        name: Identifies the placement, such as a topology domain.
+        rows: The nodes' rows, in the snapshot's order.
     """
 
     name: str
@@ -76,7 +78,12 @@ class ProposedAssignment(msgspec.Struct, frozen=True):
 
 
 class PodGroupAssignments(msgspec.Struct, frozen=True):
-    """The pods that fit a placement, in the order in which they were tried."""
+    """The result of trying a placement.
+
+    Attributes:
+        placement: The nodes.
+        proposed: The pods that fit, in the order in which they were tried.
+    """
 
     placement: Placement
     proposed: tuple[ProposedAssignment, ...]

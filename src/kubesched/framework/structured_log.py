@@ -32,7 +32,12 @@ FIELDS: Final = "fields"
 
 
 class ObjectRef(msgspec.Struct, frozen=True):
-    """A reference to an object, for a log line; the namespace is "" for cluster-scoped objects."""
+    """A reference to an object, for a log line.
+
+    Attributes:
+        name: Its name.
+        namespace: "" for cluster-scoped objects.
+    """
 
     name: str
     namespace: str = ""

@@ -21,7 +21,13 @@ Timer = Callable[[float, Callable[[], None]], Callable[[], None]]
 
 
 class WaitingPod:
-    """A pod, its node, and the plugins that it waits for; `verdict` is None while it waits."""
+    """A pod and the plugins that it waits for.
+
+    Attributes:
+        pod: The pod.
+        node_name: Its node.
+        verdict: The decision; None while the pod waits.
+    """
 
     def __init__(
         self, pod: PodInfo, node_name: str, timeouts_seconds: Mapping[str, float], timer: Timer

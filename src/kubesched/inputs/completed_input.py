@@ -45,7 +45,13 @@ _READ: Final = {
 
 
 class CompletedInput(NamedTuple):
-    """Objects with their defaults, warnings, and the kinds of empty lists in the files."""
+    """Objects with their defaults, and warnings.
+
+    Attributes:
+        objects: The objects.
+        warnings: One line each.
+        listed: Kinds of empty lists in the files.
+    """
 
     objects: list[KubernetesObject]
     warnings: list[str]

@@ -204,9 +204,11 @@ _UNREADABLE: Final = (_FORBIDDEN, _NOT_FOUND)
 
 
 class FollowedCluster:
-    """The objects of a live cluster, which has a name such as `context kind-dev`.
+    """The objects of a live cluster.
 
-    `version` counts the changes so far; those of an object's version alone do not count.
+    Attributes:
+        version: Number of changes so far; those of an object's version alone do not count.
+        name: Of the cluster, such as `context kind-dev`.
     """
 
     def __init__(self, source: ClusterSource) -> None:

@@ -43,9 +43,11 @@ _GROUPS: Final = ("nodes", "pools", "zones", "namespaces", "priorities", "owners
 
 
 class PageServer:
-    """A page and the answers that it asks for, with a bearer token.
+    """A page and the answers that it asks for.
 
-    `url` is the address with the token, and empty before it listens.
+    Attributes:
+        token: What a reader has to send, as `Authorization: Bearer`.
+        url: The address with the token; empty before it listens.
     """
 
     def __init__(self, source: ShownSource) -> None:

@@ -34,14 +34,23 @@ _PAUSE: Final = 3.0
 
 
 class SentDocuments(NamedTuple):
-    """Documents as they are sent: JSON with `title` and `documents`, and a digest of it."""
+    """Documents as they are sent.
+
+    Attributes:
+        body: JSON: the `title` of the page, and the list of `documents`.
+        tag: A digest, which changes with them.
+    """
 
     body: bytes
     tag: str
 
 
 class ShownSource(Protocol):
-    """What a page shows under its title."""
+    """What a page shows.
+
+    Attributes:
+        title: The title of the page.
+    """
 
     title: str
 

@@ -60,7 +60,12 @@ class SelectorSpreadArgs(PluginArgs, frozen=True, kw_only=True):
 
 
 class Siblings(msgspec.Struct, frozen=True):
-    """The state for `score`: selects the pod's siblings, and has the zone of every row."""
+    """The state for `score`.
+
+    Attributes:
+        selector: Selects the pod's siblings.
+        zones: The zone of every row of the whole table.
+    """
 
     selector: CompiledSelector
     zones: Coded[str]

@@ -23,8 +23,9 @@ FindPod = Callable[[str, str], Pod | None]
 class Nominator:
     """Node name -> pods nominated to it, in order of nomination.
 
-    `version` increases with every nomination that is made or deleted; a tuple in `by_node` is
-    replaced when it changes.
+    Attributes:
+        version: Increases with every nomination that is made or deleted.
+        by_node: The nominated pods per node name; a tuple is replaced when it changes.
     """
 
     def __init__(self, find_pod: FindPod | None = None) -> None:

@@ -36,7 +36,12 @@ class QueueOptions(msgspec.Struct, frozen=True):
 
 
 class ProfileRules(msgspec.Struct, frozen=True):
-    """The PreEnqueue plugins of a profile, in order, and the registrations of its plugins."""
+    """The parts of a profile that the queue needs.
+
+    Attributes:
+        pre_enqueue: PreEnqueue plugin -> function that runs it, in the order of the profile.
+        registrations: The registrations of the profile's plugins (`registrations_of`).
+    """
 
     pre_enqueue: Mapping[str, PreEnqueue] = {}
     registrations: Sequence[Registration] = ()

@@ -180,7 +180,12 @@ _COMPLETED = "PodCompleted"
 
 
 class Addresses(msgspec.Struct, frozen=True):
-    """Where a pod is: the address of its node, "" for none, and its own."""
+    """Where a pod is.
+
+    Attributes:
+        host: The address of its node; "" for none.
+        pod: Its own.
+    """
 
     host: str
     pod: str

@@ -55,9 +55,12 @@ class PreemptingPlugin(Protocol):
 
 
 class ExtendedFeasible(msgspec.Struct, frozen=True):
-    """The rows that pass plugins and extenders, in ascending order, of those evaluated.
+    """The rows that pass plugins and extenders, in ascending order.
 
-    An extender may have returned the nodes without their pods, `are_bare`.
+    Attributes:
+        rows: The rows.
+        evaluated: Number of rows evaluated.
+        are_bare: Whether an extender returned the nodes without their pods.
     """
 
     rows: NDArray[np.intp]

@@ -41,9 +41,11 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """The scores of all extenders per requested row, as int64 to add to the total.
+    """The scores of all extenders.
 
-    `are_given` is whether any extender scored the row.
+    Attributes:
+        added: int64 per requested row, to add to the total.
+        are_given: Bool per requested row: whether any extender scored it.
     """
 
     added: NDArray[np.int64]

@@ -15,10 +15,12 @@ from kubesched.snapshot.node_table import NodeTable
 
 
 class Restriction:
-    """The current restriction of one profile's cycles, and whether PostFilter plugins are skipped.
+    """The current restriction of one profile's cycles.
 
-    `rows` may be searched, ascending, None for all; PreFilter plugins and scoring still see every
-    node.
+    Attributes:
+        rows: The rows that may be searched, ascending; None for all. PreFilter plugins and scoring
+            still see every node.
+        skips_post_filters: Whether PostFilter plugins do not run.
     """
 
     __slots__ = ("rows", "skips_post_filters")

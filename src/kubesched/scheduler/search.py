@@ -17,9 +17,11 @@ from kubesched.snapshot.node_columns import NodeColumns
 
 
 class Search:
-    """The results of one search: the names of nodes that PreFilter plugins allow, None for any.
+    """The results of one search.
 
-    `contributors` are the plugins that restricted the nodes.
+    Attributes:
+        names: Node names that PreFilter plugins allow; None if any.
+        contributors: The plugins that restricted the nodes.
     """
 
     __slots__ = ("_everywhere", "_nodes", "_parts", "contributors", "names")

@@ -116,7 +116,13 @@ NO_FAULTS = FaultPlan()
 
 
 class RequestFate(msgspec.Struct, frozen=True):
-    """The faults of one request: a refusal, no answer, or a delay."""
+    """The faults of one request.
+
+    Attributes:
+        refusal: The error it is refused with; None if it is carried out.
+        is_answered: Whether the response arrives.
+        extra_seconds: The delay.
+    """
 
     refusal: ApiError | None = None
     is_answered: bool = True

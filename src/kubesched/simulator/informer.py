@@ -49,9 +49,12 @@ def is_anything(item: KubernetesObject) -> bool:
 
 
 class SimulatedInformer:
-    """Lists and watches one kind, and counts its relists.
+    """Lists and watches one kind.
 
-    `known` has the objects as last delivered to the handler.
+    Attributes:
+        kind: Its name in the store.
+        known: The objects as last delivered to the handler.
+        relists: Number of relists.
     """
 
     def __init__(

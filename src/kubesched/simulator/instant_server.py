@@ -60,8 +60,9 @@ _SECONDS_PER_POD: Final = 1.0
 class InstantServer(ObjectServer):
     """Objects, and what may be done to them, at once.
 
-    `changes` counts the writes, without those that only report the status of a pod or group.
-    `on_pod_deleted` is called with each pod that is gone.
+    Attributes:
+        changes: Number of writes, without those that only report the status of a pod or group.
+        on_pod_deleted: Called with each pod that is gone.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:

@@ -95,9 +95,11 @@ class Disruption(Enum):
 
 
 class NodeLife:
-    """Adds, removes, drains, fails and relabels nodes; counts evictions that a budget refused.
+    """Adds, removes, drains, fails and relabels nodes.
 
-    `on_disrupted` is called with each pod that is stopped because of its node, and the reason.
+    Attributes:
+        refused_evictions: Number of evictions that a disruption budget refused during drains.
+        on_disrupted: Called with each pod that is stopped because of its node, and the reason.
     """
 
     def __init__(self, server: ObjectServer, kubelets: Kubelets, detection_seconds: float) -> None:

@@ -29,7 +29,13 @@ _LOG_BASE: Final = math.log(_BASE)
 
 
 class QuantileSketch:
-    """Counts non-negative values; has their number, their sum and the largest."""
+    """Counts non-negative values.
+
+    Attributes:
+        count: Number of values.
+        total: Their sum.
+        largest: The largest value.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -163,7 +169,12 @@ class _Bins:
 
 
 class Gauge:
-    """A value that holds until the next one is set, and its peak; means are weighted by time."""
+    """A value that holds until the next one is set; means are weighted by time.
+
+    Attributes:
+        value: The current value.
+        peak: The largest value so far.
+    """
 
     def __init__(self, width_seconds: float = 1.0) -> None:
         self.value = 0.0

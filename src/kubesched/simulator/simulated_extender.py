@@ -34,7 +34,12 @@ _REFUSAL: Final = "the extender does not want this node"
 
 
 class SimulatedExtender:
-    """The transport to one extender; counts requests, lost ones included, and failures."""
+    """The transport to one extender.
+
+    Attributes:
+        requests: Number of requests, including lost ones.
+        failures: Number of requests without a usable response.
+    """
 
     def __init__(
         self,

@@ -25,7 +25,12 @@ _ZONE_SEPARATOR: Final = ":\x00:"
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """The requests of all pods at one moment: resource -> int64 per row, and pods per row."""
+    """The requests of all pods at one moment.
+
+    Attributes:
+        requested: Resource -> int64 per row.
+        pod_counts: int64 per row.
+    """
 
     requested: Mapping[str, NDArray[np.int64]]
     pod_counts: NDArray[np.int64]

@@ -30,10 +30,11 @@ OwnedTerm = tuple[TermKind, AffinityTerm]
 
 
 class TermBucket:
-    """Terms with the number of label groups that own them.
+    """Terms with the number of their owners.
 
-    A group that lists a term twice counts twice. `version` increases when a term is added or
-    removed.
+    Attributes:
+        terms: Term -> number of label groups that own it; a group that lists it twice counts twice.
+        version: Increases when a term is added or removed.
     """
 
     __slots__ = ("_by_label", "terms", "version")
@@ -108,7 +109,12 @@ class TermIndex:
 
 
 class OwnedTerms:
-    """The terms of all pods on nodes: required anti-affinity for filtering, others for scoring."""
+    """The terms of all pods on nodes.
+
+    Attributes:
+        filtering: Required anti-affinity, which excludes nodes.
+        scoring: All others, which affect scores.
+    """
 
     __slots__ = ("filtering", "scoring")
 

@@ -256,7 +256,13 @@ def encoded(columns: Columns, file: Path) -> bytes:
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A finished run: its key, the digests of the files it depended on, and its outcome."""
+    """A finished run.
+
+    Attributes:
+        key: Identifies the run.
+        digests: Of the files it depended on.
+        outcome: Its outcome.
+    """
 
     key: tuple[Scalar, ...]
     digests: dict[str, str]

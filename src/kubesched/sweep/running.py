@@ -32,7 +32,13 @@ _INPUTS_KEPT: Final = 8
 
 
 class SweepOutcome(msgspec.Struct, frozen=True):
-    """The figures of a run, or the error if it failed, and the CPU time that it took."""
+    """The outcome of a run.
+
+    Attributes:
+        figures: Its figures; none if it failed.
+        error: Why it failed; "" if it did not.
+        cpu_seconds: The CPU time that it took, on the machine where it ran.
+    """
 
     figures: Figures
     error: str

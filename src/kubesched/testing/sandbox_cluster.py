@@ -193,7 +193,10 @@ class SandboxCluster:
 class _Run:
     """One run of a cluster: its thread, and what has to be removed at its end.
 
-    Only this user can read the files in the folder.
+    Attributes:
+        folder: The directory of its files, which only this user can read.
+        access: The tokens.
+        server: The API server.
     """
 
     def __init__(

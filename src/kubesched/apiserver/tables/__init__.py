@@ -33,12 +33,19 @@ from kubesched.apiserver.tables.cells import (
     since,
 )
 
+__all__ = ["columns_of", "table_of"]
+
 Cell: TypeAlias = Callable[[Plain, datetime], Any]
 _DEFAULT: Final = "@default"
 
 
 class TableColumn(NamedTuple):
-    """A column: its definition as tables show it, and the cell of an object at a time."""
+    """A column.
+
+    Attributes:
+        definition: As tables show it.
+        cell: Returns the cell of an object, at a time.
+    """
 
     definition: Plain
     cell: Cell

@@ -57,9 +57,12 @@ class _Below(NamedTuple):
 
 
 class Union(NamedTuple):
-    """Fields of which an object has one, in the order in which upstream looks for them.
+    """Fields of which an object has one.
 
-    Messages call them `what`; `shown` has names in messages that differ.
+    Attributes:
+        what: What they are, for messages.
+        members: In the order in which upstream looks for them.
+        shown: Names in messages that differ.
     """
 
     what: str

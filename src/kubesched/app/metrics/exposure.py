@@ -33,10 +33,11 @@ AllowedValues = Mapping[str, Mapping[str, frozenset[str]]]
 
 
 class Exposure(msgspec.Struct, frozen=True):
-    """What the pages show: neither disabled metrics, nor label values that are not allowed.
+    """What the pages show.
 
-    Counters are disabled by their name with `_total`. Other values than those in `allowed` become
-    "unexpected".
+    Attributes:
+        disabled: Names of hidden metrics, with `_total` for counters.
+        allowed: The label values to show; others become "unexpected".
     """
 
     disabled: frozenset[str] = frozenset()

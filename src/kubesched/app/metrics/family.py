@@ -110,8 +110,9 @@ class Distribution:
 class HistogramVec:
     """Histograms by label values.
 
-    `bounds` are ascending upper bounds, without infinity; `folded` is the number of label sets
-    counted under "unexpected".
+    Attributes:
+        bounds: Upper bounds, ascending, without infinity.
+        folded: The number of label sets counted under "unexpected".
     """
 
     __slots__ = ("_series", "bounds", "folded")

@@ -35,7 +35,12 @@ _NO_ROWS: Final = np.empty(0, np.intp)
 
 
 class Sampling(msgspec.Struct, frozen=True):
-    """How many candidates end the dry run: a percentage of the potential nodes, or a minimum."""
+    """How many candidates end the dry run.
+
+    Attributes:
+        percentage: Of the potential nodes, 0 to 100.
+        absolute: The minimum number.
+    """
 
     percentage: int = 10
     absolute: int = 100

@@ -30,9 +30,11 @@ IN_MEMORY_NAME = "<extended-resources>"
 
 @dataclass(frozen=True, slots=True)
 class NodeRequests:
-    """The special claim's requests for resources that a node's allocatable amounts lack.
+    """The requests for resources that a node's allocatable amounts lack.
 
-    `mappings` says which request provides which container's resource.
+    Attributes:
+        requests: The requests of the special claim.
+        mappings: Which request provides which container's resource.
     """
 
     requests: tuple[DeviceRequest, ...]

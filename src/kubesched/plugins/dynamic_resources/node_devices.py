@@ -74,9 +74,11 @@ class Wanted:
 
 
 class NodeDevices:
-    """The pools that one node can use, in the order in which they are tried, and their devices.
+    """The pools and devices that one node can use.
 
-    Candidates are the devices of complete and valid pools.
+    Attributes:
+        pools: The pools, in the order in which they are tried.
+        candidates: The devices of complete and valid pools.
     """
 
     def __init__(

@@ -21,9 +21,11 @@ _INT32_MAX: Final = (1 << 31) - 1
 
 
 class _LeastCounts:
-    """The lowest count of `size` domains, and of all but one. Immutable.
+    """The lowest count of all domains, and of all but one. Immutable.
 
-    Without domains, the lowest count is the largest int32.
+    Attributes:
+        size: The number of domains.
+        least: The lowest count; the largest int32 if there are no domains.
     """
 
     __slots__ = ("_code", "_counts", "_others", "least", "size")
@@ -56,7 +58,12 @@ class _LeastCounts:
 
 
 class SpreadDomains:
-    """The domains of one constraint, and the pods in each."""
+    """The domains of one constraint.
+
+    Attributes:
+        constraint: The constraint.
+        sums: Pods per domain.
+    """
 
     __slots__ = ("_leasts", "constraint", "sums")
 

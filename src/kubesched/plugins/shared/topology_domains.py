@@ -24,9 +24,11 @@ def code_without_label(label: Coded[str | None]) -> int:
 
 
 class DomainSums:
-    """One int64 per domain, by the code of a label, which a what-if may change.
+    """One integer per domain of a topology key, which a what-if may change.
 
-    Rows that lack the label have 0; `moved` is what a what-if has added.
+    Attributes:
+        counts: int64 per code of the label; 0 for rows that lack it.
+        moved: Code -> what a what-if has added.
     """
 
     __slots__ = ("_absent", "counts", "moved")

@@ -26,7 +26,12 @@ class _Assumed(msgspec.Struct, Generic[K], frozen=True):
 
 
 class AssumeCache(Generic[K]):
-    """The assumed objects of one kind, whose plural name is for messages."""
+    """The assumed objects of one kind.
+
+    Attributes:
+        kind: The class of the objects.
+        resource: The kind's plural name, for messages.
+    """
 
     def __init__(self, kind: type[K], resource: str) -> None:
         self.kind = kind

@@ -52,7 +52,12 @@ class VolumeBindingError(Exception):
 
 
 class VolumeBinder:
-    """The assumed volumes and claims of one profile, and the writes that make them real."""
+    """The assumed volumes and claims of one profile, and the writes that make them real.
+
+    Attributes:
+        volumes: The assumed persistent volumes.
+        claims: The assumed claims.
+    """
 
     def __init__(self) -> None:
         self.volumes = AssumeCache(PersistentVolume, "persistentvolumes")

@@ -99,9 +99,9 @@ class FragmentationGradientDescent(GpuSharing):
 
     def pick(self, free: Sequence[int], milli_cpu: int, request: Request, model: str | None) -> int:
         """Return the first device that reaches the node's score."""
-        if len({device for device in free if device >= request.milli}) == 1:
+        if len({left for left in free if left >= request.milli}) == 1:
             return fullest_sufficient(free, request.milli)
-        left, model_code = np.array([free]), np.array([self._target.code_of(model)])
+        left, model_code = np.array([free]), np.array([self.model_code(model)])
         gains = self._target.gains(np.array([milli_cpu]), left, model_code, request)
         scores = self._target.scores(gains[0], request)
         return int(np.where(left[0] >= request.milli, scores, -1).argmax())

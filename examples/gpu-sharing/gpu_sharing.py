@@ -184,12 +184,11 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject the nodes with too few devices that have enough left."""
         request = request_of(pod)
-        rows = len(nodes)
-        if (
-            not request.count
-            or np.count_nonzero(enough := self.gpus(nodes).can_take(request)) == rows
-        ):
-            return NodeToStatus.passing(rows)
+        if not request.count:
+            return NodeToStatus.passing(len(nodes))
+        enough = self.gpus(nodes).can_take(request)
+        if np.count_nonzero(enough) == len(nodes):
+            return NodeToStatus.passing(len(nodes))
         return NodeToStatus.rejecting(~enough, self.rejection)
 
     @abstractmethod

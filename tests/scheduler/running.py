@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from math import inf
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -204,7 +205,7 @@ async def running(
     profiles: Sequence[Mapping[str, Any]] = (),
     observers: Sequence[Observer] = (),
     writers: Writers = NO_WRITERS,
-    bindings_at_once: int | None = None,
+    bindings_at_once: float = inf,
 ) -> AsyncIterator[Running]:
     """Run a scheduler until the block ends.
 

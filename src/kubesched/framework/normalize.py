@@ -18,11 +18,11 @@ _UNSIGNED: Final = np.dtype(np.uint64)
 
 def are_valid_scores(scores: NDArray[np.int64]) -> bool:
     """Whether every score is from 0 to 100."""
-    # Without the methods min and max, which call these through Python.
     if scores.dtype.char == "l":
-        # Read as unsigned, a negative score is above all others.
+        # Read as unsigned, a negative score is above all others, so that one pass is enough.
         unsigned = scores.view(_UNSIGNED)
         return not len(unsigned) or unsigned.item(unsigned.argmax()) <= NODE_SCORE_MAX
+    # A plugin may have returned another type of numbers.
     least = np.minimum.reduce(scores, initial=NODE_SCORE_MAX)
     return bool(least >= NODE_SCORE_MIN and np.maximum.reduce(scores, initial=0) <= NODE_SCORE_MAX)
 

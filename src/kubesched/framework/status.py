@@ -181,25 +181,17 @@ class NodeToStatus:
     @classmethod
     def of(cls, statuses: Sequence[Status]) -> Self:
         """Encode a list with one status per row."""
-        column = [SUCCESS]
-        codes: dict[Status, int] = {SUCCESS: 0}
-        index = np.zeros(len(statuses), np.int32)
-        for row, status in enumerate(statuses):
-            code = 0 if status.is_success else codes.get(status)
-            if code is None:
-                code = codes[status] = len(column)
-                column.append(status)
-            index[row] = code
-        return cls(index, column)
+        rejections = {row: each for row, each in enumerate(statuses) if not each.is_success}
+        return cls.of_some(rejections, len(statuses))
 
     @classmethod
     def of_some(cls, statuses: Mapping[int, Status], rows: int) -> Self:
         """Return these rejections by row, and success for the other rows."""
-        column = [SUCCESS, *dict.fromkeys(statuses.values())]
+        codes: dict[Status, int] = {SUCCESS: 0}
         index = np.zeros(rows, np.int32)
         for row, status in statuses.items():
-            index[row] = 1 if len(column) == 2 else column.index(status)
-        return cls(index, column)
+            index[row] = codes.setdefault(status, len(codes))
+        return cls(index, [*codes])
 
     @classmethod
     def encode(cls, keys: NDArray[np.int64], status_of: Callable[[int], Status]) -> Self:

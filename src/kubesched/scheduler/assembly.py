@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import inf
 from random import Random
 from typing import Final, Protocol
 
@@ -102,7 +103,7 @@ def assemble(
     instruments: Instruments | None = None,
     pods: PodLister | None = None,
     writers: Writers = NO_WRITERS,
-    bindings_at_once: int | None = None,
+    bindings_at_once: float = inf,
     report_plugin_error: ReportPluginError = log_plugin_error,
 ) -> tuple[Scheduler, EventHandlers]:
     """Build a scheduler and the event handlers that feed it the cluster's changes.
@@ -119,8 +120,8 @@ def assemble(
         instruments: Metrics to attach to all parts.
         pods: The lister that keeps observed pods; by default a new one.
         writers: Functions with which plugins write claims and volumes.
-        bindings_at_once: While so many Bindings are unanswered, no further pod is decided; None
-            for no limit. Pods that wait on Permit or in PreBind do not count.
+        bindings_at_once: While so many Bindings are unanswered, no further pod is decided. Pods
+            that wait on Permit or in PreBind do not count.
         report_plugin_error: Called with every exception of a plugin.
 
     Raises:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 import msgspec
@@ -69,13 +70,8 @@ class ApiBinder:
         on_room: Called when `is_full` becomes False.
     """
 
-    def __init__(self, api: ApiClient, at_once: int | None = None) -> None:
-        """Set up.
-
-        Args:
-            api: Sends the Bindings.
-            at_once: The limit of unanswered Bindings; None for no limit.
-        """
+    def __init__(self, api: ApiClient, at_once: float = inf) -> None:
+        """Set up; `at_once` is the limit of unanswered Bindings."""
         self._api = api
         self._at_once = at_once
         self._unanswered = 0
@@ -94,7 +90,7 @@ class ApiBinder:
         finally:
             self._unanswered -= 1
             # To decide many pods in a row takes less CPU time than to wake up for each.
-            if self.is_full and self._at_once is not None and self._unanswered <= self._at_once / 2:
+            if self.is_full and self._unanswered <= self._at_once / 2:
                 self.is_full = False
                 self.on_room()
         return SUCCESS

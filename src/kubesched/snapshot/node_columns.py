@@ -36,40 +36,6 @@ from kubesched.snapshot.node_table import (
 )
 from kubesched.snapshot.pod_info import PodInfo
 
-# Zones.
-
-
-def zone_key(labels: Mapping[str, str]) -> str:
-    """Return region and zone as one key; "" if the node has neither."""
-    # A legacy label takes precedence even if it is empty.
-    region = labels.get(
-        "failure-domain.beta.kubernetes.io/region", labels.get("topology.kubernetes.io/region", "")
-    )
-    zone = labels.get(
-        "failure-domain.beta.kubernetes.io/zone", labels.get("topology.kubernetes.io/zone", "")
-    )
-    return f"{region}:\x00:{zone}" if region or zone else ""
-
-
-def round_robin(zones: Coded[str]) -> NDArray[np.intp]:
-    """Return the rows: the first of each zone, then the second of each zone, and so on.
-
-    Zones are in the order of their first rows.
-    """
-    codes = zones.codes
-    _, first = np.unique(codes, return_index=True)
-    seen = {int(codes[row]): place for place, row in enumerate(np.sort(first).tolist())}
-    taken = [0] * len(seen)
-    keys: list[tuple[int, int]] = []
-    for code in codes.tolist():
-        place = seen[code]
-        keys.append((taken[place], place))
-        taken[place] += 1
-    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
-
-
-# Columns.
-
 V = TypeVar("V")
 D = TypeVar("D", bound=np.generic)
 
@@ -172,12 +138,8 @@ class NodeColumns(NodeTable):
         """Return the rows that perhaps have a resource without a column; None if it has one."""
         return None if resource in self.resources else self.rare.get(resource, ())
 
-    def amounts_on(self, row: int, resource: str) -> tuple[int, int]:
-        """Return the allocatable and the requested amount of a row."""
-        at = self.resources.get(resource)
-        if at is None:
-            return self._rare_offered(row, resource), self._rare_held(row, resource)
-        return self.allocatable.item(at, row), self.requested.item(at, row)
+    def _rare_amounts_on(self, row: int, resource: str) -> tuple[int, int]:
+        return self._rare_offered(row, resource), self._rare_held(row, resource)
 
     def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:
         amounts = np.zeros(len(self), np.int64)
@@ -472,3 +434,35 @@ def _swap_remove(column: MutableSequence[V], row: int) -> None:
 def _read_only(array: NDArray[D]) -> NDArray[D]:
     array.flags.writeable = False
     return array
+
+
+# Zones.
+
+
+def zone_key(labels: Mapping[str, str]) -> str:
+    """Return region and zone as one key; "" if the node has neither."""
+    # A legacy label takes precedence even if it is empty.
+    region = labels.get(
+        "failure-domain.beta.kubernetes.io/region", labels.get("topology.kubernetes.io/region", "")
+    )
+    zone = labels.get(
+        "failure-domain.beta.kubernetes.io/zone", labels.get("topology.kubernetes.io/zone", "")
+    )
+    return f"{region}:\x00:{zone}" if region or zone else ""
+
+
+def round_robin(zones: Coded[str]) -> NDArray[np.intp]:
+    """Return the rows: the first of each zone, then the second of each zone, and so on.
+
+    Zones are in the order of their first rows.
+    """
+    codes = zones.codes
+    _, first = np.unique(codes, return_index=True)
+    seen = {int(codes[row]): place for place, row in enumerate(np.sort(first).tolist())}
+    taken = [0] * len(seen)
+    keys: list[tuple[int, int]] = []
+    for code in codes.tolist():
+        place = seen[code]
+        keys.append((taken[place], place))
+        taken[place] += 1
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)

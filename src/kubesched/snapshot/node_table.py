@@ -124,9 +124,13 @@ class NodeTable(ABC):
         """Return the allocatable and the requested amount of a row."""
         at = self.resources.get(resource)
         if at is None:
-            offered, used = self._rare_allocatable(resource), self._rare_requested(resource)
-            return offered.item(row), used.item(row)
+            return self._rare_amounts_on(row, resource)
         return self.allocatable.item(at, row), self.requested.item(at, row)
+
+    def _rare_amounts_on(self, row: int, resource: str) -> tuple[int, int]:
+        """Return these amounts of a resource without a column."""
+        offered, used = self._rare_allocatable(resource), self._rare_requested(resource)
+        return offered.item(row), used.item(row)
 
     def amounts_of(self, resources: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the allocatable and the requested amounts, int64, resources x rows."""

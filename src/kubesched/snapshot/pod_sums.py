@@ -116,7 +116,7 @@ class PodCounts:
             counted = rows[at]
             at, numbers = at[counted], numbers[counted]
         np.add.at(sums, codes[at], numbers)
-        return sums.copy()
+        return sums
 
     def _entries(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         size = len(self._listed)

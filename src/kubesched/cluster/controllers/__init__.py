@@ -10,7 +10,7 @@ Differs:  there are no endpoints, service accounts, autoscalers, quotas or attac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from kubesched.cluster.controllers.claims import PodClaimController, VolumeController
 from kubesched.cluster.controllers.cluster_roles import ClusterRoleAggregation
@@ -28,17 +28,12 @@ from kubesched.cluster.controllers.jobs import JobController
 from kubesched.cluster.controllers.replica_sets import REPLICATION_CONTROLLERS, ReplicaSetController
 from kubesched.cluster.controllers.stateful_sets import StatefulSetController
 from kubesched.cluster.controllers.taint_eviction import TaintEviction
-from kubesched.cluster.server import AnyKindServer
+from kubesched.cluster.server import AnyKindServer, Watching
 
 _ACCOUNT: Final = "system:serviceaccount:kube-system:"
 
 
-class _Controller(Protocol):
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-
-
-class Controllers:
+class Controllers(Watching):
     """All controllers."""
 
     def __init__(self, server_for: Callable[[str], AnyKindServer]) -> None:
@@ -52,7 +47,7 @@ class Controllers:
 
         pods = OwnedPods(server("controllers"))
         bound_pods = PodsByNode(server("controllers"))
-        self._controllers: tuple[_Controller, ...] = (
+        self._followed = (
             pods,
             bound_pods,
             ReplicaSetController(server("replicaset-controller"), pods),
@@ -71,16 +66,6 @@ class Controllers:
             PodCollector(server("pod-garbage-collector"), bound_pods),
             TaintEviction(server("taint-eviction-controller"), bound_pods),
         )
-
-    def start(self) -> None:
-        """List all objects, and watch them from now on."""
-        for controller in self._controllers:
-            controller.start()
-
-    def stop(self) -> None:
-        """Stop; stopping twice is fine."""
-        for controller in self._controllers:
-            controller.stop()
 
 
 # Kinds without a controller.

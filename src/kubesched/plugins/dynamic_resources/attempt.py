@@ -11,6 +11,7 @@ Differs:  nothing. As upstream, a device that is rejected late leaves behind wha
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -54,7 +55,7 @@ def constraint_of(spec: DeviceConstraint) -> Constraint | None:
     return None
 
 
-class _AttributeConstraint:
+class _AttributeConstraint(ABC):
     """Applies to the requests it names, or to all if it names none."""
 
     def __init__(self, attribute_name: str, requests: Iterable[str]) -> None:
@@ -67,25 +68,32 @@ class _AttributeConstraint:
             return True
         return bool(subrequest) and f"{request}/{subrequest}" in self._requests
 
+    def add(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> bool:
+        """Add the device if its attribute is allowed; return whether it is."""
+        if not self._applies(request, subrequest):
+            return True
+        attribute = lookup_attribute(device, device_id, self._attribute_name)
+        if attribute is None or not self._allows(request, attribute):
+            return False
+        self._devices += 1
+        return True
+
+    @abstractmethod
+    def _allows(self, request: str, attribute: DeviceAttribute) -> bool:
+        """Whether the attribute is allowed for the request; record it if so."""
+
 
 class MatchAttribute(_AttributeConstraint):
     """Requires that all devices have the attribute, with equal values."""
 
     _attribute: DeviceAttribute | None = None
 
-    def add(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> bool:
-        """Add the device if it is the first or has the first one's value."""
-        if not self._applies(request, subrequest):
-            return True
-        attribute = lookup_attribute(device, device_id, self._attribute_name)
-        if attribute is None:
-            return False
+    def _allows(self, request: str, attribute: DeviceAttribute) -> bool:
+        """Whether the device is the first or has the first one's value."""
         if self._devices == 0:
             self._attribute = attribute
-        elif self._attribute is None or not _is_same(attribute, self._attribute):
-            return False
-        self._devices += 1
-        return True
+            return True
+        return self._attribute is not None and _is_same(attribute, self._attribute)
 
     def remove(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> None:
         """Remove a device; without devices, any value is allowed."""
@@ -103,19 +111,12 @@ class DistinctAttribute(_AttributeConstraint):
         super().__init__(attribute_name, requests)
         self._attributes: dict[str, DeviceAttribute] = {}
 
-    def add(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> bool:
-        """Add the device if no recorded value is equal."""
-        if not self._applies(request, subrequest):
-            return True
-        attribute = lookup_attribute(device, device_id, self._attribute_name)
-        if attribute is None:
-            return False
-        if self._devices and not all(
-            _is_different(attribute, other) for other in self._attributes.values()
-        ):
+    def _allows(self, request: str, attribute: DeviceAttribute) -> bool:
+        """Whether no recorded value is equal."""
+        known = self._attributes.values()
+        if self._devices and not all(_is_different(attribute, other) for other in known):
             return False
         self._attributes[request] = attribute
-        self._devices += 1
         return True
 
     def remove(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from math import inf
 from typing import ClassVar, Final
 
 from kubesched.api.core import Pod
@@ -60,7 +61,7 @@ class SlowServer:
 
 
 @asynccontextmanager
-async def slow(at_once: int | None = AT_ONCE) -> AsyncIterator[tuple[Running, SlowServer]]:
+async def slow(at_once: float = AT_ONCE) -> AsyncIterator[tuple[Running, SlowServer]]:
     """Run a scheduler on four nodes, with a slow server and the plugin."""
     registry = in_tree_registry()
     registry.merge(Registry(Hesitates))
@@ -82,14 +83,14 @@ def names(prefix: str, count: int = PODS) -> list[Pod]:
 def test_the_limit_changes_no_decision() -> None:
     """All pods are bound where they are without a limit, a few at a time."""
 
-    async def main(at_once: int | None) -> tuple[list[str], int]:
+    async def main(at_once: float) -> tuple[list[str], int]:
         async with slow(at_once) as (cluster, server):
             cluster.api.create(*names("pod"))
             await cluster.settle(PODS)
             return sorted(cluster.api.bindings), server.most
 
     bindings, most = run(main(AT_ONCE))
-    unlimited, most_unlimited = run(main(None))
+    unlimited, most_unlimited = run(main(inf))
     assert unlimited == bindings
     assert PODS == len(bindings) == most_unlimited
     assert AT_ONCE <= most <= AT_ONCE + Scheduler.pods_per_slice

@@ -193,7 +193,7 @@ async def tell_all(story: Story, rest: Rest, folder: Path) -> None:
         say("The batch job that had to go is created anew by its ReplicaSet. Why does it wait?")
         await story.until(lambda: bool(waiting(story)))
         await explain(rest, folder, waiting(story)[0])
-        say("Now the leader is killed, without a chance to say goodbye. And another pod comes.")
+        say("Now the leader is killed, so that it cannot give up its lease. And another pod comes.")
         replicas["A"].send_signal(signal.SIGKILL)
         story.tell("replica A is killed", fg="red")
         await create(rest, "late.yaml")

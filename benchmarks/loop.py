@@ -26,8 +26,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
 from kubesched.app.collector import tune_collector
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
@@ -130,9 +129,7 @@ async def play(nodes: Iterable[KubeObject], pods: Sequence[Pod]) -> LoopSpeed:
     """Add the nodes, then let the pods come and be bound."""
     gates = FeatureGates()
     api = BindingApi()
-    scheduler, handlers = assemble(
-        default_configuration(gates), in_tree_registry(), gates, api, random=Random(1)
-    )
+    scheduler, handlers = assemble(in_tree_setup(gates), api, random=Random(1))
     api.handlers = handlers
     cpu = process_time()
     for item in nodes:

@@ -32,8 +32,7 @@ from kubesched.api.policy import (
 )
 from kubesched.app.collector import tune_collector
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.api_client import PodConditionPatch
 from kubesched.scheduler.assembly import assemble
 from kubesched.simulator.virtual_loop import run
@@ -194,9 +193,7 @@ async def play(nodes: int, preemptors: int) -> PreemptionSpeed:
     allowed = max(1, nodes * PODS_PER_NODE // _APPS // 2)
     budgets = {app: _budget(app, allowed) for app in (f"app-{at}" for at in range(_APPS))}
     api = PreemptionApi(budgets)
-    scheduler, handlers = assemble(
-        default_configuration(gates), in_tree_registry(), gates, api, random=Random(1)
-    )
+    scheduler, handlers = assemble(in_tree_setup(gates), api, random=Random(1))
     api.handlers = handlers
     cluster: tuple[KubernetesObject, ...] = (
         *_nodes(nodes),

@@ -21,9 +21,8 @@ from benchmarks.workloads import Workload, workload
 from kubesched.api.core import Pod
 from kubesched.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
 from kubesched.framework.dra import ClaimTracker
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
@@ -87,9 +86,7 @@ class Tracing(msgspec.Struct, frozen=True):
 def new_cluster(*, remembers: bool = True) -> ClusterState:
     """Return an empty cluster with the default configuration."""
     gates = FeatureGates()
-    return ClusterState(
-        default_configuration(gates), in_tree_registry(), gates, remembers=remembers
-    )
+    return ClusterState(in_tree_setup(gates), remembers=remembers)
 
 
 class Run:

@@ -32,7 +32,7 @@ from openb_trace import (
 )
 
 from kubesched.config.types import PluginConfig
-from kubesched.inputs.loading import SchedulerSetup
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.sweep.functions import SweepCase
@@ -96,7 +96,7 @@ def rehearse(arriving: Arrivals, scheduler: SchedulerSetup) -> Rehearsal:
     """Let the scheduler place all pods, and return the cluster."""
 
     async def main() -> Rehearsal:
-        rehearsal = Rehearsal(*scheduler, random=FirstLoaded(0))
+        rehearsal = Rehearsal(scheduler, random=FirstLoaded(0))
         # No pod is evicted for another, so none waits for the binding of the one before.
         rehearsal.scheduler.pods_per_slice = _PODS_PER_SLICE
         rehearsal.load([*map(node_of, arriving.nodes), *pods_of(arriving.pods)])

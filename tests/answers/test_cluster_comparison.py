@@ -19,21 +19,22 @@ from kubesched.answers.cluster_comparison import (
 )
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.simulation import simulate_cluster
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
 GATES: Final = FeatureGates()
 CONFIGURATION: Final = default_configuration(GATES)
-REGISTRY: Final = in_tree_registry()
 
 
 def compare(*clusters: Sequence[KubernetesObject]) -> ClusterComparison:
     """Compare clusters that are named by their places."""
     return compared_clusters(
         [
-            ClusterEnd(str(at), objects, simulate_cluster(CONFIGURATION, REGISTRY, GATES, objects))
+            ClusterEnd(
+                str(at), objects, simulate_cluster(in_tree_setup(GATES, CONFIGURATION), objects)
+            )
             for at, objects in enumerate(clusters)
         ],
         seed=0,

@@ -15,7 +15,7 @@ from kubesched.answers.room import StoppingReason, parse_pod_shape, room_for_sha
 from kubesched.api.core import Node, Pod
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.objects import KubernetesObject
@@ -24,7 +24,6 @@ from kubesched.testing.builders import make_node, make_pod
 
 GATES: Final = FeatureGates()
 CONFIGURATION: Final = default_configuration(GATES)
-REGISTRY: Final = in_tree_registry()
 TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 SPREAD: Final = {
     "maxSkew": 1,
@@ -36,7 +35,7 @@ SPREAD: Final = {
 
 def cluster_of(objects: Sequence[KubernetesObject], *, remembers: bool = True) -> ClusterState:
     """Return a cluster of the objects."""
-    cluster = ClusterState(CONFIGURATION, REGISTRY, GATES, remembers=remembers)
+    cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION), remembers=remembers)
     cluster.load(objects)
     return cluster
 
@@ -197,7 +196,7 @@ def test_room_ends_where_pods_are_not_counted() -> None:
     disabled = {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}
     endless = load_configuration({**kind, "profiles": [{"plugins": disabled}]}, GATES)
     for pod in (make_pod(), make_pod(labels={"app": "web"}, topology_spread_constraints=[SPREAD])):
-        cluster = ClusterState(endless, REGISTRY, GATES)
+        cluster = ClusterState(in_tree_setup(GATES, endless))
         cluster.load([make_node("n", labels={"zone": "a"}, allocatable={"pods": 3})])
         assert room_like(cluster, pod).room.total == 3
 

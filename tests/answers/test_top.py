@@ -10,14 +10,13 @@ from kubesched.answers.room import room_for_shape
 from kubesched.answers.top import TopGroup, TopReport, pool_label_of, top
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
 GATES: Final = FeatureGates()
 CONFIGURATION: Final = default_configuration(GATES)
-REGISTRY: Final = in_tree_registry()
 POOL: Final = "eks.amazonaws.com/nodegroup"
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
@@ -26,7 +25,7 @@ GPU: Final = "nvidia.com/gpu"
 
 def cluster_of(*objects: KubernetesObject) -> ClusterState:
     """Return a cluster of the objects."""
-    cluster = ClusterState(CONFIGURATION, REGISTRY, GATES)
+    cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION))
     cluster.load(objects)
     return cluster
 

@@ -15,7 +15,7 @@ from kubesched.answers.why import PodState, WhyReport, explain_pod, state_of, wh
 from kubesched.api.core import Node, Pod
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.evaluate import exhaustive
@@ -25,13 +25,12 @@ from kubesched.testing.builders import make_node, make_pod
 
 GATES: Final = FeatureGates()
 CONFIGURATION: Final = exhaustive(default_configuration(GATES))
-REGISTRY: Final = in_tree_registry()
 TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 
 
 def cluster_of(objects: Sequence[KubernetesObject]) -> ClusterState:
     """Return a cluster of the objects."""
-    cluster = ClusterState(CONFIGURATION, REGISTRY, GATES, remembers=False)
+    cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION), remembers=False)
     cluster.load(objects)
     return cluster
 

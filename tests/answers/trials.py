@@ -18,8 +18,7 @@ from kubesched.api.selectors import matches_label_selector
 from kubesched.cluster.eviction import is_ready
 from kubesched.cluster.store import Change
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.instant_server import InstantServer
 from kubesched.simulator.rehearsal import Rehearsal
@@ -34,7 +33,7 @@ def rehearsed(objects: Iterable[KubernetesObject], ask: Callable[[Rehearsal], Aw
     """Return what a question finds out about a rehearsal of a cluster."""
 
     async def main() -> T:
-        rehearsal = Rehearsal(default_configuration(GATES), in_tree_registry(), GATES, seed=0)
+        rehearsal = Rehearsal(in_tree_setup(GATES), seed=0)
         rehearsal.load(objects)
         result = await ask(rehearsal)
         rehearsal.scheduler.cache.check()

@@ -18,7 +18,7 @@ from kubesched.app.options import (
 )
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.profile_building import build_profiles
 
 DATA = Path(__file__).parent / "data"
@@ -37,7 +37,7 @@ def errors_of(text: str, tmp_path: Path) -> tuple[str, ...]:
     gates = FeatureGates()
     try:
         configuration = configuration_of(Options(config_file=path))
-        build_profiles(configuration, in_tree_registry(), gates, random.Random(0))
+        build_profiles(in_tree_setup(gates, configuration), random.Random(0))
     except ConfigError as error:
         return tuple(str(field_error) for field_error in error.errors)
     return ()

@@ -11,11 +11,11 @@ import pytest
 from kubesched.app.replay import Replay
 from kubesched.app.shadow_watch import ShadowSetup
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.load import load_configuration
 from kubesched.config.types import Configuration
 from kubesched.explain.shadow_report import ReplayReport
 from kubesched.inputs.recording_input import RecordingInput
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_registry, in_tree_setup
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.run import simulate
@@ -47,8 +47,7 @@ def replayed(
         gates = FeatureGates()
         with RecordingInput(file) as recording:
             assert recording.header.recorded_by is not None
-            given = configuration or default_configuration(gates)
-            setup = ShadowSetup(given, in_tree_registry(), gates, seed=7, samples=True)
+            setup = ShadowSetup(in_tree_setup(gates, configuration), seed=7, samples=True)
             replay = Replay(recording.header.recorded_by, setup)
             is_whole = await replay.run(recording.events(), goes_on)
             return replay.report(partial=not is_whole)

@@ -7,7 +7,7 @@ from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.framework.plugin import Plugin
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.profile_building import build_profiles
 
 RECORDED = [
@@ -35,7 +35,7 @@ RECORDED = [
 def plugins_of(text: str, gates: FeatureGates) -> list[Plugin]:
     """Return the plugins of a configuration."""
     configuration = load_configuration(text, gates) if text else default_configuration(gates)
-    profiles = build_profiles(configuration, in_tree_registry(), gates, Random(0))
+    profiles = build_profiles(in_tree_setup(gates, configuration), Random(0))
     return [plugin for profile in profiles.values() for plugin in profile.plugins.values()]
 
 

@@ -14,7 +14,7 @@ from kubesched.app.shadow_judge import SETTLE_SECONDS, ShadowDecision, ShadowJud
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.assembly import assemble
 from kubesched.simulator.evaluate import exhaustive
 from kubesched.simulator.virtual_loop import run
@@ -32,7 +32,7 @@ class Beside:
         gates = FeatureGates()
         configuration = exhaustive(default_configuration(gates))
         scheduler, self.handlers = assemble(
-            configuration, in_tree_registry(), gates, FakeApi(), random=Random(0)
+            in_tree_setup(gates, configuration), FakeApi(), random=Random(0)
         )
         self.judge = ShadowJudge(scheduler, samples=samples)
         for item in items:

@@ -35,8 +35,7 @@ from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Request, path_of
 from kubesched.client.resource_locks import LeaseLock
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.simulator.virtual_loop import run
@@ -156,7 +155,7 @@ async def lock(rest: Echo, namespace: str, name: str) -> None:
 def watched() -> list[Wish]:
     """Return what is listed and watched, with every gate that adds a kind."""
     gates = FeatureGates.parse("GenericWorkload=true")
-    profiles = build_profiles(default_configuration(gates), in_tree_registry(), gates, Random(0))
+    profiles = build_profiles(in_tree_setup(gates), Random(0))
     plugins = [plugin for profile in profiles.values() for plugin in profile.plugins.values()]
     paths = [path_of(kind) for kind in watched_kinds(plugins, gates)]
     return [

@@ -22,8 +22,7 @@ from kubesched.client.informers import Informer
 from kubesched.client.pod_client import SchedulerClient
 from kubesched.client.requests import Request
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.assembly import assemble
 from kubesched.testing.builders import make_node
 
@@ -87,9 +86,7 @@ async def _schedule() -> str:
     server = _ApiServer()
     gates = FeatureGates({})
     scheduler, handlers = assemble(
-        default_configuration(gates),
-        in_tree_registry(),
-        gates,
+        in_tree_setup(gates),
         SchedulerClient(server, _NoEvents(), lambda: 0),
         random=Random(0),
     )

@@ -14,7 +14,7 @@ from kubesched.config.load import default_configuration
 from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.framework.status import unresolvable
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
@@ -24,13 +24,12 @@ from kubesched.testing.builders import make_node, make_pod
 
 GATES = FeatureGates()
 CONFIGURATION = exhaustive(default_configuration(GATES))
-REGISTRY = in_tree_registry()
 TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 
 
 def cluster_of(nodes: Sequence[Node], pods: Sequence[Pod]) -> ClusterState:
     """Return a cluster of nodes and pods."""
-    cluster = ClusterState(CONFIGURATION, REGISTRY, GATES, remembers=False)
+    cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION), remembers=False)
     cluster.load([*nodes, *pods])
     return cluster
 

@@ -7,11 +7,10 @@ from typing import ClassVar
 import pytest
 
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
 from kubesched.explain.explain import Details
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import NodeToStatus, Status, unschedulable
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.node_table import NodeTable
@@ -45,7 +44,7 @@ class Mute(FilterPlugin[None]):
 def test_no_detail(plugin: str) -> None:
     """Without a plugin that knows details there are none."""
     gates = FeatureGates()
-    cluster = ClusterState(default_configuration(gates), in_tree_registry(), gates)
+    cluster = ClusterState(in_tree_setup(gates))
     cluster.load([make_node("a")])
     profile = cluster.profiles["default-scheduler"]
     profile.plugins["Mute"] = Mute(None, profile)

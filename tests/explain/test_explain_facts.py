@@ -9,11 +9,10 @@ import pytest
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Pod
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
 from kubesched.explain.explain import explain_decision
 from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.explain.sentences import headline, pre_filter_sentences
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.simulation import simulate_cluster
@@ -196,7 +195,7 @@ PODS = [
 def explain(asked: Json, *others: Json) -> PodExplanation:
     """Explain a pod on two nodes in two zones."""
     gates = FeatureGates()
-    cluster = ClusterState(default_configuration(gates), in_tree_registry(), gates, remembers=False)
+    cluster = ClusterState(in_tree_setup(gates), remembers=False)
     every = [node("a-1"), node("b-1"), *PODS, *others]
     cluster.load(cast("Any", decode_object(one)) for one in every)
     info = PodInfo(cast("Pod", decode_object(asked)))
@@ -305,9 +304,7 @@ def test_simulated_pod_that_waits_for_a_volume() -> None:
     gates = FeatureGates()
     raw = [node("a-1"), *STORAGE, pod("new", "new"), pod("plain")]
     objects = [cast("Any", decode_object(one)) for one in raw]
-    report = simulate_cluster(
-        default_configuration(gates), in_tree_registry(), gates, objects
-    ).report
+    report = simulate_cluster(in_tree_setup(gates), objects).report
     placed = {found.pod: found.waits_for for found in report.placements}
     awaited = f"a volume of StorageClass fast for claim new, made by {EBS}"
     assert {"shop/new": (awaited,), "shop/plain": ()} == placed

@@ -11,9 +11,8 @@ import pytest
 
 from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
 from kubesched.explain.saving import KUBECTL_NAMES, SAVE_COMMAND, SAVE_KNOWN_COMMAND
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.cluster import ClusterState
 from tests.cli.cluster import Json, node, pod, run, write
 
@@ -344,7 +343,7 @@ def test_simulated_preemption(tmp_path: Path) -> None:
 def test_the_command_brings_all_kinds_that_the_scheduler_reads() -> None:
     """What a live scheduler watches is what a file should hold."""
     gates = FeatureGates()
-    cluster = ClusterState(default_configuration(gates), in_tree_registry(), gates)
+    cluster = ClusterState(in_tree_setup(gates))
     plugins = cluster.profiles["default-scheduler"].plugins.values()
     watched = {kind.kind for kind in watched_kinds(plugins, gates)}
     assert watched - KUBECTL_NAMES.keys() == set()

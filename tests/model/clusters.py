@@ -12,7 +12,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.config.types import Configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_registry, in_tree_setup
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
@@ -53,7 +53,7 @@ def make_cluster(
     percentage: int = 100,
 ) -> ClusterState:
     """Return the real thing, with those of the default plugins that the model knows."""
-    cluster = ClusterState(configuration_of(ratings, percentage), REGISTRY, GATES, seed=seed)
+    cluster = ClusterState(in_tree_setup(GATES, configuration_of(ratings, percentage)), seed=seed)
     cluster.load(items)
     return cluster
 

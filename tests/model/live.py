@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.api.scheduling import PodGroup
 from kubesched.framework.status import Status
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.api_client import ApiClient, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.api_client import EventRecord as Event
@@ -35,7 +36,7 @@ from kubesched.simulator.world import World
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 
-from .clusters import GATES, REGISTRY, configuration_of
+from .clusters import GATES, configuration_of
 from .ratings import Ratings
 from .refinement import Refused, Waits, allows
 from .state import Objects, key
@@ -264,9 +265,7 @@ class LiveCluster:
             self.world.server, self.world.random_streams, latencies, NO_FAULTS
         )
         self.scheduler, handlers = assemble(
-            configuration_of(ratings),
-            REGISTRY,
-            GATES,
+            in_tree_setup(GATES, configuration_of(ratings)),
             self._ledger,
             random=self.world.random_streams.stream("scheduler"),
             observers=[self.witness],

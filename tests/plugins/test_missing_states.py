@@ -19,7 +19,7 @@ from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_registry, in_tree_setup
 from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
@@ -58,7 +58,7 @@ def _cluster(
         "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
     }
     configuration = exhaustive(load_configuration(raw, gates))
-    cluster = ClusterState(configuration, REGISTRY, gates, remembers=remembers)
+    cluster = ClusterState(in_tree_setup(gates, configuration), remembers=remembers)
     cluster.load([*NODES, *objects])
     return cluster
 

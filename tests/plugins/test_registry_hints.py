@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
 from kubesched.framework.cluster_event import ASSIGNED_POD, NODE, Action, ClusterEvent
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
@@ -44,7 +43,7 @@ def test_in_tree_hints_per_template_do_not_look_further(
 ) -> None:
     """Name, uid, annotations and status of the waiting pod change no answer."""
     gates = FeatureGates()
-    cluster = ClusterState(default_configuration(gates), in_tree_registry(), gates)
+    cluster = ClusterState(in_tree_setup(gates))
     profile = cluster.profiles["default-scheduler"]
     profile.objects = cluster.cache.objects
     one = make_pod("a", requests={"cpu": "1"})

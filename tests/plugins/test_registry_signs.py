@@ -6,8 +6,7 @@ from itertools import combinations
 from typing import Final
 
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.cluster import ClusterState
 from kubesched.testing.builders import PodFields, make_pod_info
 
@@ -56,7 +55,7 @@ ELSEWHERE: Final[tuple[PodFields, ...]] = (
 def test_pods_of_equal_base_have_equal_signs() -> None:
     """A sign that differs comes from a base that differs."""
     gates = FeatureGates()
-    cluster = ClusterState(default_configuration(gates), in_tree_registry(), gates)
+    cluster = ClusterState(in_tree_setup(gates))
     plugins = cluster.profiles["default-scheduler"].plugins.values()
     signing_base = [plugin for plugin in plugins if plugin.signs_base]
     assert len(signing_base) > 10

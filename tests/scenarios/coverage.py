@@ -14,7 +14,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.queue.registrations import Registration, registrations_of
 from kubesched.scheduler.profile_building import build_profiles
 
@@ -294,7 +294,7 @@ def all_registrations() -> tuple[Registration, ...]:
     """Return what all plugins register, with all features on, and the pseudo plugin's."""
     gates = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
     configuration = load_configuration({"apiVersion": API_VERSION, "kind": KIND}, gates)
-    (profile,) = build_profiles(configuration, in_tree_registry(), gates, Random(0)).values()
+    (profile,) = build_profiles(in_tree_setup(gates, configuration), Random(0)).values()
     return registrations_of(profile.plugins.values(), has_extenders=True)
 
 

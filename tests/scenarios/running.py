@@ -44,7 +44,7 @@ from kubesched.cluster.store import Key
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND, Configuration, ExtenderConfiguration
-from kubesched.framework.registry import PluginFactory
+from kubesched.framework.registry import PluginFactory, SchedulerSetup
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.queue.queue_options import QueueOptions
 from kubesched.scheduler.assembly import assemble, queue_options
@@ -120,10 +120,10 @@ class SchedulerSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_
                 points.setdefault(point, {"enabled": []})["enabled"].append({"name": name})
         return points
 
-    def options(self, configuration: Configuration, gates: FeatureGates) -> QueueOptions:
+    def options(self, setup: SchedulerSetup) -> QueueOptions:
         """Return the options of the queue."""
         seconds = self.max_in_unschedulable_pods_seconds
-        options = queue_options(configuration, gates)
+        options = queue_options(setup)
         return replace(options, max_in_unschedulable_pods_seconds=seconds)
 
 
@@ -190,13 +190,12 @@ class Scenario:
         registry = in_tree_registry()
         for name, plugin in spec.plugins.items():
             registry.register(name, PluginFactory(scripted_plugin(name, plugin, self._script)))
+        setup = SchedulerSetup(configuration, registry, gates)
         scheduler, handlers = assemble(
-            configuration,
-            registry,
-            gates,
+            setup,
             self._api,
             random=Random(0),
-            options=spec.options(configuration, gates),
+            options=spec.options(setup),
             observers=(self._recorder,),
             connect=self._extender_of,
         )

@@ -23,7 +23,7 @@ from kubesched.api.scheduling import (
 )
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.assembly import NO_WRITERS, Writers, assemble
@@ -232,9 +232,7 @@ async def running(
         )
     api = FakeApi()
     scheduler, api.handlers = assemble(
-        configuration,
-        registry or in_tree_registry(),
-        feature_gates,
+        SchedulerSetup(configuration, registry or in_tree_registry(), feature_gates),
         api,
         random=Random(0),
         observers=observers,

@@ -16,7 +16,7 @@ from kubesched.api.scheduling import PodGroup
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND, Configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
@@ -86,9 +86,7 @@ def run(fake: FakeExtender, story: Story, **fields: object) -> Api:
     async def main() -> Api:
         api = Api()
         scheduler, handlers = assemble(
-            configured(*fake.answers, **fields),
-            in_tree_registry(),
-            GATES,
+            in_tree_setup(GATES, configured(*fake.answers, **fields)),
             api,
             random=Random(0),
             connect=lambda _: fake,
@@ -341,7 +339,7 @@ def test_extenders_need_a_transport() -> None:
     configuration = configured("filter")
 
     def build(configuration: Configuration) -> None:
-        assemble(configuration, in_tree_registry(), GATES, Api(), random=Random(0))
+        assemble(in_tree_setup(GATES, configuration), Api(), random=Random(0))
 
     with pytest.raises(ConfigError, match="extenders: there is nothing to reach them with"):
         build(configuration)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.load import load_configuration
 from kubesched.config.types import (
     PluginConfig,
     PluginEntry,
@@ -33,10 +33,10 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.registry import PluginFactory, Registry
+from kubesched.framework.registry import PluginFactory, Registry, SchedulerSetup
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure, unschedulable
 from kubesched.framework.structured_log import V4
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_registry, in_tree_setup
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.profile import Profile, relevant_nominated_pods
@@ -124,7 +124,7 @@ def _configured(text: dict[str, Any], *own: type[Plugin]) -> dict[str, Profile]:
     registry.merge(Registry(*own))
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     configuration = load_configuration({**head, **text}, GATES)
-    return build_profiles(configuration, registry, GATES, Random(0))
+    return build_profiles(SchedulerSetup(configuration, registry, GATES), Random(0))
 
 
 def _with(*names: str) -> dict[str, object]:
@@ -220,7 +220,7 @@ def test_a_factory_may_build_what_it_likes() -> None:
 
 def test_the_default_profile() -> None:
     """Every default plugin is built, and takes its places in upstream's order."""
-    profiles = build_profiles(default_configuration(GATES), in_tree_registry(), GATES, Random(0))
+    profiles = build_profiles(in_tree_setup(GATES), Random(0))
     profile = profiles["default-scheduler"]
     assert [
         "NodeUnschedulable",

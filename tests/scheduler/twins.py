@@ -20,7 +20,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceClass
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
@@ -264,7 +264,7 @@ class Twins:
 
     def __init__(self, seed: int = 0) -> None:
         self.clusters = tuple(
-            ClusterState(_CONFIGURATION, in_tree_registry(), _GATES, seed=seed, remembers=remembers)
+            ClusterState(in_tree_setup(_GATES, _CONFIGURATION), seed=seed, remembers=remembers)
             for remembers in (True, False)
         )
         self.bound: dict[str, Pod] = {}

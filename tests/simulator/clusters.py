@@ -9,7 +9,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration
 from kubesched.framework.plugin import Plugin
-from kubesched.framework.registry import PluginFactory
+from kubesched.framework.registry import PluginFactory, SchedulerSetup
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal
@@ -49,7 +49,7 @@ def rehearse(
     configuration = configured(feature_gates, *(plugin.name for plugin in plugins))
 
     async def main() -> T:
-        rehearsal = Rehearsal(configuration, registry, feature_gates, seed=seed)
+        rehearsal = Rehearsal(SchedulerSetup(configuration, registry, feature_gates), seed=seed)
         result = await steps(rehearsal)
         scheduler = rehearsal.scheduler
         scheduler.cache.check()

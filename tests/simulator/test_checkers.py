@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.loop import Scheduler
 from kubesched.simulator.checkers import Checkers, InvariantError
@@ -27,9 +26,7 @@ def _tell(story: Story) -> None:
         world = World(RandomStreams(9))
         gates = FeatureGates()
         scheduler, handlers = assemble(
-            default_configuration(gates),
-            in_tree_registry(),
-            gates,
+            in_tree_setup(gates),
             world.api,
             random=world.random_streams.stream("scheduler"),
         )

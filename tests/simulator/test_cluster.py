@@ -10,7 +10,7 @@ import pytest
 from kubesched.api.core import Namespace, Pod
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
@@ -36,7 +36,7 @@ TWO_PROFILES = load_configuration(
 
 
 def _cluster(*objects: KubernetesObject, seed: int = 0) -> ClusterState:
-    cluster = ClusterState(CONFIGURATION, in_tree_registry(), GATES, seed=seed)
+    cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION), seed=seed)
     cluster.load(objects)
     return cluster
 
@@ -207,7 +207,7 @@ def test_preemption_step_by_step() -> None:
 
 def test_profiles_by_scheduler_name() -> None:
     """A pod belongs to the profile it names; without a name to the default one."""
-    cluster = ClusterState(TWO_PROFILES, in_tree_registry(), GATES)
+    cluster = ClusterState(in_tree_setup(GATES, TWO_PROFILES))
     profiles = [
         cluster.profile_of(make_pod_info(spec={"schedulerName": name}))
         for name in ("", "default-scheduler", "packed", "other")
@@ -218,7 +218,7 @@ def test_profiles_by_scheduler_name() -> None:
 
 def test_each_profile_decides_for_its_pods() -> None:
     """The profile's own plugins decide: without score plugins nothing is scored."""
-    cluster = ClusterState(TWO_PROFILES, in_tree_registry(), GATES)
+    cluster = ClusterState(in_tree_setup(GATES, TWO_PROFILES))
     cluster.load([make_node("a"), make_node("b")])
     scored = []
     for name in ("default-scheduler", "packed"):

@@ -12,8 +12,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.decode import Source, decode_object
 from kubesched.api.errors import TooManyRequestsError
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.node_life import evict
 from kubesched.simulator.rehearsal import Rehearsal
@@ -92,9 +91,7 @@ def test_a_random_source_of_its_own_breaks_ties() -> None:
 
     async def main() -> dict[str, str]:
         gates = FeatureGates()
-        rehearsal = Rehearsal(
-            default_configuration(gates), in_tree_registry(), gates, random=First(0)
-        )
+        rehearsal = Rehearsal(in_tree_setup(gates), random=First(0))
         pods = [make_pod(f"pod-{at}", requests={"cpu": 1}) for at in range(3)]
         rehearsal.load([*map(node, ("z", "a", "m")), *pods])
         await rehearsal.settle()

@@ -20,7 +20,7 @@ from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEvent
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PermitPlugin, PreBindPlugin, PreEnqueuePlugin, ReservePlugin
 from kubesched.framework.status import SUCCESS, Code, Status, failure, unschedulable
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.rehearsal import Rehearsal
@@ -376,7 +376,7 @@ def test_what_an_extender_manages_is_not_counted() -> None:
         gates,
     )
     objects: list[KubernetesObject] = [node("n"), make_pod("a", requests={"example.com/disk": 1})]
-    report = simulate_cluster(configuration, in_tree_registry(), gates, objects).report
+    report = simulate_cluster(in_tree_setup(gates, configuration), objects).report
     assert {"a": "n"} == placed(report)
 
 

@@ -46,11 +46,11 @@ from kubesched.answers.workload_pods import decoded, read_manifests
 from kubesched.api.core import Node, Pod
 from kubesched.explain.report import PodExplanation
 from kubesched.framework.plugin import Plugin
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.cluster_input import ClusterInput, owned, read_cluster
 from kubesched.inputs.completed_input import ALL_KINDS, completed
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
-    SchedulerSetup,
     check_plugins,
     distinct_objects,
     load_scheduler,
@@ -322,7 +322,7 @@ class Cluster:
             PluginError: A plugin raised.
         """
         return simulate_cluster(
-            *self._scheduler,
+            self._scheduler,
             [*self.objects, *pods],
             seed=self._options.seed,
             complete=self._given.complete,
@@ -481,7 +481,7 @@ class Cluster:
         """Ask a question about the cluster before it has settled; `place` begins error messages."""
 
         async def main() -> T:
-            rehearsal = Rehearsal(*self._scheduler, seed=self._options.seed)
+            rehearsal = Rehearsal(self._scheduler, seed=self._options.seed)
             rehearsal.load(self.objects)
             for kind in self._given.complete:
                 rehearsal.scheduler.cache.declare_complete(kind)

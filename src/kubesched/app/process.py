@@ -49,7 +49,7 @@ from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
 from kubesched.config.types import Configuration
 from kubesched.explain.decision_records import DecisionRecords
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.assembly import NO_WRITERS, assemble, queue_options
 from kubesched.scheduler.decision_recorder import DecisionRecorder
@@ -288,10 +288,10 @@ class SchedulerProcess:
     def _assemble(
         self, api: ApiClient, extenders: ExtenderTransports
     ) -> tuple[Scheduler, EventHandlers]:
-        gates = self._options.feature_gates
+        setup = SchedulerSetup(self._configuration, self._registry, self._options.feature_gates)
         seed = self._options.seed
         options = replace(
-            queue_options(self._configuration, gates),
+            queue_options(setup),
             max_in_unschedulable_pods_seconds=self._options.max_in_unschedulable_seconds,
         )
         pods = PodLister()
@@ -299,9 +299,7 @@ class SchedulerProcess:
         if self._report is None and self._connections is not None:
             writers = self._connections.writers(pods)
         return assemble(
-            self._configuration,
-            self._registry,
-            gates,
+            setup,
             api,
             random=self._environment.new_random() if seed is None else Random(seed),  # noqa: S311 - ties
             options=options,

@@ -167,7 +167,7 @@ class Replay:
             ConfigError: The configuration of a plugin is invalid.
         """
         self._recorded_by = recorded_by
-        self._names = tuple(each.scheduler_name for each in setup.configuration.profiles)
+        self._names = tuple(each.scheduler_name for each in setup.scheduler.configuration.profiles)
         is_observed = recorded_by is RecordedBy.SHADOW
         self._watch = ShadowWatch(setup) if is_observed else ExactWatch(setup)
         self._seconds = 0.0

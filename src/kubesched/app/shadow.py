@@ -47,7 +47,7 @@ class Shadow:
         Raises:
             ConfigError: The configuration of a plugin is invalid.
         """
-        (profile,) = setup.configuration.profiles
+        (profile,) = setup.scheduler.configuration.profiles
         self._name = profile.scheduler_name
         self._server = settings.server
         self._rest = connect(settings, qps=-1)
@@ -61,7 +61,7 @@ class Shadow:
             self._rest,
             self,
             self.watch.scheduler,
-            setup.gates,
+            setup.scheduler.feature_gates,
             Random(),  # noqa: S311 - pauses
         )
         self._started = 0.0

@@ -13,9 +13,7 @@ import msgspec
 from kubesched.api.core import Node, Pod
 from kubesched.app.live_writers import DryRunClient
 from kubesched.app.shadow_judge import ShadowChoice, ShadowDecision, ShadowJudge
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.types import Configuration
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.decision_recorder import RecordedDecision
 from kubesched.scheduler.eventhandlers import FINISHED, EventHandlers
@@ -30,16 +28,12 @@ class ShadowSetup(msgspec.Struct, frozen=True):
     """The scheduler that decides again what others have decided.
 
     Attributes:
-        configuration: With a profile for each of the other schedulers.
-        registry: The plugins that the profiles may name.
-        gates: The feature gates.
+        scheduler: Its configuration has a profile for each of the other schedulers.
         seed: Of the random source that breaks ties.
         samples: Whether the other scheduler looks at a part of the nodes of a large cluster.
     """
 
-    configuration: Configuration
-    registry: Registry
-    gates: FeatureGates
+    scheduler: SchedulerSetup
     seed: int
     samples: bool
 
@@ -49,10 +43,9 @@ class ShadowSetup(msgspec.Struct, frozen=True):
         Raises:
             ConfigError: The configuration of a plugin is invalid.
         """
+        configuration = msgspec.structs.replace(self.scheduler.configuration, extenders=())
         return assemble(
-            msgspec.structs.replace(self.configuration, extenders=()),
-            self.registry,
-            self.gates,
+            self.scheduler._replace(configuration=configuration),
             DryRunClient(lambda _report: None),
             random=Random(self.seed),  # noqa: S311 - ties
         )
@@ -60,7 +53,7 @@ class ShadowSetup(msgspec.Struct, frozen=True):
     @property
     def notes(self) -> tuple[str, ...]:
         """What is left out with the configuration."""
-        return (_NOT_ASKED,) if self.configuration.extenders else ()
+        return (_NOT_ASKED,) if self.scheduler.configuration.extenders else ()
 
 
 class _Seen(msgspec.Struct, frozen=True):

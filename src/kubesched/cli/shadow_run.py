@@ -26,9 +26,10 @@ from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import Disagreement, ReplayReport, ShadowReport, ShadowVerdict
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import live_target
-from kubesched.inputs.loading import SchedulerSetup, in_file, load_scheduler
+from kubesched.inputs.loading import in_file, load_scheduler
 from kubesched.inputs.recording_input import RecordingInput
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
@@ -136,7 +137,7 @@ def _exhaustive(setup: SchedulerSetup, seed: int) -> ShadowSetup:
     shares = (profile.percentage_of_nodes_to_score for profile in given.profiles)
     of_all = given.percentage_of_nodes_to_score
     samples = any((of_all if share is None else share) != _EVERY_NODE for share in shares)
-    return ShadowSetup(exhaustive(given), setup.registry, setup.feature_gates, seed, samples)
+    return ShadowSetup(setup._replace(configuration=exhaustive(given)), seed, samples)
 
 
 async def _show(shadow: Shadow) -> None:

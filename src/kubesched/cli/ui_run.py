@@ -22,8 +22,9 @@ from kubesched.app.signals import handled_signals
 from kubesched.cli.errors import printable, write_warnings
 from kubesched.client.connect import new_event_loop
 from kubesched.cluster.nodes import NodeTemplate
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.live_cluster import FollowedCluster
-from kubesched.inputs.loading import SchedulerSetup, check_plugins, load_scheduler
+from kubesched.inputs.loading import check_plugins, load_scheduler
 from kubesched.inputs.scenario_input import (
     is_scenario,
     read_scenario,

@@ -1,4 +1,4 @@
-"""Registry: plugin factories by name.
+"""Registry: plugin factories by name; SchedulerSetup: what a scheduler is built from.
 
 Upstream: pkg/scheduler/framework/runtime/registry.go (v1.36)
 Differs:  nothing.
@@ -7,7 +7,10 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.types import Configuration
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import Plugin
 
@@ -74,3 +77,11 @@ class Registry(Mapping[str, PluginFactory]):
         """
         for name, factory in other.items():
             self.register(name, factory)
+
+
+class SchedulerSetup(NamedTuple):
+    """What a scheduler is built from: its configuration, the plugins it may name, and the gates."""
+
+    configuration: Configuration
+    registry: Registry
+    feature_gates: FeatureGates

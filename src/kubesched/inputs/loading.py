@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -31,7 +31,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.framework.plugin import Plugin
-from kubesched.framework.registry import PluginFactory, Registry, RegistryError
+from kubesched.framework.registry import PluginFactory, Registry, RegistryError, SchedulerSetup
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.plugins.registry import in_tree_registry
@@ -45,14 +45,6 @@ if TYPE_CHECKING:
 
 
 _ERRORS_MAX: Final = 10
-
-
-class SchedulerSetup(NamedTuple):
-    """Configuration, registry and feature gates of a scheduler."""
-
-    configuration: Configuration
-    registry: Registry
-    feature_gates: FeatureGates
 
 
 # Objects.
@@ -126,12 +118,13 @@ def load_scheduler(
     configuration, errors = _configuration(options.config or inline, gates)
     load_entry_points(registry, configuration)
     configuration = with_plugins(configuration, added)
+    setup = SchedulerSetup(configuration, registry, gates)
     if errors:
-        errors += _errors_of_plugins(configuration, registry, gates, errors)
+        errors += _errors_of_plugins(setup, errors)
         raise UserError(*texts_in_file(ConfigError(errors), options.config))
     if options.profile is not None:
         _check_profile(options.profile, configuration)
-    return SchedulerSetup(configuration, registry, gates)
+    return setup
 
 
 def check_plugins(scheduler: SchedulerSetup, config: Path | None) -> None:
@@ -141,7 +134,7 @@ def check_plugins(scheduler: SchedulerSetup, config: Path | None) -> None:
         UserError: A plugin cannot be built; one line per error, with the configuration's file.
     """
     with in_file(config):
-        build_profiles(*scheduler, Random(0))  # noqa: S311 - nothing is drawn
+        build_profiles(scheduler, Random(0))  # noqa: S311 - nothing is drawn
 
 
 def new_cluster(
@@ -153,7 +146,7 @@ def new_cluster(
         UserError: A plugin cannot be built; one line per error, with the configuration's file.
     """
     with in_file(options.config):
-        return ClusterState(*scheduler, seed=options.seed, remembers=remembers)
+        return ClusterState(scheduler, seed=options.seed, remembers=remembers)
 
 
 def pending_again(pod: Pod) -> Pod:
@@ -228,15 +221,10 @@ def _configuration(
         return read_configuration(source, gates)
 
 
-def _errors_of_plugins(
-    configuration: Configuration,
-    registry: Registry,
-    gates: FeatureGates,
-    known: Sequence[FieldError],
-) -> list[FieldError]:
+def _errors_of_plugins(setup: SchedulerSetup, known: Sequence[FieldError]) -> list[FieldError]:
     """Return the errors of plugins in a configuration that is known to be invalid."""
     try:
-        build_profiles(configuration, registry, gates, Random(0))  # noqa: S311 - nothing is drawn
+        build_profiles(setup, Random(0))  # noqa: S311 - nothing is drawn
     except ConfigError as error:
         return [field_error for field_error in error.errors if field_error not in known]
     return []

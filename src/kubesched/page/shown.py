@@ -18,10 +18,10 @@ import msgspec
 from kubesched.answers.cluster import Cluster
 from kubesched.answers.scenario_play import ScenarioPlay
 from kubesched.explain.document import Document
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.cluster_input import live_input
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import FollowedCluster
-from kubesched.inputs.loading import SchedulerSetup
 from kubesched.inputs.scenario_input import Play
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.simulator.playback_recorder import PlaybackRecorder

@@ -6,7 +6,10 @@ Differs:  has SelectorSpread, which 1.36 lacks and no default profile enables.
 
 from __future__ import annotations
 
-from kubesched.framework.registry import Registry
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.config.types import Configuration
+from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.dynamic_resources import DynamicResources
@@ -60,3 +63,11 @@ def in_tree_registry() -> Registry:
         VolumeRestrictions,
         VolumeZone,
     )
+
+
+def in_tree_setup(
+    gates: FeatureGates, configuration: Configuration | None = None
+) -> SchedulerSetup:
+    """Return a scheduler's setup with the in-tree plugins; None is the default configuration."""
+    configuration = configuration or default_configuration(gates)
+    return SchedulerSetup(configuration, in_tree_registry(), gates)

@@ -20,7 +20,7 @@ from kubesched.app.environment import Environment
 from kubesched.app.options import Options, ServingOptions
 from kubesched.app.process import SchedulerProcess
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.inputs.loading import SchedulerSetup
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.sandbox.access import HOST, SandboxAccess, write_private
 from kubesched.sandbox.assembly import Population, populate
 

@@ -19,13 +19,11 @@ from kubesched.api.core import Pod
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStore
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.types import Configuration
 from kubesched.framework.dra import ClaimWriter
 from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
 from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.pod_group_states import NoPodGroupStates
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.volume_writer import VolumeWriter
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.hinting import ask_hint
@@ -80,8 +78,9 @@ class Instruments(Protocol):
         ...
 
 
-def queue_options(configuration: Configuration, gates: FeatureGates) -> QueueOptions:
+def queue_options(setup: SchedulerSetup) -> QueueOptions:
     """Return the queue's options from the configuration and the feature gates."""
+    configuration, gates = setup.configuration, setup.feature_gates
     return QueueOptions(
         initial_backoff_seconds=float(configuration.pod_initial_backoff_seconds),
         max_backoff_seconds=float(configuration.pod_max_backoff_seconds),
@@ -91,9 +90,7 @@ def queue_options(configuration: Configuration, gates: FeatureGates) -> QueueOpt
 
 
 def assemble(
-    configuration: Configuration,
-    registry: Registry,
-    gates: FeatureGates,
+    setup: SchedulerSetup,
     api: ApiClient,
     *,
     random: Random,
@@ -109,9 +106,7 @@ def assemble(
     """Build a scheduler and the event handlers that feed it the cluster's changes.
 
     Args:
-        configuration: The scheduler configuration.
-        registry: The available plugins.
-        gates: The feature gates.
+        setup: The configuration, the available plugins and the feature gates.
         api: The client that decisions are written with.
         random: The run's random source.
         options: Options of the queue; by default those of the configuration.
@@ -127,6 +122,7 @@ def assemble(
     Raises:
         ConfigError: with every field error of the configuration.
     """
+    configuration, gates = setup.configuration, setup.feature_gates
     extenders: Extenders | None = None
     if configuration.extenders:
         if connect is None:
@@ -153,14 +149,11 @@ def assemble(
         report_plugin_error=report_plugin_error,
     )
     observer_of = None if instruments is None else instruments.plugin_observer
-    profiles = build_profiles(configuration, registry, gates, random, services, observer_of)
-    options = options or queue_options(configuration, gates)
+    profiles = build_profiles(setup, random, services, observer_of)
+    options = options or queue_options(setup)
     queue = SchedulingQueue(
         next(iter(profiles.values())).queue_sort_plugin.sort_key,
-        {
-            name: _rules_of(profile, cache, configuration, gates)
-            for name, profile in profiles.items()
-        },
+        {name: _rules_of(profile, cache, setup) for name, profile in profiles.items()},
         options,
         nominator=nominator,
         ask=ask_hint if instruments is None else instruments.ask_hint,
@@ -178,12 +171,7 @@ def assemble(
     return scheduler, handlers
 
 
-def _rules_of(
-    profile: Profile,
-    cache: Cache,
-    configuration: Configuration,
-    gates: FeatureGates,
-) -> ProfileRules:
+def _rules_of(profile: Profile, cache: Cache, setup: SchedulerSetup) -> ProfileRules:
     ask, snapshot = profile.ask_pre_enqueue, cache.snapshot()
     return ProfileRules(
         pre_enqueue={
@@ -192,7 +180,7 @@ def _rules_of(
         },
         registrations=registrations_of(
             profile.plugins.values(),
-            has_extenders=bool(configuration.extenders),
-            has_pod_groups=gates.enabled("GenericWorkload"),
+            has_extenders=bool(setup.configuration.extenders),
+            has_pod_groups=setup.feature_gates.enabled("GenericWorkload"),
         ),
     )

@@ -14,18 +14,15 @@ import msgspec
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.go_text import go_quote
 from kubesched.config.args import ignore_extender_resources
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.types import Configuration, ProfileConfiguration
+from kubesched.config.types import ProfileConfiguration
 from kubesched.framework.plugin_observer import PluginObserver
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.services import Services
 from kubesched.scheduler.profile import Profile, services_for
 
 
 def build_profiles(
-    configuration: Configuration,
-    registry: Registry,
-    feature_gates: FeatureGates,
+    setup: SchedulerSetup,
     random: Random,
     services: Services | None = None,
     observer_of: Callable[[str], PluginObserver] | None = None,
@@ -39,8 +36,8 @@ def build_profiles(
     Raises:
         ConfigError: with the field errors of all profiles.
     """
-    configuration = ignore_extender_resources(configuration)
-    services = services or services_for(feature_gates)
+    configuration = ignore_extender_resources(setup.configuration)
+    services = services or services_for(setup.feature_gates)
     profiles: dict[str, Profile] = {}
     errors: list[FieldError] = []
     for at, profile in enumerate(configuration.profiles):
@@ -50,8 +47,8 @@ def build_profiles(
         try:
             profiles[profile.scheduler_name] = Profile(
                 profile,
-                registry,
-                feature_gates,
+                setup.registry,
+                setup.feature_gates,
                 random=random,
                 percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score,
                 path=f"profiles[{at}]",

@@ -14,11 +14,9 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.cache.cache import Cache
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.types import Configuration
 from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.plugin_error import PluginError
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.queue.nominator import Nominator
 from kubesched.scheduler.cycle import SchedulingCycle
@@ -47,25 +45,21 @@ class ClusterState:
 
     def __init__(
         self,
-        configuration: Configuration,
-        registry: Registry,
-        feature_gates: FeatureGates,
+        setup: SchedulerSetup,
         *,
         seed: int = 0,
         remembers: bool = True,
     ) -> None:
-        self._gates = feature_gates
+        self._gates = setup.feature_gates
         self.cache = Cache()
         self.nominator = Nominator()
         self.pending: dict[str, PodInfo] = {}
         self.plugin_errors: list[PluginError] = []
         services = msgspec.structs.replace(
-            services_for(feature_gates, self.cache.objects),
+            services_for(self._gates, self.cache.objects),
             report_plugin_error=self.plugin_errors.append,
         )
-        self.profiles: dict[str, Profile] = build_profiles(
-            configuration, registry, feature_gates, Random(seed), services
-        )
+        self.profiles: dict[str, Profile] = build_profiles(setup, Random(seed), services)
         sampler = NodeSampler()
         self._cycles = {
             name: SchedulingCycle(profile, sampler, remembers=remembers)

@@ -23,7 +23,7 @@ from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration, PluginConfig, ProfileConfiguration
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.plugin_failure import FILTER, failure_of
@@ -117,7 +117,8 @@ class Evaluator:
 
     def _cluster(self, scenario: Mapping[str, Any]) -> ClusterState:
         configuration = self._configuration(scenario.get("config"))
-        cluster = ClusterState(configuration, self._registry, self._gates, remembers=False)
+        setup = SchedulerSetup(configuration, self._registry, self._gates)
+        cluster = ClusterState(setup, remembers=False)
         objects = _sequence(scenario, "objects")
         cluster.load(_decode(item, f"objects[{at}]") for at, item in enumerate(objects))
         return cluster

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.quantity import parse_quantity
+from kubesched.api.quantity import milli_value, value
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.store import Change, ChangeType
 from kubesched.simulator.object_server import ObjectServer
@@ -263,7 +263,6 @@ def _is_disrupted(pod: Pod) -> bool:
 def node_allocatable(node: Node) -> Mapping[str, int]:
     """Return a node's allocatable: cpu in millicores, everything else in whole units."""
     return {
-        name: amount.milli_value() if name == "cpu" else amount.value()
+        name: milli_value(quantity) if name == "cpu" else value(quantity)
         for name, quantity in node.status.allocatable.items()
-        for amount in (parse_quantity(quantity),)
     }

@@ -4,7 +4,7 @@ A command loads a cluster, lets it settle, changes something, lets it settle aga
 went where:
 
     async def main() -> list[Placement]:
-        rehearsal = Rehearsal(configuration, in_tree_registry(), gates, seed=0)
+        rehearsal = Rehearsal(in_tree_setup(gates), seed=0)
         rehearsal.load(objects)                     # as decoded, with the API server's defaults
         await rehearsal.settle()
         for pod in rehearsal.pods_on("node-1"):
@@ -38,11 +38,9 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.times import parse_time
 from kubesched.config.args import ignore_extender_resources
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.types import Configuration
 from kubesched.explain.explain import awaited
 from kubesched.framework.plugin_error import PluginError
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.assembly import Writers, assemble, queue_options
 from kubesched.scheduler.binding import Assumed
@@ -202,9 +200,7 @@ class Rehearsal:
 
     def __init__(
         self,
-        configuration: Configuration,
-        registry: Registry,
-        gates: FeatureGates,
+        setup: SchedulerSetup,
         *,
         seed: int = 0,
         random: Random | None = None,
@@ -219,10 +215,9 @@ class Rehearsal:
         """
         loop = asyncio.get_running_loop()
         self.server = InstantServer(loop.time)
+        configuration = ignore_extender_resources(setup.configuration)
         self.scheduler, self._handlers = assemble(
-            replace(ignore_extender_resources(configuration), extenders=()),
-            registry,
-            gates,
+            setup._replace(configuration=replace(configuration, extenders=())),
             SimulatedApi(
                 self.server,
                 RandomStreams(seed),
@@ -231,10 +226,7 @@ class Rehearsal:
                 is_instant=True,
             ),
             random=random or Random(seed),
-            options=replace(
-                queue_options(configuration, gates),
-                max_in_unschedulable_pods_seconds=_NEVER_SECONDS,
-            ),
+            options=replace(queue_options(setup), max_in_unschedulable_pods_seconds=_NEVER_SECONDS),
             writers=Writers(InstantClaimWriter(self.server), InstantVolumeWriter(self.server)),
             report_plugin_error=self._end_on_plugin_error,
         )

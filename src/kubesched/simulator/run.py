@@ -22,7 +22,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration
 from kubesched.framework.plugin_error import PluginError
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.framework.status import Status
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.binding import Assumed
@@ -99,9 +99,7 @@ def simulate(
     async def main() -> TimelineReport:
         simulation = _Simulation(
             scenario,
-            configuration,
-            registry,
-            gates,
+            SchedulerSetup(configuration, registry, gates),
             random_streams,
             log,
             recorder,
@@ -134,9 +132,7 @@ class _Simulation:
     def __init__(
         self,
         scenario: Scenario,
-        configuration: Configuration,
-        registry: Registry,
-        gates: FeatureGates,
+        setup: SchedulerSetup,
         random_streams: RandomStreams,
         log: DecisionLog,
         recorder: PlaybackRecorder | None,
@@ -164,9 +160,7 @@ class _Simulation:
         )
         self._timeline = Timeline(self._width_seconds)
         self._scheduler, handlers = assemble(
-            configuration,
-            registry,
-            gates,
+            setup,
             self._world.api,
             random=random_streams.stream("scheduler"),
             observers=tuple(

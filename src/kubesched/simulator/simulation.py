@@ -14,8 +14,6 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from kubesched.api.core import Pod
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.types import Configuration
 from kubesched.explain.report import Unknown
 from kubesched.explain.unknown import (
     UnknownKinds,
@@ -25,7 +23,7 @@ from kubesched.explain.unknown import (
     no_nodes,
 )
 from kubesched.framework.needed_kinds import Decides, NeededKind
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.eventhandlers import FINISHED
 from kubesched.scheduler.profile import Profile
 from kubesched.simulator import virtual_loop
@@ -102,9 +100,7 @@ class SimulationEnd(NamedTuple):
 
 
 def simulate_cluster(
-    configuration: Configuration,
-    registry: Registry,
-    gates: FeatureGates,
+    setup: SchedulerSetup,
     objects: Iterable[KubernetesObject],
     *,
     seed: int = 0,
@@ -122,7 +118,7 @@ def simulate_cluster(
     """
 
     async def main() -> SimulationEnd:
-        rehearsal = Rehearsal(configuration, registry, gates, seed=seed)
+        rehearsal = Rehearsal(setup, seed=seed)
         simulation = Simulation(rehearsal, objects, seed, watch)
         for kind in complete:
             rehearsal.scheduler.cache.declare_complete(kind)

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from kubesched.framework.plugin import Plugin
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import SchedulerSetup, import_place
+from kubesched.inputs.loading import import_place
 from kubesched.sweep.spec import Scalar
 
 

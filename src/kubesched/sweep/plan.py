@@ -26,9 +26,10 @@ from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.config.documents import with_fields
 from kubesched.config.load import encode_configuration
 from kubesched.explain.document import Document
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.cluster_input import read_cluster
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import SchedulerSetup, check_plugins, load_scheduler, texts_in_file
+from kubesched.inputs.loading import check_plugins, load_scheduler, texts_in_file
 from kubesched.inputs.scenario_input import (
     Play,
     check_named,

@@ -110,7 +110,7 @@ def _figures(run: SweepRun) -> Figures:
         report = simulate(cell.scenario, case.scheduler.registry, seed=run.seed)
         return figures_of(report, cell.figures)
     found = _cluster(cell.files, cell.complete)
-    end = simulate_cluster(*case.scheduler, found.objects, seed=run.seed, complete=found.complete)
+    end = simulate_cluster(case.scheduler, found.objects, seed=run.seed, complete=found.complete)
     return figures_of(end.report, cell.figures)
 
 

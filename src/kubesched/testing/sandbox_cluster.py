@@ -36,8 +36,9 @@ from kubesched.client.errors import error_of_answer
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.plugin import Plugin
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import SchedulerSetup, check_plugins, in_file, load_scheduler
+from kubesched.inputs.loading import check_plugins, in_file, load_scheduler
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.sandbox.access import HOST, SandboxAccess
 from kubesched.sandbox.assembly import CAPACITY, Population, needs_alpha

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.app.metrics.pages import Pages
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.assembly import NO_WRITERS, Writers, assemble
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
@@ -51,9 +50,7 @@ class Measured:
         self.pages = Pages(gates, clock, draw)
         self.api = PatientApi()
         self.scheduler, self.api.handlers = assemble(
-            default_configuration(gates),
-            in_tree_registry(),
-            gates,
+            in_tree_setup(gates),
             self.api,
             random=Random(1),
             instruments=self.pages.scheduler,

@@ -227,7 +227,7 @@ async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int)
     assert recorded_by is not None, "the header was checked"
     again = _exhaustive(setup, seed)
     if recorded_by is not RecordedBy.SHADOW:
-        again = msgspec.structs.replace(again, configuration=setup.configuration)
+        again = msgspec.structs.replace(again, scheduler=setup)
     replay = Replay(recorded_by, again)
     with catching_interrupt() as interruption, StatusLine() as status:
 

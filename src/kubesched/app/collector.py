@@ -3,8 +3,8 @@
 import gc
 from typing import Final
 
-_THRESHOLDS: Final = (10_000, 10, 1000)
-"""The second generation has at most 100,000 objects, so collecting it takes some 20 ms."""
+_THRESHOLDS: Final = (10_000, 1, 5000)
+"""The second generation has at most 30,000 objects, so collecting it takes 5 to 20 ms."""
 
 
 def tune_collector() -> None:

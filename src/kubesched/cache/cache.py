@@ -28,7 +28,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import KubernetesObject, Objects, ObjectStore
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo, uid_of
 from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, NominatedPods, Snapshot
 
 
@@ -166,8 +166,8 @@ class Cache:
         Raises:
             CacheError: The pod has been added already.
         """
-        info = PodInfo(pod)
-        known = self._pods.get(info.uid)
+        known = self._pods.get(uid_of(pod))
+        info = PodInfo(pod, known)
         if known is not None:
             if info.uid not in self._assumed:
                 raise CacheError(f"pod {info.uid}({info.key}) was already in added state")
@@ -213,8 +213,8 @@ class Cache:
         Raises:
             CacheError: The pod has not been added.
         """
-        info = PodInfo(pod)
-        known = self._pods.get(info.uid)
+        known = self._pods.get(uid_of(pod))
+        info = PodInfo(pod, known)
         if known is None or info.uid in self._assumed:
             raise CacheError(f"pod {info.uid}({info.key}) is not added, so can't be updated")
         self._regroup(known, info)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.pod_requests import pod_requests
 from kubesched.snapshot.host_ports import ANY_ADDRESS, HostPort
-from kubesched.snapshot.pod_info import Derived, PodTemplate
+from kubesched.snapshot.pod_info import Derived, PodInfo, PodTemplate
 from kubesched.testing.builders import PodFields, make_pod_info
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
@@ -37,7 +37,8 @@ IN_PROGRESS = {"type": "PodResizeInProgress", "reason": "Error"}
 )
 def test_siblings_share_a_template(one: PodFields, other: PodFields) -> None:
     """Pods that are equal in all fields that scheduling reads have the same template."""
-    assert make_pod_info("a", **one).template is make_pod_info("b", **other).template
+    first, second = make_pod_info("a", **one), make_pod_info("b", **other)
+    assert first.template is second.template is PodInfo(second.pod, before=first).template
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,8 @@ def test_siblings_share_a_template(one: PodFields, other: PodFields) -> None:
 )
 def test_what_scheduling_reads_tells_templates_apart(one: PodFields, other: PodFields) -> None:
     """Pods that differ in a field that scheduling reads have different templates."""
-    assert make_pod_info("a", **one).template is not make_pod_info("b", **other).template
+    first, second = make_pod_info("a", **one), make_pod_info("b", **other)
+    assert first.template is not second.template is PodInfo(second.pod, before=first).template
 
 
 def test_template_answers() -> None:

@@ -1,4 +1,4 @@
-"""What a timeline adds up, and what is made of it: tables and text."""
+"""What a timeline adds up, and the report that is made of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.pod_ledger import PodLedger
 from kubesched.simulator.timeline import Timeline
 from kubesched.simulator.timeline_report import RequestCount, TimelineReport, WaitReport
-from kubesched.simulator.timeline_tables import render_text, tables_of
 from kubesched.testing.builders import make_node, make_pod, make_table
 
 HOUR = 3600.0
@@ -128,7 +127,7 @@ def test_all_series_run_to_the_end(scene: Scene) -> None:
 
 
 def test_pods_that_are_stopped(scene: Scene) -> None:
-    """What their nodes' lives do to pods is in the totals, in the text, over time."""
+    """What their nodes' lives do to pods is in the totals, and over time."""
     for each in Disruption:
         scene.timeline.disrupted(each, HOUR)
     scene.server.delete_pod("default", "a", grace_seconds=0)
@@ -136,8 +135,6 @@ def test_pods_that_are_stopped(scene: Scene) -> None:
     totals = report.totals
     assert (totals.drained, totals.evicted, totals.removed, totals.restarted) == (1, 1, 1, 1)
     assert totals.lost == 1
-    for words in ("pods drained from their node", "pods evicted from a failed node", "pods lost"):
-        assert words in render_text(report)
     stopped = {each.name: sum(each.values.peaks) for each in report.series[-7:]}
     assert stopped == {
         "preempted": 0,
@@ -188,28 +185,6 @@ def test_memory_does_not_grow_with_time() -> None:
         sizes.append(len(msgspec.json.encode(scene.report())))
         assert (scene.ledger.waiting, scene.ledger.bookings, scene.ledger.booked) == ({}, {}, {})
     assert sizes[1] < sizes[0] * 2
-
-
-def test_tables(scene: Scene) -> None:
-    """Every row has a text for every column."""
-    tables = tables_of(scene.report())
-    assert [table.title for table in tables] == [
-        "Totals",
-        "From creation to binding, by priority",
-        "Requested of allocatable",
-        "Moves in the queue",
-        "Requests to the API server",
-    ]
-    for table in tables:
-        assert all(len(row) == len(table.columns) for row in table.rows)
-
-
-def test_text(scene: Scene) -> None:
-    """The text has aligned columns and no trailing blanks."""
-    text = render_text(scene.report())
-    assert text.startswith("<scenario>: 2 h simulated, seed 1\n\nTotals\n")
-    assert "pods arrived" in text
-    assert all(line == line.rstrip() for line in text.splitlines())
 
 
 def test_report_is_json(scene: Scene) -> None:

@@ -167,6 +167,25 @@ def table_width(table: TextTable) -> int:
     return max(map(cell_len, aligned(table))) + gaps * (column_gap() - len(_GAP))
 
 
+def in_parts(table: TextTable, heads: int) -> Iterator[TextTable]:
+    """Yield a table, or parts of it that fit the page; each begins with the first columns."""
+    first, count = heads, len(table.columns)
+    while first < count:
+        ends = range(count, first, -1)
+        parts = (_part(table, [*range(heads), *range(first, end)]) for end in ends)
+        part = next((each for each in parts if table_width(each) <= page_width()), None)
+        part = part or _part(table, [*range(heads), first])
+        yield part
+        first += len(part.columns) - heads
+
+
+def _part(table: TextTable, columns: Sequence[int]) -> TextTable:
+    return TextTable(
+        tuple(table.columns[at] for at in columns),
+        tuple(tuple(row[at] for at in columns) for row in table.rows),
+    )
+
+
 def aligned(table: TextTable) -> Iterator[str]:
     """Yield the lines of a table with aligned columns."""
     headings = [heading_of(column) for column in table.columns]

@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Final
 
 from kubesched.answers.scenario_play import ScenarioPlay
-from kubesched.cli.errors import printable
 from kubesched.cli.files import replacing, write_text
 from kubesched.cli.flags import OutputFormat
-from kubesched.cli.output import StatusLine, write_document, write_line
+from kubesched.cli.output import StatusLine, write_answer
 from kubesched.cli.simulate_run import Interruption, catching_interrupt
 from kubesched.cli.snapshot_file import recording_to
+from kubesched.cli.timeline_text import title_of, write_tables
 from kubesched.inputs.scenario_input import Play
 from kubesched.page.render import render
 from kubesched.scheduler.decision_recorder import RecordedBy
 from kubesched.simulator.figures import duration, percent
 from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.timeline_report import TimelineReport
-from kubesched.simulator.timeline_tables import render_text, title_of
 
 _RATE_SECONDS: Final = 2.0
 
@@ -99,8 +98,4 @@ def write_timeline(
     if html is not None and recorder is not None:
         playback = recorder.playback(report.scenario, report.duration_seconds)
         write_text(html, render([playback, report], title_of(report)))
-    if output is OutputFormat.TABLE:
-        for line in render_text(report).splitlines():
-            write_line(printable(line))
-    else:
-        write_document(report, output)
+    write_answer(report, output, write_tables)

@@ -22,7 +22,7 @@ from kubesched.cli.errors import (
     write_warnings,
 )
 from kubesched.cli.files import replacing
-from kubesched.cli.output import Writer, page_width, simple_table, table_width, writer
+from kubesched.cli.output import Writer, in_parts, simple_table, writer
 from kubesched.explain.sentences import count
 from kubesched.explain.tables import TextTable
 from kubesched.sweep.execution import (
@@ -224,24 +224,11 @@ def _write_means(cells: Sequence[CellSummary], seeds: int) -> None:
 
 
 def _write_in_parts(to: Writer, table: TextTable, heads: int) -> None:
-    """Write a table; if the page is too narrow, write its columns in several parts."""
-    first, count_of = heads, len(table.columns)
-    while first < count_of:
-        ends = range(count_of, first, -1)
-        parts = (_part(table, [*range(heads), *range(first, end)]) for end in ends)
-        part = next((each for each in parts if table_width(each) <= page_width()), None)
-        part = part or _part(table, [*range(heads), first])
-        to.table(part, indent=0)
-        first += len(part.columns) - heads
-        if first < count_of:
+    """Write a table, in several parts if the page is too narrow."""
+    for number, part in enumerate(in_parts(table, heads)):
+        if number:
             to.line()
-
-
-def _part(table: TextTable, columns: Sequence[int]) -> TextTable:
-    return TextTable(
-        tuple(table.columns[at] for at in columns),
-        tuple(tuple(row[at] for at in columns) for row in table.rows),
-    )
+        to.table(part, indent=0)
 
 
 def _mean(found: SweepMean | None) -> str:

@@ -1,37 +1,19 @@
-"""Tables of a report of a simulation over time, independent of rendering."""
+"""The report of a simulation over time as text and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-import msgspec
-
+from kubesched.cli.output import Writer, in_parts, is_colourful, simple_table
 from kubesched.simulator.figures import duration, number, percent
 from kubesched.simulator.timeline_report import TimelineReport
 
-_MOVES_SHOWN = 20
-_ABSENT = "-"
+_MOVES_SHOWN: Final = 20
+_ABSENT: Final = "-"
 
-
-class Table(msgspec.Struct, frozen=True):
-    """A table.
-
-    Attributes:
-        title: The title.
-        columns: The column headings.
-        rows: One text per column.
-        text_columns: The number of leading columns that are text; the others are numbers.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    text_columns: int = 1
-
-
-def tables_of(report: TimelineReport) -> tuple[Table, ...]:
-    """Return the tables in display order."""
-    return tuple(table for table in _tables(report) if table.rows)
+_Titled = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]], int]
+"""A title, headings, rows, and the number of leading columns that are text, not numbers."""
 
 
 def title_of(report: TimelineReport) -> str:
@@ -40,41 +22,34 @@ def title_of(report: TimelineReport) -> str:
     return f"{simulated} before it was interrupted" if report.partial else simulated
 
 
-def render_text(report: TimelineReport) -> str:
-    """Return the tables as plain text."""
-    head = f"{title_of(report)}, seed {report.seed}\n"
-    return head + "".join(f"\n{_as_text(table)}" for table in tables_of(report))
+def write_tables(writer: Writer, report: TimelineReport) -> None:
+    """Write the report; tables without rows are left out."""
+    writer.headline(f"{title_of(report)}, seed {report.seed}")
+    for title, headings, rows, num_words in _tables(report):
+        if rows:
+            writer.heading(title)
+            table = simple_table(headings, rows, *headings[num_words:])
+            # On a terminal, wide tables are split; elsewhere a line is a row.
+            for part in in_parts(table, 1) if is_colourful() else (table,):
+                writer.table(part, indent=0)
 
 
-def _as_text(table: Table) -> str:
-    rows = (table.columns, *table.rows)
-    widths = [max(len(row[at]) for row in rows) for at in range(len(table.columns))]
-    lines = [
-        "  ".join(
-            text.ljust(widths[at]) if at < table.text_columns else text.rjust(widths[at])
-            for at, text in enumerate(row)
-        ).rstrip()
-        for row in rows
-    ]
-    return "\n".join((table.title, *lines)) + "\n"
-
-
-def _tables(report: TimelineReport) -> Iterator[Table]:
+def _tables(report: TimelineReport) -> Iterator[_Titled]:
     yield _totals(report)
-    yield Table(
+    yield (
         "From creation to binding, by priority",
         (
-            "PRIORITY",
-            "ARRIVED",
-            "BOUND",
-            "PENDING",
-            "PREEMPTED",
-            "MEAN",
-            "P50",
-            "P90",
-            "P99",
-            "MAX",
-            "POD HOURS PENDING",
+            "priority",
+            "arrived",
+            "bound",
+            "pending",
+            "preempted",
+            "mean",
+            "p50",
+            "p90",
+            "p99",
+            "max",
+            "pod hours pending",
         ),
         tuple(
             (
@@ -97,10 +72,11 @@ def _tables(report: TimelineReport) -> Iterator[Table]:
             )
             for row in report.waits
         ),
+        1,
     )
-    yield Table(
+    yield (
         "Requested of allocatable",
-        ("RESOURCE", "MEAN", "PEAK", "AT THE END", "FRAGMENTED"),
+        ("resource", "mean", "peak", "at the end", "fragmented"),
         tuple(
             (
                 row.resource,
@@ -111,20 +87,22 @@ def _tables(report: TimelineReport) -> Iterator[Table]:
             )
             for row in report.resources
         ),
+        1,
     )
-    yield Table(
+    yield (
         "Moves in the queue",
-        ("FROM", "TO", "EVENT", "COUNT"),
+        ("from", "to", "event", "count"),
         tuple(
             (move.origin or _ABSENT, move.destination or _ABSENT, move.event, number(move.count))
             for move in report.moves[:_MOVES_SHOWN]
         ),
         3,
     )
-    yield Table(
+    yield (
         "Requests to the API server",
-        ("REQUEST", "SENT", "FAILED"),
+        ("request", "sent", "failed"),
         tuple((row.kind, number(row.sent), number(row.failed)) for row in report.requests),
+        1,
     )
 
 
@@ -132,7 +110,7 @@ def _share(value: float | None) -> str:
     return _ABSENT if value is None else percent(value)
 
 
-def _totals(report: TimelineReport) -> Table:
+def _totals(report: TimelineReport) -> _Titled:
     totals = report.totals
     rows = (
         ("pods arrived", totals.arrived),
@@ -155,4 +133,4 @@ def _totals(report: TimelineReport) -> Table:
         ("times everything was listed again", report.relists),
         ("times all invariants were checked", report.checks),
     )
-    return Table("Totals", ("WHAT", "COUNT"), tuple((name, number(count)) for name, count in rows))
+    return "Totals", ("what", "count"), [(name, number(count)) for name, count in rows], 1

@@ -16,7 +16,7 @@ from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, GoneError, TooManyRequestsError
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
-from kubesched.client.reflector import Listed, Reflector, ReflectorStatistics
+from kubesched.client.reflector import Listed, Reflector, WatchFailure
 from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, ObjectSelector, Request
 from kubesched.client.watch_events import WatchEvent
 from kubesched.simulator.virtual_loop import run
@@ -144,11 +144,11 @@ class Played:
         self,
         asked: list[tuple[float, dict[str, str]]],
         told: list[str],
-        statistics: ReflectorStatistics,
+        failure: WatchFailure,
     ) -> None:
         self.asked = asked
         self.told = told
-        self.statistics = statistics
+        self.failure = failure
 
     @property
     def in_short(self) -> list[str]:
@@ -179,7 +179,7 @@ def play(*steps: object, selection: ObjectSelector = EVERYTHING) -> Played:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        return Played(script.asked, told.words, reflector.statistics())
+        return Played(script.asked, told.words, reflector.failure)
 
     return run(main())
 
@@ -388,7 +388,6 @@ def test_pauses_begin_anew_after_two_minutes() -> None:
     times = [at for at, _ in played.asked]
     pauses = [round(after - before, 1) for before, after in pairwise(times)]
     assert [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0, 0.8, 1.6, 3.2] == pauses
-    assert 12 == played.statistics.pauses
 
 
 def test_a_stream_that_nobody_ends_is_ended() -> None:
@@ -397,10 +396,8 @@ def test_a_stream_that_nobody_ends_is_ended() -> None:
     assert ["0 initial", "330 watch from 5"] == played.in_short
 
 
-def test_statistics() -> None:
-    """What was done is counted."""
-    played = play([END, 2], [], [END, event("ADDED", "a", 6), 2])
-    expected = ReflectorStatistics(
-        lists=2, watches=4, short_watches=1, events=3, pauses=1, last_resource_version="6"
-    )
-    assert expected == played.statistics
+def test_the_last_failure_is_known() -> None:
+    """Until the next complete list."""
+    refused = ApiError(403, "Forbidden", "no")
+    assert WatchFailure(403, "no") == play([END, 2], [], refused, refused).failure
+    assert WatchFailure() == play(refused, refused, [END, 2]).failure

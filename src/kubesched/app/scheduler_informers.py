@@ -140,10 +140,10 @@ async def report_failures(informers: Informers, server: str) -> None:
 
 def _problem(informers: Informers, server: str) -> str:
     """Return the problem and its remedy, "" without a problem."""
-    found = {name: informer.statistics() for name, informer in informers.by_name.items()}
-    errors = {name: each.last_error for name, each in found.items() if each.last_error}
+    found = {name: informer.failure for name, informer in informers.by_name.items()}
+    errors = {name: each.message for name, each in found.items() if each.message}
     unauthorized, forbidden = (
-        [name for name in errors if found[name].last_code == code]
+        [name for name in errors if found[name].code == code]
         for code in (_UNAUTHORIZED, _FORBIDDEN)
     )
     unsynced = [name for name, informer in informers.by_name.items() if not informer.has_synced]

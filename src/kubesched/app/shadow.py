@@ -186,16 +186,16 @@ def _rejection(pod: Pod) -> str:
 
 def _problem(informers: Informers, *, is_patient: bool) -> str:
     """Return why the cluster cannot be read, "" if it can or may be soon."""
-    found = {name: informer.statistics() for name, informer in informers.by_name.items()}
-    refused = [name for name, each in found.items() if each.last_code == _FORBIDDEN]
+    found = {name: informer.failure for name, informer in informers.by_name.items()}
+    refused = [name for name, each in found.items() if each.code == _FORBIDDEN]
     if refused:
         names = ", ".join(refused)
         return (
             f"you may not watch {names} in all namespaces; ask for the ClusterRole kubesched-reader"
         )
     for each in found.values():
-        if each.last_code == _UNAUTHORIZED:
+        if each.code == _UNAUTHORIZED:
             return "the server refuses the credentials; log in again, or name another context"
-        if each.last_error and not is_patient:
-            return each.last_error
+        if each.message and not is_patient:
+            return each.message
     return ""

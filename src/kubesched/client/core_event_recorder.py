@@ -26,7 +26,6 @@ from kubesched.api.writes import EventRecord
 from kubesched.client.event_queue import (
     EVENT_TYPES,
     EventQueue,
-    EventStatistics,
     event_name,
     event_namespace,
     plain_reference,
@@ -214,10 +213,6 @@ class CoreEventRecorder:
 
     def _name_and_time(self, event: CoreEvent, now_ns: int) -> tuple[str, str]:
         return f"{event.involved_object.name}.{now_ns:x}", second_time(moment_at(now_ns))
-
-    def statistics(self) -> EventStatistics:
-        """Return the counts of sent, refused and waiting events."""
-        return self._queue.statistics()
 
     async def run(self) -> None:
         """Send events until cancelled."""

@@ -20,8 +20,6 @@ from random import Random
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
-import msgspec
-
 from kubesched.api.core import ObjectReference
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject
@@ -96,26 +94,6 @@ log = logging.getLogger(__name__)
 Write = TypeVar("Write")
 
 
-class EventStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to events.
-
-    Attributes:
-        sent: Writes that succeeded, updates of series included.
-        refused: Events that the server rejected.
-        retried: Retries.
-        given_up: Events not written after all tries.
-        dropped: Events dropped because the queue was full.
-        waiting: Events still to be written.
-    """
-
-    sent: int = 0
-    refused: int = 0
-    retried: int = 0
-    given_up: int = 0
-    dropped: int = 0
-    waiting: int = 0
-
-
 class RetryError(Exception):
     """The server refused; a retry may succeed."""
 
@@ -145,18 +123,7 @@ class EventQueue(Generic[Write]):
         self._resting = 0
         self._drained = asyncio.Event()
         self._drained.set()
-        self._sent = self._refused = self._retried = self._given_up = self._dropped = 0
-
-    def statistics(self) -> EventStatistics:
-        """Return the counts of sent, refused and waiting events."""
-        return EventStatistics(
-            sent=self._sent,
-            refused=self._refused,
-            retried=self._retried,
-            given_up=self._given_up,
-            dropped=self._dropped,
-            waiting=len(self._pending) + self._senders,
-        )
+        self._dropped = 0
 
     def put(self, write: Write) -> None:
         """Queue a write; never waits."""
@@ -218,10 +185,8 @@ class EventQueue(Generic[Write]):
                 return
             words = self._words(write)
             if tries == _TRIES_MAX:
-                self._given_up += 1
                 log.error("Unable to write event, given up: %s: %s", words, problem)
             else:
-                self._retried += 1
                 log.info("Unable to write event, to be tried again: %s: %s", words, problem)
                 await self._rest(self._delay_seconds(tries))
 
@@ -235,12 +200,9 @@ class EventQueue(Generic[Write]):
             if not error.code:
                 return error
             # The event itself is invalid or unwanted: a retry would not help.
-            self._refused += 1
             level = logging.DEBUG if error.reason == "AlreadyExists" else logging.ERROR
             words = self._words(write)
             log.log(level, "Server rejected event, not tried again: %s: %s", words, error)
-        else:
-            self._sent += 1
         return None
 
     async def _rest(self, seconds: float) -> None:

@@ -28,7 +28,6 @@ from kubesched.api.writes import EventRecord
 from kubesched.client.event_queue import (
     EVENT_TYPES,
     EventQueue,
-    EventStatistics,
     RetryError,
     event_name,
     event_namespace,
@@ -97,10 +96,6 @@ class EventRecorder:
 
     def _delay_seconds(self, tries: int) -> float:
         return _RETRY_SECONDS * (1 + _RETRY_JITTER * self._random.random())
-
-    def statistics(self) -> EventStatistics:
-        """Return the counts of sent, refused and waiting events."""
-        return self._queue.statistics()
 
     def record_event(self, event: EventRecord) -> None:
         """Queue an event for writing; never waits, never raises."""

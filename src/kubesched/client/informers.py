@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import Kind
-from kubesched.client.reflector import Listed, Reflector, ReflectorStatistics
+from kubesched.client.reflector import Listed, Reflector, WatchFailure
 from kubesched.client.requests import EVERYTHING, ObjectSelector, Rest
 from kubesched.client.watch_events import ADDED, DELETED, MODIFIED, WatchEvent
 
@@ -80,9 +80,10 @@ class Informer:
         """Return an object, None if there is none."""
         return self._items.get(namespace, _NONE).get(name)
 
-    def statistics(self) -> ReflectorStatistics:
-        """Return counters and the last error."""
-        return self._reflector.statistics()
+    @property
+    def failure(self) -> WatchFailure:
+        """Why the objects cannot be read at present."""
+        return self._reflector.failure
 
     async def run(self) -> None:
         """List and watch until cancelled."""

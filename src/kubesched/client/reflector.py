@@ -20,9 +20,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from random import Random
-from typing import Final, Protocol
-
-import msgspec
+from typing import Final, NamedTuple, Protocol
 
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject
@@ -110,28 +108,14 @@ class Sink(Protocol):
         ...
 
 
-class ReflectorStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Counters of a reflector.
+class WatchFailure(NamedTuple):
+    """The last error since the last complete list: its HTTP status, and what failed.
 
-    Attributes:
-        lists: Complete lists.
-        watches: Streams opened, those of initial events included.
-        short_watches: Streams that ended within a second without an event.
-        events: Lines read, bookmarks included.
-        pauses: Pauses after failures.
-        last_resource_version: The version up to which objects are known.
-        last_error: The last error since the last complete list, "" for none.
-        last_code: The HTTP status of that error; 0 without a response.
+    The status is 0 without a response, the message "" without an error.
     """
 
-    lists: int = 0
-    watches: int = 0
-    short_watches: int = 0
-    events: int = 0
-    pauses: int = 0
-    last_resource_version: str = ""
-    last_error: str = ""
-    last_code: int = 0
+    code: int = 0
+    message: str = ""
 
 
 class _Stream:
@@ -144,7 +128,7 @@ class _Stream:
 
 
 class Reflector:
-    """Lists and watches one kind."""
+    """Lists and watches one kind; `failure` is why it could not, if it could not."""
 
     def __init__(
         self,
@@ -169,24 +153,9 @@ class Reflector:
         self._now = asyncio.get_running_loop().time
         self._backoff = Backoff(self._now, random)
         self._version = ""
-        # The exception itself is not kept: its frames hold all objects read so far.
-        self._last_error, self._last_code = "", 0
         # Whether the server does not have that version.
         self._is_version_unavailable = False
-        self._lists = self._watches = self._short_watches = self._events = self._pauses = 0
-
-    def statistics(self) -> ReflectorStatistics:
-        """Return counters and the last error."""
-        return ReflectorStatistics(
-            lists=self._lists,
-            watches=self._watches,
-            short_watches=self._short_watches,
-            events=self._events,
-            pauses=self._pauses,
-            last_resource_version=self._version,
-            last_error=self._last_error,
-            last_code=self._last_code,
-        )
+        self.failure = WatchFailure()
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -194,12 +163,15 @@ class Reflector:
             try:
                 await self._list_and_watch()
             except ApiError as error:
-                self._last_error, self._last_code = str(error), error.code
+                self._fail(error)
                 log.log(_VERBOSE, "Failed to watch %s: %s", self._plural, error)
             await self._pause()
 
+    def _fail(self, error: ApiError) -> None:
+        # The exception itself is not kept: its frames hold all objects read so far.
+        self.failure = WatchFailure(error.code, str(error))
+
     async def _pause(self) -> None:
-        self._pauses += 1
         await asyncio.sleep(self._backoff.step())
 
     async def _list_and_watch(self) -> None:
@@ -231,10 +203,9 @@ class Reflector:
 
     async def _replace(self, items: Listed, version: str) -> None:
         self._is_version_unavailable = False
-        self._lists += 1
         await self._sink.replace(items)
         self._version = version
-        self._last_error, self._last_code = "", 0
+        self.failure = WatchFailure()
 
     # Initial events.
 
@@ -271,7 +242,7 @@ class Reflector:
 
     async def _is_worth_another_stream(self, error: ApiError) -> bool:
         """Whether to retry the stream; pauses if the server is overwhelmed."""
-        self._last_error, self._last_code = str(error), error.code
+        self._fail(error)
         if is_server_overwhelmed(error):
             await self._pause()
             return True
@@ -334,7 +305,6 @@ class Reflector:
         )
         # Sorted by name, as in upstream's queries.
         request = Request(path=self._path, query=tuple(sorted(whole)))
-        self._watches += 1
         try:
             lines = await opened.enter_async_context(self._rest.stream(request))
         except ApiError as error:
@@ -350,22 +320,21 @@ class Reflector:
             ApiError: The watch failed, or ended within a second without an event.
         """
         decode = self._decoder.event
-        read = self._events
+        read = 0
         try:
             async with asyncio.timeout_at(stream.deadline):
                 async for line in stream.lines:
-                    self._events += 1
+                    read += 1
                     if take(decode(line)):
                         return True
-                    if self._events % _EVENTS_AT_ONCE == 0:
+                    if read % _EVENTS_AT_ONCE == 0:
                         await asyncio.sleep(0)
         except TimeoutError:
             log.info("Watch of %s was not ended in time", self._plural)
         except ApiError as error:
             if not is_unanswered(error):
                 raise
-        if self._events == read and self._now() - stream.began < _VERY_SHORT_SECONDS:
-            self._short_watches += 1
+        if not read and self._now() - stream.began < _VERY_SHORT_SECONDS:
             raise very_short_watch(self._plural)
         return False
 

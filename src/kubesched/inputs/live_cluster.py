@@ -260,18 +260,18 @@ class FollowedCluster:
     @property
     def _is_refused(self) -> bool:
         found = [one for one in self._all() if one.kind.type in NEEDED]
-        return any(one.statistics().last_code in (_UNAUTHORIZED, _FORBIDDEN) for one in found)
+        return any(one.failure.code in (_UNAUTHORIZED, _FORBIDDEN) for one in found)
 
     @property
     def problem(self) -> str:
         """Why nodes or pods cannot be read at present, "" if they can."""
-        found = {one.kind: one.statistics() for one in self._all() if one.kind.type in NEEDED}
-        refused = [kind for kind, each in found.items() if each.last_code == _FORBIDDEN]
+        found = {one.kind: one.failure for one in self._all() if one.kind.type in NEEDED}
+        refused = [kind for kind, each in found.items() if each.code == _FORBIDDEN]
         if refused:
             return f"{self._place}: {forbidden(refused)}"
         for each in found.values():
-            if each.last_error:
-                error = ApiError(each.last_code, "", each.last_error)
+            if each.message:
+                error = ApiError(each.code, "", each.message)
                 return f"{self._place}: {problem_of(error)}"
         return ""
 
@@ -279,9 +279,7 @@ class FollowedCluster:
         """Return the objects as they are now."""
         known = [one for one in self._all() if one.has_synced]
         refused = [
-            one.kind
-            for one in self._all()
-            if not one.has_synced and one.statistics().last_code == _FORBIDDEN
+            one.kind for one in self._all() if not one.has_synced and one.failure.code == _FORBIDDEN
         ]
         return LiveCluster(
             [item for one in known for item in one.items],
@@ -310,4 +308,4 @@ class FollowedCluster:
 
 def _is_settled(informer: Informer) -> bool:
     """Whether the objects of a kind are known, or are known not to be readable."""
-    return informer.has_synced or informer.statistics().last_code in _UNREADABLE
+    return informer.has_synced or informer.failure.code in _UNREADABLE

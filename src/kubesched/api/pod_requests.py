@@ -133,7 +133,7 @@ def _total_requests(
     pod: Pod, use_status: bool, pod_level: bool, defaults: Mapping[str, Amount]
 ) -> Amounts:
     spec = pod.spec
-    status = _status_of(pod, use_status)
+    status = (reported_resources(pod.status) if use_status else None) or _NOTHING_REPORTED
 
     def resized(requests: Mapping[str, Quantity], reported: _Reported | None) -> Amounts:
         """Return the maximum of requested, actuated and allocated amounts."""
@@ -158,26 +158,15 @@ def _total_requests(
     return total
 
 
-def pod_limit_amounts(pod: Pod, *, use_status: bool = False, pod_level: bool = True) -> Amounts:
+def pod_limit_amounts(pod: Pod, *, pod_level: bool = True) -> Amounts:
     """Return the exact limits of all resources; overhead counts for resources with a limit."""
     spec = pod.spec
-    status = _status_of(pod, use_status)
-
-    def limited(limits: Mapping[str, Quantity], reported: _Reported | None) -> Amounts:
-        amounts = _amounts(limits)
-        if reported is None:
-            return amounts
-        actuated = _amounts(reported.actuated.limits)
-        return actuated if status.is_resize_infeasible else _raised(amounts, actuated)
-
     total = _sum_over_containers(
-        pod, status, lambda container, reported: limited(container.resources.limits, reported)
+        pod, _NOTHING_REPORTED, lambda container, _: _amounts(container.resources.limits)
     )
-    if pod_level and spec.resources is not None and _has_pod_level_resources(spec.resources):
-        effective = limited(spec.resources.limits, status.pod)
-        for name in spec.resources.limits:
-            if is_pod_level_resource(name):
-                total[name] = effective.get(name, ZERO)
+    if pod_level and spec.resources is not None:
+        limits = _amounts(spec.resources.limits)
+        total |= {name: limit for name, limit in limits.items() if is_pod_level_resource(name)}
     for name, amount in _amounts(spec.overhead).items():
         if name in total and total[name].sign:
             total[name] = total[name].add(amount)
@@ -193,15 +182,6 @@ def has_pod_level_requests(pod: Pod) -> bool:
     """Whether the pod has pod-level requests."""
     resources = pod.spec.resources
     return resources is not None and any(map(is_pod_level_resource, resources.requests))
-
-
-def _has_pod_level_resources(resources: ResourceRequirements) -> bool:
-    return any(map(is_pod_level_resource, (*resources.requests, *resources.limits)))
-
-
-def _status_of(pod: Pod, use_status: bool) -> ReportedResources:
-    reported = reported_resources(pod.status) if use_status else None
-    return reported or _NOTHING_REPORTED
 
 
 def _sum_over_containers(

@@ -16,7 +16,7 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -349,15 +349,9 @@ class _Question(msgspec.Struct, frozen=True):
 
 
 async def list_objects(
-    store: Store[StoredObject],
-    resource: Resource,
-    namespace: str,
-    options: ListOptions,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    store: Store[StoredObject], resource: Resource, namespace: str, options: ListOptions
 ) -> ObjectList:
     """Return a page of the objects of a resource, in all namespaces for "".
-
-    `sleep` waits for so many seconds, where a version has not come yet.
 
     Raises:
         StatusError: The version is gone, or was not reached before the timeout.
@@ -365,7 +359,7 @@ async def list_objects(
     question = _question(options)
     wanted = question.version or list_version(options)
     if question.page is None:
-        await _wait_for(store, wanted, sleep)
+        await _wait_for(store, wanted)
     try:
         listing = _read(store, resource, namespace, question.version)
     except GoneError:
@@ -388,14 +382,12 @@ def _question(options: ListOptions) -> _Question:
     return _Question(limit=0 if options.resource_version else options.limit)
 
 
-async def _wait_for(
-    store: Store[StoredObject], version: int, sleep: Callable[[float], Awaitable[None]]
-) -> None:
+async def _wait_for(store: Store[StoredObject], version: int) -> None:
     waited = 0.0
     while store.version < version:
         if waited >= _WAIT_SECONDS:
             raise _too_large(version, store.version)
-        await sleep(_POLL_SECONDS)
+        await asyncio.sleep(_POLL_SECONDS)
         waited += _POLL_SECONDS
 
 

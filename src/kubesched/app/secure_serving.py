@@ -56,21 +56,18 @@ class SecureServing:
         port: int,
         *,
         shares_port: bool = False,
-        now: Callable[[], float] = lambda: asyncio.get_running_loop().time(),
         shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:
         """Set up for an address, which may be unspecified, and a port; 0 takes a free port.
 
-        With `shares_port`, other processes may listen on the port too. `now` is a monotonic clock
-        in seconds, for latencies in the log. Requests under way may continue for
-        `shutdown_seconds`.
+        With `shares_port`, other processes may listen on the port too. Requests under way may
+        continue for `shutdown_seconds`.
         """
         self.address = address
         self.port = port
         self._handler = handler
         self._context = context
         self._shares_port = shares_port
-        self._now = now
         self._shutdown_seconds = shutdown_seconds
         self._server: asyncio.Server | None = None
         self._connections: set[_ServedConnection] = set()
@@ -116,7 +113,8 @@ class SecureServing:
         log.info("Stopped listening on %s:%d", self.address, self.port)
 
     async def _answer(self, request: HttpRequest, peer: str) -> HttpResponse:
-        began = self._now()
+        now = asyncio.get_running_loop().time
+        began = now()
         try:
             answer = await self._handler(request)
         except Exception:
@@ -125,7 +123,7 @@ class SecureServing:
                 "This request caused apiserver to panic. Look in the logs.", 500
             )
         if log.isEnabledFor(V3):
-            milliseconds = (self._now() - began) * 1000
+            milliseconds = (now() - began) * 1000
             write(
                 log,
                 V3,

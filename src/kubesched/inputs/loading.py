@@ -169,7 +169,8 @@ def with_scheduler_name(pod: Pod, name: str | None) -> Pod:
 
 def with_plugins(configuration: Configuration, names: Sequence[str]) -> Configuration:
     """Enable plugins by multiPoint in all profiles, except those the configuration mentions."""
-    mentioned = _mentioned(configuration)
+    sets = _plugin_sets(configuration)
+    mentioned = {plugin.name for one in sets for plugin in (*one.enabled, *one.disabled)}
     new = tuple(PluginEntry(name) for name in names if name not in mentioned)
     if not new:
         return configuration
@@ -186,13 +187,12 @@ def _with_multi_point(
     return msgspec.structs.replace(profile, plugins=plugins)
 
 
-def _mentioned(configuration: Configuration) -> frozenset[str]:
-    return frozenset(
-        plugin.name
+def _plugin_sets(configuration: Configuration) -> list[PluginSet]:
+    return [
+        plugin_set
         for profile in configuration.profiles
         for plugin_set in msgspec.structs.astuple(profile.plugins)
-        for plugin in (*plugin_set.enabled, *plugin_set.disabled)
-    )
+    ]
 
 
 def register_plugins(registry: Registry, written: Iterable[str | type[Plugin]]) -> list[str]:
@@ -279,7 +279,8 @@ def load_entry_points(registry: Registry, configuration: Configuration) -> None:
     Raises:
         UserError: One of them cannot be imported, or is not a plugin.
     """
-    wanted = _enabled(configuration) - frozenset(registry)
+    enabled = {plugin.name for one in _plugin_sets(configuration) for plugin in one.enabled}
+    wanted = enabled - set(registry)
     if not wanted:
         return
     # Imported late: most configurations enable in-tree plugins only.
@@ -288,15 +289,6 @@ def load_entry_points(registry: Registry, configuration: Configuration) -> None:
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name):
         if entry.name in wanted and entry.name not in registry:
             registry.register(entry.name, PluginFactory(_entry_point_class(entry)))
-
-
-def _enabled(configuration: Configuration) -> frozenset[str]:
-    return frozenset(
-        plugin.name
-        for profile in configuration.profiles
-        for plugin_set in msgspec.structs.astuple(profile.plugins)
-        for plugin in plugin_set.enabled
-    )
 
 
 def _entry_point_class(entry: EntryPoint) -> type[Plugin]:

@@ -24,7 +24,7 @@ from kubesched.api.resource import (
 )
 from kubesched.framework.dra import AllocatedState, DeviceClasses
 from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt, GiveBack
-from kubesched.plugins.dynamic_resources.counters import AvailableCounters, ConsumedCounters
+from kubesched.plugins.dynamic_resources.consumption import AvailableCounters, ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import (
     CandidateDevice,
     Features,

@@ -18,8 +18,7 @@ from typing import Protocol
 from kubesched.api.quantity import Quantity, nano_value
 from kubesched.api.resource import Device, DeviceAttribute, DeviceConstraint, ResourceClaim
 from kubesched.framework.dra import AllocatedState
-from kubesched.plugins.dynamic_resources.capacity import consumed_capacity
-from kubesched.plugins.dynamic_resources.counters import ConsumedCounters
+from kubesched.plugins.dynamic_resources.consumption import ConsumedCounters, consumed_capacity
 from kubesched.plugins.dynamic_resources.node_devices import (
     CandidateDevice,
     Capacities,

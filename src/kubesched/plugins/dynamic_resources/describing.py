@@ -14,7 +14,7 @@ from kubesched.framework.dra import matches_node_selector
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt
 from kubesched.plugins.dynamic_resources.claims import results_of
-from kubesched.plugins.dynamic_resources.counters import ConsumedCounters
+from kubesched.plugins.dynamic_resources.consumption import ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import CandidateDevice, NodeDevices, Wanted
 from kubesched.plugins.dynamic_resources.requests import ParsedRequest
 from kubesched.plugins.shared.node_selector_text import describe_selector

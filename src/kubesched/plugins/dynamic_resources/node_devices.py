@@ -19,7 +19,7 @@ from kubesched.api.resource import (
     ResourceSlice,
 )
 from kubesched.framework.dra import DeviceClasses
-from kubesched.plugins.dynamic_resources.capacity import has_capacity
+from kubesched.plugins.dynamic_resources.consumption import has_capacity
 from kubesched.plugins.dynamic_resources.pools import (
     DeviceID,
     Pool,

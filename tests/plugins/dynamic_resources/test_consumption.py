@@ -11,7 +11,7 @@ from kubesched.api.resource import (
     CapacityRequirements,
     DeviceCapacity,
 )
-from kubesched.plugins.dynamic_resources.capacity import consumed_capacity, has_capacity
+from kubesched.plugins.dynamic_resources.consumption import consumed_capacity, has_capacity
 from tests.plugins.dynamic_resources.objects import device
 
 STEPS = CapacityRequestPolicy(

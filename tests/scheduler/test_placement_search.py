@@ -25,7 +25,7 @@ from kubesched.framework.pod_group_plugin import (
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.scheduler.restriction import Restriction
+from kubesched.scheduler.sampling import Restriction
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot

@@ -27,9 +27,8 @@ from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
 from kubesched.scheduler.profile import Profile, relevant_nominated_pods
 from kubesched.scheduler.rejecting import Rejecting
 from kubesched.scheduler.rejection_memory import RejectionMemory
-from kubesched.scheduler.restriction import Restriction
 from kubesched.scheduler.row_answers import Filtering, RowAnswers
-from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
+from kubesched.scheduler.sampling import NodeSampler, Restriction, feasible_nodes_to_find
 from kubesched.scheduler.scoring import Scoring
 from kubesched.scheduler.search import Search
 from kubesched.scheduler.trace import FilterTrace, Trace

@@ -17,7 +17,7 @@ from kubesched.scheduler.decision import Rejected
 from kubesched.scheduler.phase_timer import FILTER, POST_FILTER, PRE_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.restriction import Restriction
+from kubesched.scheduler.sampling import Restriction
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

@@ -1,6 +1,9 @@
-"""Sampling: when a search may stop, and where the next one starts.
+"""Sampling: which rows a search may look at, when it may stop, and where the next one starts.
 
-Upstream: pkg/scheduler/schedule_one.go, numFeasibleNodesToFind (v1.36)
+Upstream: pkg/scheduler/schedule_one.go, numFeasibleNodesToFind;
+          pkg/scheduler/backend/cache/snapshot.go, AssumePlacement; pkg/scheduler/framework,
+          SetSkipAllPostFilterPlugins (v1.36)
+Invariants: outside a pod group's cycle nothing is restricted.
 Differs:  percentageOfNodesToScore 0 looks at all nodes, because columns make that cheap; upstream
           adapts the percentage to the size of the cluster. A percentage that is set is obeyed
           exactly.
@@ -12,6 +15,8 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kubesched.snapshot.node_table import NodeTable
 
 _NODES_MIN: Final = 100
 
@@ -47,3 +52,33 @@ class NodeSampler:
     def advance(self, processed: int, nodes: int) -> None:
         """Move the start past the nodes just evaluated."""
         self.next_start = (self.next_start + processed) % nodes
+
+
+class Restriction:
+    """Limits the cycle of a pod group to some nodes, or disables PostFilter plugins.
+
+    Attributes:
+        rows: The rows that may be searched, ascending; None for all. PreFilter plugins and scoring
+            still see every node.
+        skips_post_filters: Whether PostFilter plugins do not run.
+    """
+
+    __slots__ = ("rows", "skips_post_filters")
+
+    def __init__(self) -> None:
+        self.rows: NDArray[np.intp] | None = None
+        self.skips_post_filters = False
+
+    def count(self, nodes: NodeTable) -> int:
+        """Return the number of nodes that may be searched."""
+        return len(nodes) if self.rows is None else len(self.rows)
+
+    def allows(self, row: int) -> bool:
+        """Whether a row may be searched."""
+        return self.rows is None or bool((self.rows == row).any())
+
+    def narrow(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
+        """Return those of some ascending rows that may be searched; None stands for all rows."""
+        if self.rows is None or rows is None:
+            return rows if self.rows is None else self.rows
+        return np.intersect1d(rows, self.rows, assume_unique=True)

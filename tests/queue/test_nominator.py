@@ -66,6 +66,29 @@ def test_lists_do_not_change_afterwards() -> None:
     assert not nominator
 
 
+def test_changes_since_a_version() -> None:
+    """The nodes whose nominations were made or deleted since then."""
+    nominator = Nominator()
+    nominator.add(PODS["p"], "a")
+    version = nominator.version
+    assert [] == nominator.changed_since(version)
+    nominator.add(PODS["p"], "b")
+    nominator.add(PODS["q"], "c")
+    assert ["a", "b", "c"] == nominator.changed_since(version)
+    assert ["c"] == nominator.changed_since(nominator.version - 1)
+
+
+def test_only_the_last_changes_are_known() -> None:
+    """Of older ones only their number is kept."""
+    nominator = Nominator()
+    for _ in range(5000):
+        nominator.add(PODS["p"], "a")
+        nominator.delete(PODS["p"].uid)
+    assert 10_000 == nominator.version
+    assert ["a"] * 2000 == nominator.changed_since(8000)
+    assert nominator.changed_since(0) is None
+
+
 @pytest.mark.parametrize("harm", ["pair", "node"])
 def test_check_notices(harm: str) -> None:
     """`check` finds contradictions."""

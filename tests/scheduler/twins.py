@@ -85,6 +85,7 @@ _TOLERATION: Final = {"key": "dedicated", "operator": "Exists"}
 
 TEMPLATES: Final[tuple[Fields, ...]] = (
     _SMALL,
+    {**_SMALL, "priority": 20},
     {"labels": {"app": "web"}, **_SMALL},
     {"requests": {"cpu": "1500m", "memory": "3Gi"}, "priority": 5},
     {"requests": {"cpu": "3", "memory": "3Gi"}, "priority": 100},

@@ -11,10 +11,13 @@ Differs:  a nomination to the empty node name is not stored; it has no effect up
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.snapshot.pod_info import PodInfo
+
+_LOG_MAX: Final = 4096
 
 # (namespace, name) -> the pod as last observed, None if it was deleted.
 FindPod = Callable[[str, str], Pod | None]
@@ -24,7 +27,6 @@ class Nominator:
     """Node name -> pods nominated to it, in order of nomination.
 
     Attributes:
-        version: Increases with every nomination that is made or deleted.
         by_node: The nominated pods per node name; a tuple is replaced when it changes.
     """
 
@@ -35,12 +37,24 @@ class Nominator:
         skips this check.
         """
         self._find_pod = find_pod
-        self.version = 0
+        # The node of each nomination that was made or deleted; the last ones.
+        self._log: list[str] = []
+        self._log_dropped = 0
         self.by_node: dict[str, tuple[PodInfo, ...]] = {}
         self._node_of: dict[str, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self.by_node)
+
+    @property
+    def version(self) -> int:
+        """The number of nominations that have been made or deleted."""
+        return self._log_dropped + len(self._log)
+
+    def changed_since(self, version: int) -> Sequence[str] | None:
+        """Return the nodes whose nominations changed since then; None if that is forgotten."""
+        start = version - self._log_dropped
+        return self._log[start:] if start >= 0 else None
 
     def on_node(self, name: str) -> tuple[PodInfo, ...]:
         """Return the pods nominated to a node."""
@@ -65,7 +79,7 @@ class Nominator:
         """Nominate a pod that is not nominated, even if it has changed or is gone."""
         self.by_node[node_name] = (*self.by_node.get(node_name, ()), info)
         self._node_of[info.uid] = node_name
-        self.version += 1
+        self._note_change(node_name)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Update a nominated pod.
@@ -83,7 +97,7 @@ class Nominator:
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
             left = tuple([pod for pod in self.by_node[node_name] if pod.uid != uid])
-            self.version += 1
+            self._note_change(node_name)
             if left:
                 self.by_node[node_name] = left
             else:
@@ -94,6 +108,13 @@ class Nominator:
         pairs = {(pod.uid, node) for node, pods in self.by_node.items() for pod in pods}
         assert pairs == set(self._node_of.items()), "nominations disagree"
         assert all(self.by_node.values()), "a node without nominated pods is listed"
+
+    def _note_change(self, node_name: str) -> None:
+        self._log.append(node_name)
+        if len(self._log) > _LOG_MAX:
+            dropped = _LOG_MAX // 2
+            del self._log[:dropped]
+            self._log_dropped += dropped
 
     def _may_be_nominated(self, info: PodInfo) -> bool:
         if self._find_pod is None:

@@ -21,10 +21,11 @@ from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.memory import Memory
+from kubesched.scheduler.nominated_rows import NominatedRows
 from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER
 from kubesched.scheduler.plan import Plan
 from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
-from kubesched.scheduler.profile import Profile, relevant_nominated_pods
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.rejecting import Rejecting
 from kubesched.scheduler.rejection_memory import RejectionMemory
 from kubesched.scheduler.row_answers import Filtering, RowAnswers
@@ -79,6 +80,7 @@ class SchedulingCycle:
         self._memory = Memory(profile) if remembers else None
         profile.remembers = remembers
         self._rejections = RejectionMemory(profile)
+        self._nominated_rows = NominatedRows(profile)
         self._nothing = Answers(profile, Plan(profile))
 
     def schedule_one(
@@ -404,56 +406,13 @@ class SchedulingCycle:
             asked = np.arange(len(nodes)) if rows is None else rows
             self._ask_filters_for(trace, filtering, cycle, pod, nodes, asked)
         if snapshot.nominated:
-            self._filter_with_nominated(cycle, pod, snapshot, known, nodes, filtering)
+            rejections = self._nominated_rows.rejections(cycle, pod, snapshot, known, nodes)
+            if rejections:
+                # A rejection in this pass counts.
+                filtering.mutable_answers().override(rejections)
+                filtering.changed()
         timer.leave()
         return filtering
-
-    def _filter_with_nominated(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        known: Answers,
-        nodes: NodeTable,
-        filtering: Filtering,
-    ) -> None:
-        """Filter again with nominated pods on their nodes; a rejection in this pass counts.
-
-        Raises:
-            PluginFailure: if a filter fails.
-        """
-        # Row-scoped filters keep their answer until the row or its nominated pods change.
-        remembers = known.plan.knows_any and all(
-            plugin.name in cycle.skip_filter for _, plugin in known.plan.filters
-        )
-        versions, whole, at = snapshot.nodes.row_versions, snapshot.nodes.row_of, nodes.row_of
-        own = snapshot.nominated.node_of(pod.uid)
-        rejections: dict[int, Status] = {}
-        for name, there in snapshot.nominated.by_node.items():
-            row = at.get(name)
-            if row is None:
-                continue
-            version = versions[whole[name]]
-            kept = known.with_nominated.get(name) if remembers else None
-            if kept is not None and kept[1] is there and kept[0] == version and name != own:
-                status = kept[2]
-            else:
-                nominated = relevant_nominated_pods(pod, snapshot, name)
-                status = SUCCESS
-                if nominated:
-                    # Filters that read nothing of the pods answer as without them.
-                    passing = known.passed_node_filters(whole[name]) if remembers else ()
-                    node = nodes.take(np.array([row], np.intp))
-                    status = self.profile.filter_with(nominated, cycle, pod, node, passing)
-                    if not (status.is_success or status.is_rejected):
-                        raise PluginFailure(status)
-                if remembers and name != own:
-                    known.with_nominated[name] = (version, there, status)
-            if status is not SUCCESS:
-                rejections[row] = status
-        if rejections:
-            filtering.mutable_answers().override(rejections)
-            filtering.changed()
 
     def _ask_filters_for(
         self,

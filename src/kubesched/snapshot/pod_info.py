@@ -10,7 +10,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Final, Generic, TypeVar
@@ -139,6 +139,11 @@ class PodTemplate:
         if self._reports_resources or not self._names_cpu_and_memory:
             held = pod_requests(self._pod, use_status=True, default_missing=True)
         return held.get("cpu", 0), held.get("memory", 0)
+
+    @Derived
+    def amounts(self) -> Hashable:
+        """A value that is equal for pods that occupy the same on their nodes."""
+        return self.held_non_zero, tuple(sorted(self.held.items()))
 
     @Derived
     def container_requests(self) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -21,6 +21,10 @@ class NominatedPods(Protocol):
     @property
     def version(self) -> int:
         """A number that increases with every change."""
+        ...
+
+    def changed_since(self, version: int) -> Sequence[str] | None:
+        """Return the nodes whose nominations changed since a version; None if not known."""
         ...
 
     def __bool__(self) -> bool:
@@ -49,6 +53,10 @@ class NoNominatedPods:
 
     version = 0
     by_node: Final[Mapping[str, tuple[PodInfo, ...]]] = {}
+
+    def changed_since(self, version: int) -> Sequence[str] | None:
+        """Return ()."""
+        return ()
 
     def __bool__(self) -> bool:
         return False

@@ -8,7 +8,6 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -111,7 +110,12 @@ class DisruptionBudgets:
 
     def count(self, pods: Iterable[PodInfo]) -> Mapping[BudgetKey, int]:
         """Return how many of the pods each budget selects."""
-        return Counter(key for pod in pods for key in self.selected.budgets_about(pod))
+        numbers: dict[BudgetKey, int] = {}
+        if self._budgets:
+            for pod in pods:
+                for key in self.selected.budgets_about(pod):
+                    numbers[key] = numbers.get(key, 0) + 1
+        return numbers
 
     def split(self, victims: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Return protected victims and others, each in the given order.
@@ -119,7 +123,10 @@ class DisruptionBudgets:
         Each victim uses one disruption of every budget that selects it, so earlier victims use up
         a budget and later ones are protected by it.
         """
-        if not self._budgets:
+        budgets = self._budgets
+        if all(
+            budgets[key].status.disruptions_allowed >= n for key, n in self.count(victims).items()
+        ):
             return [], list(victims)
         allowed: dict[BudgetKey, int] = {}
         violating: list[PodInfo] = []

@@ -36,6 +36,7 @@ from kubesched.framework.preemption.victims import (
 from kubesched.framework.status import Status
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, NominatedPods
 
 _ROWS_MAX: Final = 1 << 18
 _UNKNOWN: Final = -1
@@ -64,7 +65,8 @@ class Verdicts:
         # The versions of the rows when they were judged.
         self._versions = np.full(rows, _UNKNOWN, np.int64)
         self._failed: list[int] = []
-        self._nominated: Mapping[str, tuple[PodInfo, ...]] = {}
+        self._nominated: NominatedPods = NO_NOMINATED_PODS
+        self._version = 0
         self._own = ""
         # The pods that the preemptor must not displace, by the row they are nominated to.
         self._contested: dict[int, list[PodInfo]] = {}
@@ -125,14 +127,15 @@ class Verdicts:
         """Forget failures, and the verdicts on rows whose nominated pods have changed."""
         self._versions[self._failed] = _UNKNOWN
         self._failed.clear()
-        nominated, before = question.snapshot.nominated, self._nominated
-        # A node keeps its tuple until its nominations change; the preemptor's own does not count.
-        changed = {name for name, pods in nominated.by_node.items() if before.get(name) is not pods}
-        changed |= before.keys() - nominated.by_node.keys()
+        nominated, nodes = question.snapshot.nominated, question.snapshot.nodes
+        names = nominated.changed_since(self._version) if nominated is self._nominated else None
+        if names is None:
+            names = (*nominated.by_node, *(nodes.names[row] for row in self._contested))
+        # The preemptor's own nomination does not count.
         own = nominated.node_of(question.pod.uid)
-        changed |= {own, self._own}
-        self._nominated, self._own = dict(nominated.by_node), own
-        contested, row_of = contested_rows(question, changed), question.snapshot.nodes.row_of
+        changed = {*names, own, self._own}
+        self._nominated, self._version, self._own = nominated, nominated.version, own
+        contested, row_of = contested_rows(question, changed), nodes.row_of
         for row in [row_of[name] for name in changed if name in row_of]:
             rivals = contested.get(row)
             if rivals != self._contested.pop(row, None):

@@ -28,7 +28,7 @@ from kubesched.snapshot.pod_info import PodInfo
 
 Rivals: TypeAlias = Mapping[int, Sequence[PodInfo]]
 """Row -> the pods nominated to it that the preemptor must not displace."""
-_Amounts: TypeAlias = tuple[Hashable, bytes, bytes]
+_Amounts: TypeAlias = tuple[Hashable, tuple[Hashable, ...], tuple[Hashable, ...]]
 """The amounts of a row, of its pods in the order in which they may return, and of rivals."""
 _Outcome: TypeAlias = "Status | tuple[int, ...]"
 """Why the preemptor does not fit even without these pods, or which of them cannot return."""
@@ -77,41 +77,44 @@ def select_victims_by_sums(
     """
     verdicts: list[Verdict] = [NO_VICTIMS] * len(rows)
     trials = _trials(question, rows, rivals)
-    new = [trial for trial in trials if not known.fits_node[trial.row]]
+    new = [trial for trial in trials if not known.fits_node.item(trial.row)]
+    _measure(question, new)
     for trial, found in _try(question, question.cycle, new, states=1):
         known.fits_node[trial.row] = found.passed[0]
         verdicts[trial.place] = found[0]
         if not found.passed[0]:
             question.handle.count_filters(question.cycle, 1, found[0].plugin)
-    trials = [trial for trial in trials if known.fits_node[trial.row]]
+    trials = [trial for trial in trials if known.fits_node.item(trial.row)]
     unknown = {trial.key: trial for trial in trials if trial.key not in known.outcomes}
+    _measure(question, list(unknown.values()))
     found_now = dict(_outcomes(question, list(unknown.values())))
+    passes = rejections = 0
     for trial in trials:
         is_new = trial.key in found_now
         outcome = found_now[trial.key] if is_new else known.outcomes[trial.key]
-        _count_evaluations(question, len(trial.pods), outcome)
         if isinstance(outcome, Status):
             verdicts[trial.place] = outcome
+            question.handle.count_filters(question.cycle, 1, outcome.plugin)
         else:
+            # Without all pods of lower priority, and with each that may return.
+            passes += 1 + len(trial.pods) - len(outcome)
+            rejections += len(outcome)
             name = question.snapshot.nodes.names[trial.row]
             evicted = [trial.pods[at] for at in outcome]
             verdicts[trial.place] = verdict(name, evicted, trial.violating)
+    _count_evaluations(question, passes, rejections)
     known.keep(found_now)
     return verdicts
 
 
-def _count_evaluations(question: Question, pods: int, outcome: _Outcome) -> None:
-    """Count the evaluations without all pods of lower priority, and with each that may return."""
-    count, cycle = question.handle.count_filters, question.cycle
-    if isinstance(outcome, Status):
-        count(cycle, 1, outcome.plugin)
-        return
+def _count_evaluations(question: Question, passes: int, rejections: int) -> None:
     assert question.reads is not None, "the scopes of the filters are known"
-    # With several filters that read sums, it is not known which of them rejected a pod.
-    reading_sums = [name for name, scope in question.reads.scopes.items() if scope is Scope.USAGE]
-    count(cycle, 1 + pods - len(outcome))
-    if outcome:
-        count(cycle, len(outcome), reading_sums[0])
+    count, cycle, scopes = question.handle.count_filters, question.cycle, question.reads.scopes
+    if passes:
+        count(cycle, passes)
+    if rejections:
+        # With several filters that read sums, it is not known which of them rejected a pod.
+        count(cycle, rejections, next(n for n, scope in scopes.items() if scope is Scope.USAGE))
 
 
 def _trials(question: Question, rows: Sequence[int], rivals: Rivals) -> list[_Trial]:
@@ -122,15 +125,22 @@ def _trials(question: Question, rows: Sequence[int], rivals: Rivals) -> list[_Tr
         potential = lower_priority_pods(question.pod, nodes, row)
         if potential:
             split = question.budgets.split(by_importance(potential))
-            trials.append(_Trial(place, row, *split))
+            there = rivals.get(row, ())
+            trials.append(_Trial(place, row, nodes.usage(row), *split, there))
+    return trials
+
+
+def _measure(question: Question, trials: Sequence[_Trial]) -> None:
+    """Add up the amounts of trials that need them."""
+    nodes = question.snapshot.nodes
+    trials = [trial for trial in trials if trial.left is _NO_AMOUNTS]
     amounts = nodes.amounts_of_pods([pod for trial in trials for pod in trial.pods])
     for trial in trials:
         count = len(trial.pods)
         trial.left, amounts = amounts[:, :count], amounts[:, count:]
-        if trial.row in rivals:
-            trial.rivals = nodes.amounts_of_pods(rivals[trial.row]).sum(axis=1, keepdims=True)
-        trial.key = (nodes.usage(trial.row), trial.left.tobytes(), trial.rivals.tobytes())
-    return trials
+        if trial.rivals:
+            its = nodes.amounts_of_pods(trial.rivals)
+            trial.rivals_amounts = its.sum(axis=1, keepdims=True)
 
 
 def _outcomes(question: Question, trials: list[_Trial]) -> Iterator[tuple[_Amounts, _Outcome]]:
@@ -161,7 +171,8 @@ class _Trial:
         left: The amounts of the pods that are not decided yet, one column per pod.
         evicted: Which pods cannot return.
         evicted_amounts: The sum of their amounts, one column.
-        rivals: The sum of the amounts of nominated pods, one column; empty without such pods.
+        rivals: The nominated pods that must not be displaced.
+        rivals_amounts: The sum of their amounts, one column; empty without such pods.
         key: All these amounts at the start, as a key.
     """
 
@@ -173,15 +184,19 @@ class _Trial:
         "place",
         "pods",
         "rivals",
+        "rivals_amounts",
         "row",
         "violating",
     )
 
-    left: NDArray[np.int64]
-    key: _Amounts
-
     def __init__(
-        self, place: int, row: int, violating: list[PodInfo], others: list[PodInfo]
+        self,
+        place: int,
+        row: int,
+        usage: Hashable,
+        violating: list[PodInfo],
+        others: list[PodInfo],
+        rivals: Sequence[PodInfo],
     ) -> None:
         self.place = place
         self.row = row
@@ -189,7 +204,13 @@ class _Trial:
         self.pods = violating + others
         self.evicted: list[int] = []
         self.evicted_amounts = np.zeros(1, np.int64)
-        self.rivals = _NO_AMOUNTS
+        self.rivals = rivals
+        self.left = self.rivals_amounts = _NO_AMOUNTS
+        self.key: _Amounts = (
+            usage,
+            tuple([pod.template.amounts for pod in self.pods]),
+            tuple([pod.template.amounts for pod in rivals]),
+        )
 
     def missing(self) -> NDArray[np.int64]:
         """Return what the row lacks without the undecided pods, with one of them, with two, ..."""
@@ -238,13 +259,13 @@ def _try(
     sizes = [each.shape[1] for each in missing]
     rows = np.repeat([trial.row for trial in trials], sizes)
     amounts = -np.concatenate(missing, axis=1)
-    is_contested = np.repeat([trial.rivals.size > 0 for trial in trials], sizes)
+    is_contested = np.repeat([trial.rivals_amounts.size > 0 for trial in trials], sizes)
     contested = np.flatnonzero(is_contested)
     if len(contested):
         more = [
-            np.repeat(trial.rivals, size, axis=1)
+            np.repeat(trial.rivals_amounts, size, axis=1)
             for trial, size in zip(trials, sizes, strict=True)
-            if trial.rivals.size
+            if trial.rivals_amounts.size
         ]
         amounts = np.hstack((amounts, amounts[:, contested] + np.hstack(more)))
     what_if = question.snapshot.nodes.take(np.concatenate((rows, rows[contested])))

@@ -1,0 +1,187 @@
+"""NominatedRows filters nodes once more with the pods that are nominated to them.
+
+A nominated pod is on its way to a node, so pods of lower or equal priority must leave room for it.
+Hundreds of nodes may have nominated pods while few of them change from one pod to the next. So the
+rejections of pods of one signature and priority are kept, and only rows that changed, or whose
+nominations did, are filtered again.
+
+Upstream: pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods (v1.36)
+Invariants: a kept rejection equals a fresh one.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from functools import cached_property
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from kubesched.framework.cycle_state import CycleState, is_clonable
+from kubesched.framework.plugin import Scope
+from kubesched.framework.status import SUCCESS, Status
+from kubesched.scheduler.answers import Answers
+from kubesched.scheduler.plugin_failure import PluginFailure
+from kubesched.scheduler.profile import Profile, relevant_nominated_pods
+from kubesched.snapshot.changed_rows import ChangedRows
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, NominatedPods, Snapshot
+
+_OUTCOMES_MAX: Final = 512
+
+
+class NominatedRows:
+    """The rejections by row for the pods of one profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        # By priority. They end with the remembered answers of their signature.
+        self._kept: WeakKeyDictionary[Answers, dict[int, _Rejections]] = WeakKeyDictionary()
+
+    def rejections(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        known: Answers,
+        nodes: NodeTable,
+    ) -> Mapping[int, Status]:
+        """Return the rejections by row of `nodes`; callers must not write to them.
+
+        `known` has the answers that the cycle started with.
+
+        Raises:
+            PluginFailure: if a filter fails.
+        """
+        remembers = known.plan.knows_any and all(
+            plugin.name in cycle.skip_filter for _, plugin in known.plan.filters
+        )
+        trial = _Trial(self._profile, cycle, pod, snapshot, known if remembers else None)
+        if remembers and nodes is snapshot.nodes:
+            kept = self._kept.setdefault(known, {}).setdefault(pod.priority, _Rejections())
+            return kept.updated(trial)
+        outcomes: dict[Hashable, Status] = {}
+        statuses = {name: trial.ask(name, outcomes) for name in _names_in(nodes, snapshot)}
+        return {nodes.row_of[name]: found for name, found in statuses.items() if found != SUCCESS}
+
+
+class _Trial:
+    """A pod, which is filtered on nodes with the pods that are nominated to them.
+
+    Attributes:
+        snapshot: The cluster.
+        own: The node that the pod itself is nominated to; "" if none.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        known: Answers | None,
+    ) -> None:
+        self.snapshot = snapshot
+        self.own = snapshot.nominated.node_of(pod.uid)
+        self._profile = profile
+        self._cycle = cycle
+        self._pod = pod
+        self._known = known
+
+    def ask(self, name: str, outcomes: dict[Hashable, Status]) -> Status:
+        """Return the status of a node with the pods nominated to it.
+
+        `outcomes` has the statuses of rows with equal amounts whose nominated pods are alike, and
+        is added to.
+        """
+        nominated = relevant_nominated_pods(self._pod, self.snapshot, name)
+        if not nominated:
+            return SUCCESS
+        nodes = self.snapshot.nodes
+        row = nodes.row_of[name]
+        # Filters that read nothing of the pods answer as without them.
+        passing = () if self._known is None else self._known.passed_node_filters(row)
+        key: Hashable = None
+        if self._reading_more is not None and self._reading_more.issubset(passing):
+            key = nodes.usage(row), tuple([each.template.amounts for each in nominated])
+            status = outcomes.get(key)
+            if status is not None:
+                self._profile.count_filters(self._cycle, 1, status.plugin)
+                return status
+        one = nodes.take(np.array([row], np.intp))
+        status = self._profile.filter_with(nominated, self._cycle, self._pod, one, passing)
+        if not (status.is_success or status.is_rejected):
+            raise PluginFailure(status)
+        if key is not None:
+            if len(outcomes) >= _OUTCOMES_MAX:
+                outcomes.clear()
+            outcomes[key] = status
+        return status
+
+    @cached_property
+    def _reading_more(self) -> frozenset[str] | None:
+        """The filters that read more than the amounts of a row; None if that is not known."""
+        states, skipped = self._cycle.filter_states, self._cycle.skip_filter
+        if any(is_clonable(state) for name, state in states.items() if name not in skipped):
+            # `add_pod` may change the state.
+            return None
+        filters = self._profile.filter_plugins
+        return frozenset(p.name for p in filters if p.scope is not Scope.USAGE).difference(skipped)
+
+
+class _Rejections:
+    """The rejections by row for pods of one signature and priority."""
+
+    def __init__(self) -> None:
+        self._by_row: dict[int, Status] = {}
+        self._outcomes: dict[Hashable, Status] = {}
+        self._changed = ChangedRows()
+        self._nominated: NominatedPods = NO_NOMINATED_PODS
+        self._version = 0
+        self._own = ""
+
+    def updated(self, trial: _Trial) -> Mapping[int, Status]:
+        """Return the rejections after asking about the nodes that changed."""
+        row_of = trial.snapshot.nodes.row_of
+        names = self._names_to_ask(trial.snapshot, trial.own)
+        try:
+            for name in names:
+                status = trial.ask(name, self._outcomes)
+                if status == SUCCESS:
+                    self._by_row.pop(row_of[name], None)
+                else:
+                    self._by_row[row_of[name]] = status
+        except PluginFailure:
+            # Some rows may be updated and others not: ask about all next time.
+            self._changed.forget()
+            raise
+        return self._by_row
+
+    def _names_to_ask(self, snapshot: Snapshot, own: str) -> Iterable[str]:
+        """Return the nodes to ask about, and drop the rejections by others that changed."""
+        nodes, nominated = snapshot.nodes, snapshot.nominated
+        rows = self._changed.read(nodes)
+        names = nominated.changed_since(self._version) if nominated is self._nominated else None
+        self._nominated, self._version = nominated, nominated.version
+        # The pod's own nomination does not count for it.
+        own_nodes, self._own = (own, self._own), own
+        if rows is None or names is None:
+            self._by_row.clear()
+            return _names_in(nodes, snapshot)
+        changed = dict.fromkeys((*names, *[nodes.names[row] for row in rows], *own_nodes))
+        known = [name for name in changed if name in nodes.row_of]
+        for name in known:
+            if name not in nominated.by_node:
+                self._by_row.pop(nodes.row_of[name], None)
+        return [name for name in known if name in nominated.by_node]
+
+
+def _names_in(nodes: NodeTable, snapshot: Snapshot) -> list[str]:
+    """Return the nodes of a table that have nominated pods."""
+    by_node = snapshot.nominated.by_node
+    if len(nodes) < len(by_node):
+        return [name for name in nodes.names if name in by_node]
+    return [name for name in by_node if name in nodes.row_of]

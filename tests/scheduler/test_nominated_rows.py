@@ -1,0 +1,140 @@
+"""Which rows are filtered again with the pods that are nominated to them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import pytest
+
+from kubesched.framework.plugin import Scope
+from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
+from kubesched.queue.nominator import Nominator
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
+from tests.scheduler.toys import Toy, cycle_of, failed, placed, toy
+
+NODES = ("a", "b", "c", "d")
+POD = make_pod_info("pod", priority=5)
+GUESTS = [make_pod_info(f"guest-{name}", priority=9) for name in NODES]
+
+
+def _cluster() -> tuple[Snapshot, Nominator]:
+    """Return a cluster in which the first three nodes expect a guest each."""
+    nominator = Nominator()
+    for guest, name in zip(GUESTS[:3], NODES, strict=False):
+        nominator.add(guest, name)
+    empty = make_snapshot(make_node(name) for name in NODES)
+    return Snapshot(empty.nodes, empty.objects, nominator), nominator
+
+
+def _sign(_: Toy, pod: PodInfo) -> Hashable:
+    return "all alike"
+
+
+def _without_guests(pods: Sequence[str]) -> Status:
+    return unschedulable("guests") if any(name.startswith("guest") for name in pods) else SUCCESS
+
+
+def _shy(scope: Scope) -> type[Toy]:
+    """Return a plugin that rejects nodes with guests."""
+    return toy("Shy", filter=dict.fromkeys(NODES, _without_guests), scope=scope, sign=_sign)
+
+
+def _rows_asked(plugin: type[Toy]) -> list[str]:
+    """Return the rows that were filtered one by one since the last call."""
+    asked = [names[0] for point, names in plugin.asked if point == "filter" and len(names) == 1]
+    plugin.asked.clear()
+    return asked
+
+
+def test_only_what_changed_is_filtered_again() -> None:
+    """A nomination that comes or goes, and a pod that comes, concern one node each."""
+    snapshot, nominator = _cluster()
+    plugin = _shy(Scope.ROW)
+    cycle = cycle_of(plugin, remembers=True)
+    for _ in range(2):
+        assert 1 == placed(cycle.schedule_one(POD, snapshot)).feasible
+        assert ["a", "b", "c"] == _rows_asked(plugin)
+    assert 1 == placed(cycle.schedule_one(POD, snapshot)).feasible
+    assert [] == _rows_asked(plugin)
+
+    nominator.delete(GUESTS[0].uid)
+    assert 2 == placed(cycle.schedule_one(POD, snapshot)).feasible
+    assert [] == _rows_asked(plugin)
+
+    nominator.add(GUESTS[0], "b")
+    assert 2 == placed(cycle.schedule_one(POD, snapshot)).feasible
+    assert ["b"] == _rows_asked(plugin)
+
+    snapshot.nodes.add_pod(make_pod_info("new"), snapshot.nodes.row_of["c"])
+    assert 2 == placed(cycle.schedule_one(POD, snapshot)).feasible
+    # Once without the guest, because the row changed, and once with it.
+    assert ["c", "c"] == _rows_asked(plugin)
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_pods_of_one_signature_differ_in_priority(*, remembers: bool) -> None:
+    """A pod of higher priority than the guests may take their place, a like pod of lower not."""
+    snapshot, _ = _cluster()
+    cycle = cycle_of(_shy(Scope.ROW), remembers=remembers)
+    high, low = make_pod_info("high", priority=10), make_pod_info("low", priority=0)
+    feasible = [
+        placed(cycle.schedule_one(pod, snapshot)).feasible
+        for pod in (high, high, high, low, high, low)
+    ]
+    assert [4, 4, 4, 1, 4, 1] == feasible
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_pods_own_nomination_does_not_count_for_it(*, remembers: bool) -> None:
+    """It counts again for the next pod."""
+    snapshot, _ = _cluster()
+    cycle = cycle_of(_shy(Scope.ROW), remembers=remembers)
+    expected = {"pod": 1, GUESTS[0].name: 2, GUESTS[1].name: 2}
+    for pod in (POD, POD, POD, GUESTS[0], POD, GUESTS[1], GUESTS[0], POD):
+        assert expected[pod.name] == placed(cycle.schedule_one(pod, snapshot)).feasible
+
+
+def test_rows_with_equal_amounts_share_the_status() -> None:
+    """If filters read only amounts, one of the equal rows is filtered."""
+    snapshot, nominator = _cluster()
+    plugin = _shy(Scope.USAGE)
+    cycle = cycle_of(plugin, remembers=True)
+    for _ in range(2):
+        assert 1 == placed(cycle.schedule_one(POD, snapshot)).feasible
+        assert ["a"] == _rows_asked(plugin)
+    nominator.add(make_pod_info("guest-large", priority=9, requests={"cpu": 1}), "d")
+    cycle.schedule_one(POD, snapshot)
+    assert ["d"] == _rows_asked(plugin)
+
+
+def test_after_a_failure_all_rows_are_filtered_again() -> None:
+    """The rows after the one that failed were not reached."""
+    broken = [True]
+
+    def answer(pods: Sequence[str]) -> Status:
+        return failure("broken") if broken[0] and "guest-b" in pods else _without_guests(pods)
+
+    snapshot, nominator = _cluster()
+    plugin = toy("Shy", filter=dict.fromkeys(NODES, answer), scope=Scope.ROW, sign=_sign)
+    cycle = cycle_of(plugin, remembers=True)
+    for _ in range(3):
+        assert "broken" in failed(cycle.schedule_one(POD, snapshot)).message
+    broken[0] = False
+    assert 1 == placed(cycle.schedule_one(POD, snapshot)).feasible
+    nominator.delete(GUESTS[1].uid)
+    assert 2 == placed(cycle.schedule_one(POD, snapshot)).feasible
+
+
+def test_another_set_of_nominations() -> None:
+    """A snapshot without the nominations, or with others, is not taken for the one before."""
+    snapshot, _ = _cluster()
+    cycle = cycle_of(_shy(Scope.ROW), remembers=True)
+    for _ in range(3):
+        assert 1 == placed(cycle.schedule_one(POD, snapshot)).feasible
+    other = Nominator()
+    other.add(PodInfo(make_pod("guest", priority=9)), "d")
+    changed = Snapshot(snapshot.nodes, snapshot.objects, other)
+    assert 3 == placed(cycle.schedule_one(POD, changed)).feasible
+    assert 1 == placed(cycle.schedule_one(POD, snapshot)).feasible

@@ -91,8 +91,9 @@ def test_a_pods_own_nomination_does_not_count_for_it(*, remembers: bool) -> None
     """It counts again for the next pod."""
     snapshot, _ = _cluster()
     cycle = cycle_of(_shy(Scope.ROW), remembers=remembers)
-    expected = {"pod": 1, GUESTS[0].name: 2, GUESTS[1].name: 2}
-    for pod in (POD, POD, POD, GUESTS[0], POD, GUESTS[1], GUESTS[0], POD):
+    other = make_pod_info("other", priority=GUESTS[0].priority)
+    expected = {"other": 1, GUESTS[0].name: 2, GUESTS[1].name: 2}
+    for pod in (other, other, other, GUESTS[0], other, GUESTS[1], GUESTS[0], other):
         assert expected[pod.name] == placed(cycle.schedule_one(pod, snapshot)).feasible
 
 

@@ -46,18 +46,43 @@ class Feasible(msgspec.Struct, frozen=True, gc=False):
     """The rows that can take the pod.
 
     Attributes:
-        mask: Bool per row of the table; None for the rows that were known to be feasible.
+        known: The answers that the cycle started with.
         count: Number of feasible rows.
         evaluated: Number of rows evaluated.
+        everywhere: Bool per row of the table if all were evaluated; None for those known to be
+            feasible.
+        some: The feasible rows, ascending, if not all were evaluated; else None.
     """
 
-    mask: NDArray[np.bool_] | None
+    known: Answers
     count: int
     evaluated: int
+    everywhere: NDArray[np.bool_] | None = None
+    some: NDArray[np.intp] | None = None
 
-    def rows_among(self, known: Answers) -> NDArray[np.intp]:
-        """Return the feasible rows, ascending; `known` has the answers the cycle started with."""
-        return known.feasible_rows if self.mask is None else np.flatnonzero(self.mask)
+    @property
+    def first(self) -> int:
+        """The first feasible row."""
+        if self.some is not None:
+            return self.some.item(0)
+        return int((self.known.feasible if self.everywhere is None else self.everywhere).argmax())
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The feasible rows, ascending."""
+        if self.some is not None:
+            return self.some
+        if self.everywhere is None:
+            return self.known.feasible_rows
+        return np.flatnonzero(self.everywhere)
+
+    def mask(self, nodes: NodeTable) -> NDArray[np.bool_] | None:
+        """Return bool per row of the table; None for the rows that were known to be feasible."""
+        if self.some is None:
+            return self.everywhere
+        mask = np.zeros(len(nodes), np.bool_)
+        mask[self.some] = True
+        return mask
 
 
 class SchedulingCycle:
@@ -162,13 +187,13 @@ class SchedulingCycle:
         found = self._find_feasible(cycle, pod, snapshot, known, trace)
         if isinstance(found, Diagnosis):
             return self.rejecting.reject(cycle, pod, snapshot, found, trace)
-        feasible = known.feasible if found.mask is None else found.mask
         if trace is not None:
-            trace.feasible_rows = found.rows_among(known)
+            trace.feasible_rows = found.rows
         if found.count == 1:
-            row = int(feasible.argmax())
+            row = found.first
         else:
-            row = self.scoring.choose(cycle, pod, snapshot, known, found.mask, found.count, trace)
+            mask = found.mask(snapshot.nodes)
+            row = self.scoring.choose(cycle, pod, snapshot, known, mask, found.count, trace)
         return Placed(pod, snapshot.nodes.names[row], row, cycle, found.count, found.evaluated)
 
     # Finding feasible rows.
@@ -227,7 +252,7 @@ class SchedulingCycle:
         if trace is not None:
             trace.nominated_hit = True
             trace.tried_rows = rows
-        return Feasible(_mask_of(rows, snapshot.nodes), 1, 1)
+        return Feasible(known, 1, 1, some=rows)
 
     def _filter_nominated(
         self,
@@ -274,15 +299,16 @@ class SchedulingCycle:
             search.add_all(filtering)
         else:
             rows = np.arange(size) if rows is None else rows
-            answers = filtering.answers()
+            answers, passed = filtering.answers(), filtering.passed
             if limit < size:
                 rows, answers = self._sample(nodes, rows, answers, limit)
+                passed = answers.passed
             self.profile.timer.filtered(cycle, answers.failed_at)
             search.add(rows, answers)
             evaluated = search.evaluated
             self.sampler.advance(evaluated, self.restriction.count(nodes))
-            passed = rows[answers.passed]
-            found = Feasible(_mask_of(passed, nodes), len(passed), evaluated)
+            some = rows[passed]
+            found = Feasible(known, len(some), evaluated, some=some)
         if trace is not None:
             trace.tried_rows = np.flatnonzero(search.tried)
             trace.statuses = search.answers().statuses()
@@ -295,19 +321,19 @@ class SchedulingCycle:
         self.profile.timer.filtered(cycle, filtering.answers_so_far.failed_at)
         passed = filtering.passed
         if passed is known.feasible:
-            return Feasible(None, known.feasible_count, len(passed))
-        return Feasible(passed, int(np.count_nonzero(passed)), len(passed))
+            return Feasible(known, known.feasible_count, len(passed))
+        return Feasible(known, int(np.count_nonzero(passed)), len(passed), everywhere=passed)
 
     def _sample(
         self, nodes: NodeTable, rows: NDArray[np.intp], answers: RowAnswers, limit: int
     ) -> tuple[NDArray[np.intp], RowAnswers]:
-        """Keep only the rows that a search for `limit` feasible nodes would evaluate."""
+        """Keep only the rows that a search for `limit` feasible nodes would evaluate, ascending."""
         place = np.full(len(nodes), -1, np.intp)
         place[rows] = np.arange(len(rows))
         order = self._order(nodes)
         order = order[place[order] >= 0]
         passed = answers.passed
-        tried = self.sampler.tried(order, passed[place[order]], limit)
+        tried = np.sort(self.sampler.tried(order, passed[place[order]], limit))
         return tried, answers.take(place[tried])
 
     @staticmethod
@@ -464,12 +490,6 @@ class SchedulingCycle:
             return None
         trace.filters.append(FilterTrace(plugin.name, rows, found))
         return found
-
-
-def _mask_of(rows: NDArray[np.intp], nodes: NodeTable) -> NDArray[np.bool_]:
-    mask = np.zeros(len(nodes), np.bool_)
-    mask[rows] = True
-    return mask
 
 
 def _trace_failed_filters(trace: Trace, rows: NDArray[np.intp] | None, nodes: NodeTable) -> None:

@@ -115,7 +115,7 @@ class ExtendedCycle(SchedulingCycle):
         failures: dict[int, Status] = {}
         passed = await self._pass_nominated(cycle, pod, snapshot, search, failures)
         if not len(passed.rows):
-            rows = self._search(cycle, pod, snapshot, nothing, search, None).rows_among(nothing)
+            rows = self._search(cycle, pod, snapshot, nothing, search, None).rows
             # As upstream: a nominated node that an extender refused is counted twice.
             rejected = search.rejected
             twice = sum(not rejected[row] for row in failures)
@@ -140,11 +140,10 @@ class ExtendedCycle(SchedulingCycle):
         """Try the pod's nominated node; after a failure the search goes on with all nodes."""
         known = self._no_answers(snapshot)
         found = self._try_nominated(cycle, pod, snapshot, known, search, None)
-        if found is None or found.mask is None:
+        if found is None:
             return Passed(np.zeros(0, np.intp))
         try:
-            rows = np.flatnonzero(found.mask)
-            return await self._extenders.filter(pod, snapshot.nodes, rows, failures)
+            return await self._extenders.filter(pod, snapshot.nodes, found.rows, failures)
         except ExtenderError as error:
             log.warning("Extender failed on the nominated node of pod %s: %s", pod.key, error)
             return Passed(np.zeros(0, np.intp))

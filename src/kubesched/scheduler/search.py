@@ -76,7 +76,7 @@ class Search:
         if self.names is None:
             return None
         row_of = self._nodes.row_of
-        return np.array(sorted(row_of[name] for name in self.names if name in row_of), np.intp)
+        return np.array(sorted([row_of[name] for name in self.names if name in row_of]), np.intp)
 
     def add_all(self, filtering: Filtering) -> None:
         """Add the answers for all rows; they count instead of earlier ones."""

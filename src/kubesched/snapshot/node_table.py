@@ -339,7 +339,7 @@ class RowView(SelectedRows):
 
     def __init__(self, table: NodeTable, row: int) -> None:
         super().__init__(table, slice(row, row + 1))
-        self.nodes = (table.nodes[row],)
+        self.nodes, self.names = (table.nodes[row],), (table.names[row],)
         self._take_numbers()
 
     def __len__(self) -> int:

@@ -1,1 +1,1 @@
-"""Be an API server: objects with versions, changes in order, watchers that fall behind or not."""
+"""The embedded API server: it stores, validates, lists, watches and prints objects."""

@@ -177,7 +177,7 @@ def _verb(request: ApiRequest, name: str, *, is_old_watch: bool) -> str:
 
 
 def _selected_name(request: ApiRequest) -> str:
-    """Return the one name that a field selector leaves, for permissions given by name."""
+    """Return the name that a field selector asks for, "" if none: permissions may be by name."""
     for term in request.parameter("fieldSelector").split(","):
         key, equals, value = term.partition("=")
         if equals and key == "metadata.name":

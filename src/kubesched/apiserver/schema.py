@@ -315,7 +315,7 @@ def type_of_object(api_version: str, kind: str) -> ObjectType | None:
 
 
 def object_in(value_type: ValueType) -> ObjectType | None:
-    """Return the type of the objects in a value: its own, or that of its entries."""
+    """Return the type of the objects that a value is or, as a list or map, consists of."""
     if isinstance(value_type, ListType | MapType):
         value_type = value_type.element
     return value_type if isinstance(value_type, ObjectType) else None

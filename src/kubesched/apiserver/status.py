@@ -229,35 +229,35 @@ class FieldErrors(list[FieldError]):
     """The errors of an object, in the order in which they were found."""
 
     def invalid(self, field: str, value: Any, detail: str) -> None:
-        """Add that a value breaks a rule."""
+        """Add an error for a value that breaks a rule."""
         self.append(field_errors.invalid(field, value, detail))
 
     def each(self, field: str, value: Any, details: Iterable[str]) -> None:
-        """Add every rule that a value breaks."""
+        """Add an error for each rule that a value breaks."""
         self.extend(field_errors.invalid(field, value, detail) for detail in details)
 
     def required(self, field: str, detail: str = "") -> None:
-        """Add that a value is missing."""
+        """Add an error for a missing value."""
         self.append(field_errors.required(field, detail))
 
     def forbidden(self, field: str, detail: str) -> None:
-        """Add that a value may not be given here."""
+        """Add an error for a value that may not be given here."""
         self.append(field_errors.forbidden(field, detail))
 
     def failed(self, field: str, detail: str) -> None:
-        """Add that a value could not be checked."""
+        """Add an error for a value that could not be checked."""
         self.append(field_errors.internal_error(field, detail))
 
     def duplicate(self, field: str, value: Any, detail: str = "") -> None:
-        """Add that a value is repeated."""
+        """Add an error for a repeated value."""
         self.append(field_errors.duplicate(field, value, detail))
 
     def not_found(self, field: str, value: Any, detail: str = "") -> None:
-        """Add that a value names something that does not exist."""
+        """Add an error for a value that names something which does not exist."""
         self.append(field_errors.not_found(field, value, detail))
 
     def not_supported(self, field: str, value: Any, supported: Iterable[str]) -> None:
-        """Add that a value is not among the supported ones."""
+        """Add an error for a value that is not among the supported ones."""
         self.append(field_errors.not_supported(field, value, supported))
 
     def too_long(self, field: str, length_max: int) -> None:

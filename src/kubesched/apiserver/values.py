@@ -172,7 +172,7 @@ class ValueType(ABC):
         return None
 
     def is_whole(self, *values: Any) -> bool:
-        """Return whether such values have one owner each, in server-side apply."""
+        """Return whether server-side apply gives such a value one owner, not one for each part."""
         del values
         return True
 

@@ -52,7 +52,7 @@ class ShadowSetup(msgspec.Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is left out with the configuration."""
+        """Notes for the report: what of the configuration is not used."""
         return (_NOT_ASKED,) if self.scheduler.configuration.extenders else ()
 
 

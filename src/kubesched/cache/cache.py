@@ -13,9 +13,9 @@ A pod is in one of two states:
 Upstream: pkg/scheduler/backend/cache (v1.36)
 Invariants: every pod is on the row of its node, or is kept by node name until that node is added
           (`check()`).
-Differs:  a pod whose node changes in an update is moved, and one that is removed from another node
-          than it was on is removed; upstream exits with code 1; a snapshot is the table itself, so
-          there is no refresh at the start of a cycle that could fail.
+Differs:  an update may move a pod to another node, and a removal may name another node than the
+          pod was on; upstream exits with code 1. A snapshot is the table itself, so there is no
+          refresh at the start of a cycle that could fail.
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ def _is_same_on_table(known: PodInfo, info: PodInfo) -> bool:
 
 
 def _holds_the_same(known: PodInfo, info: PodInfo) -> bool:
-    """Whether two versions of a pod occupy the same on the same node."""
+    """Whether two versions of a pod use the same resources, ports and claims of one node."""
     before, after = known.template, info.template
     return (
         known.node_name == info.node_name

@@ -76,7 +76,7 @@ def _saved(source: ClusterSource, options: SchedulerOptions) -> Cluster | None:
 
 
 class _Ui:
-    """One run."""
+    """One run of `kubesched ui`."""
 
     def __init__(
         self,

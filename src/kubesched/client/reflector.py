@@ -128,7 +128,7 @@ class _Stream:
 
 
 class Reflector:
-    """Lists and watches one kind; `failure` is why it could not, if it could not."""
+    """Lists and watches one kind; `failure` is its last error."""
 
     def __init__(
         self,

@@ -120,7 +120,7 @@ class SharedParts:
         return own
 
     def _shared_volumes(self, volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
-        """Share volumes one by one: the name of the token volume differs per pod."""
+        """Share each volume by itself, because the name of the token volume differs per pod."""
         return tuple([_stored(self._volumes, volume) for volume in volumes])
 
     def _check(self) -> None:

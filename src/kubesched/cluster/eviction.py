@@ -178,7 +178,7 @@ def with_allowed_condition(
 ) -> PodDisruptionBudgetStatus:
     """Return a status with the condition that says whether the budget allows a disruption.
 
-    `failure` is why the numbers could not be computed, if so.
+    `failure` says why the numbers could not be computed; "" if they were.
     """
     allowed = status.disruptions_allowed > 0 and not failure
     reason = "SufficientPods" if allowed else "InsufficientPods"

@@ -1,10 +1,10 @@
 """Store keeps objects with versions, and the changes of each kind in one order, for watchers.
 
-One counter serves all kinds, so versions order writes across kinds. Values are opaque: the
-store is handed a function that writes a version into one.
+One counter serves all kinds, so versions order writes across kinds. Values are opaque: a
+function that the store is created with writes a version into a value.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/storage (v1.36)
-Invariants: versions rise by one with every write; a kind's changes stand in the order of their
+Invariants: versions rise by one with every write; a kind's changes are in the order of their
             versions; a watcher sees every change after the version it began with, or an error.
 Differs:  changes are kept by number, not by time.
 """

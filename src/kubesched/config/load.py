@@ -180,7 +180,7 @@ def _args_errors(decoded: Configuration) -> Iterable[FieldError]:
 
 
 def _not_below(errors: Iterable[FieldError], paths: list[str]) -> Iterable[FieldError]:
-    """Leave out errors of fields that could not be decoded and so have their defaults."""
+    """Leave out errors in fields that have defaults because they could not be decoded."""
     for field_error in errors:
         if _COMPARED_WITH.get(field_error.path) in paths:
             continue

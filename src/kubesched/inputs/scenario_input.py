@@ -57,7 +57,7 @@ class Play(NamedTuple):
     file: Path | None
 
     def changed(self, seed: int | None, duration_seconds: float | None) -> Play:
-        """Return the same with another seed and duration; None changes nothing.
+        """Return the same scenario with another seed and duration; None changes nothing.
 
         Raises:
             UserError: The duration is too long.

@@ -1,1 +1,1 @@
-"""Reports as one HTML page: what the browser needs is in the file, which requests nothing."""
+"""Reports as one HTML page, which contains all that the browser needs and requests nothing."""

@@ -1,8 +1,8 @@
 """What a live page shows: the documents of a cluster or of a running simulation, and answers.
 
-Whatever takes long is done in one thread, so that the server stays responsive.
+Long work runs in one thread of its own, so that the server stays responsive.
 
-Invariants: nothing but published documents is shown; documents are of one moment.
+Invariants: only published documents are shown, and all of them describe the same moment.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Worker:
 
 
 class ShownCluster:
-    """A cluster from files, or a live one, of which the view is renewed when it has changed."""
+    """A cluster from files, or a live one; its view is renewed when the cluster has changed."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class ShownCluster:
     ) -> None:
         """Show a cluster; the caller keeps a live one up to date.
 
-        The scheduler and its options decide in answers about a live cluster.
+        Answers about a live cluster use `scheduler` and its options.
         """
         self.title = title
         self._followed = cluster if isinstance(cluster, FollowedCluster) else None
@@ -189,7 +189,7 @@ class ShownPlay:
         return self._sent
 
     async def ask(self, question: Callable[[Cluster], Document]) -> Document:
-        """Raise UserError, because there is no cluster."""
+        """Raise UserError: a scenario has no cluster to ask about."""
         raise UserError("this page plays a scenario; there is no cluster to ask")
 
     # In the simulation's thread.

@@ -408,7 +408,7 @@ class _VolumesByClass:
 
 
 def _has_no_state(cycle: CycleState) -> bool:
-    """Whether pre_filter did not run; one that skipped left None."""
+    """Whether pre_filter did not run; where it skipped the pod, the state is None."""
     name = VolumeBinding.name
     return isinstance(cycle.filter_states.get(name, _NEVER_MADE), NoState)
 

@@ -91,7 +91,7 @@ class SandboxAccess:
 
 
 def check_ours(file: Path) -> None:
-    """Check that a kubeconfig may be written: it is missing, or of a sandbox that has ended.
+    """Check that a kubeconfig may be written: there is none, or its sandbox has ended.
 
     Raises:
         UserError: It is not a sandbox's, or the sandbox is running.

@@ -33,9 +33,9 @@ class PodLatencies(msgspec.Struct, frozen=True):
     """How long pods take, in seconds.
 
     Attributes:
-        start: From the binding until it runs; a drawn time is between half and one and a half
-            times this one.
-        stop: From its deletion until it is gone; drawn in the same way, at most its grace.
+        start: From the binding until it runs; each pod draws between half and one and a half
+            times as long.
+        stop: From its deletion until it is gone; drawn in the same way, at most its grace period.
         run: How long a pod runs if its restart policy lets it end.
     """
 
@@ -57,7 +57,7 @@ def kubelets_of(client: LocalClient, latencies: PodLatencies, random: Random) ->
 
 
 def lifetime_of(pod: Pod, usual_seconds: float) -> Lifetime | None:
-    """Return how long a pod runs, None if until it is deleted.
+    """Return the seconds that a pod runs; None if it runs until it is deleted.
 
     Pods that may end and have no annotation run for `usual_seconds`.
     """
@@ -159,7 +159,7 @@ class PodAddresses:
         self._next = _FIRST_ADDRESS
 
     def use(self, address: str) -> None:
-        """Reserve an address that a pod has already."""
+        """Reserve the address that a pod has already."""
         self._used[address] = None
 
     def draw(self) -> str:

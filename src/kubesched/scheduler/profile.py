@@ -315,7 +315,7 @@ class Profile:
         answers: Sized,
         rows: int,
     ) -> None:
-        """Raise if the number of answers is not that of rows; checked until it was right once."""
+        """Raise if there are not as many answers as rows; a plugin is checked until this is so."""
         try:
             found = len(answers)
         except TypeError as error:

@@ -262,7 +262,7 @@ class ObjectServer:
         return cast("T", self.store.update(key_of(item), item))
 
     def delete(self, item: KubernetesObject) -> None:
-        """Remove an object; one that is gone is fine."""
+        """Remove an object, if it is there."""
         key = key_of(item)
         if self.store.find(key) is not None:
             self.store.delete(key)

@@ -108,7 +108,7 @@ def pod_of(template: Plain, name: str) -> Plain:
 
 
 def is_active(pod: Pod) -> bool:
-    """Whether a pod counts: it has neither ended nor is it being deleted."""
+    """Whether a pod counts: it has not ended, and is not being deleted."""
     return pod.status.phase not in FINISHED and not pod.metadata.deletion_timestamp
 
 

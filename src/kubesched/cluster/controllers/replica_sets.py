@@ -94,7 +94,7 @@ class ReplicaSetController(PodsController):
 
 
 def deletion_rank(pod: Pod) -> tuple[bool, int, bool, int, float]:
-    """Return what decides which pod is deleted: the one with the smallest value."""
+    """Return the sort key of deletions: the pod with the smallest key is deleted first."""
     since = ready_since(pod)
     cost = 0
     with suppress(ValueError):

@@ -23,7 +23,7 @@ _Taints = tuple[tuple[str, str], ...]
 
 
 class TaintEviction(Following):
-    """Looks after the pods of tainted nodes; `on_evicted` is called before each deletion."""
+    """Deletes pods from tainted nodes; `on_evicted` is called before each deletion."""
 
     def __init__(self, server: Server, pods: PodsByNode) -> None:
         """Set up; nothing happens before `start`."""

@@ -58,14 +58,15 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
         kept: Nodes where evicting helps, those that violate no budget first: an array of
             `Candidate`.
         choice: The choice among them; None if there is no candidate.
-        others: Why the other nodes tried are no candidates: an array of `Status`.
+        others: Why the other nodes tried are no candidates: an array of `Status`, or one
+            rejection for all.
         other_rows: The rows of these nodes.
         names: The node names per row of the table.
     """
 
     kept: NDArray[np.object_] = _NOTHING
     choice: CandidateChoice | None = None
-    others: NDArray[np.object_] = _NOTHING
+    others: NDArray[np.object_] | Status = _NOTHING
     other_rows: NDArray[np.intp] = _NO_ROWS
     names: Sequence[str] = ()
 
@@ -78,6 +79,8 @@ class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
     def node_statuses(self) -> Mapping[str, Status]:
         """Node name -> why it is not a candidate."""
         whose = [self.names[row] for row in self.other_rows.tolist()]
+        if isinstance(self.others, Status):
+            return dict.fromkeys(whose, self.others)
         return dict(zip(whose, self.others.tolist(), strict=True))
 
     def narrowed_to(self, candidates: Sequence[Candidate]) -> DryRun:
@@ -112,8 +115,7 @@ def find_candidates(
     if not len(rows):
         return DryRun()
     if not has_lower_priority_pods(question.pod, nodes):
-        others = np.full(len(rows), NO_VICTIMS, np.object_)
-        return DryRun(others=others, other_rows=rows, names=nodes.all_names)
+        return DryRun(others=NO_VICTIMS, other_rows=rows, names=nodes.all_names)
     wanted = sampling.wanted(len(rows))
     offset = question.handle.random.randrange(len(rows))
     rows = np.concatenate((rows[offset:], rows[:offset]))

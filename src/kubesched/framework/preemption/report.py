@@ -7,6 +7,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final, Self
 
 import msgspec
@@ -101,12 +102,16 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
         return PostFilterResult(unschedulable(_NONE_ALLOWED), details=report)
     if not num_all_nodes:
         return PostFilterResult(failure("no nodes available"), details=report)
-    statuses = report.dry_run.others.tolist()
+    # Evicting does not help on the nominated node either, so the nomination is cleared.
+    others = report.dry_run.others
+    if isinstance(others, Status):
+        text = _text_of_one(others, len(report.dry_run.other_rows), num_all_nodes)
+        return PostFilterResult(unschedulable(text), nominated_node_name="", details=report)
+    statuses = others.tolist()
     kinds = statuses[:1] if _are_equal(statuses) else statuses
     errors = [status.message for status in kinds if status.code is Code.ERROR]
     if errors:
         return PostFilterResult(failure(_aggregate(errors)), details=report)
-    # Evicting does not help on the nominated node either, so the nomination is cleared.
     text = no_candidates_text(statuses, num_all_nodes)
     return PostFilterResult(unschedulable(text), nominated_node_name="", details=report)
 
@@ -114,9 +119,14 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
 def no_candidates_text(statuses: Sequence[Status], num_all_nodes: int) -> str:
     """Return the message that evicting helps on no node, from the status of each node tried."""
     if _are_equal(statuses):
-        encoded = NodeToStatus.everywhere(len(statuses), statuses[0])
-    else:
-        encoded = NodeToStatus.of(statuses)
+        return _text_of_one(statuses[0], len(statuses), num_all_nodes)
+    encoded = NodeToStatus.of(statuses)
+    return Diagnosis.of_filter((), encoded, _NOT_HELPFUL).fit_error(num_all_nodes)
+
+
+@lru_cache(maxsize=64)
+def _text_of_one(status: Status, rows: int, num_all_nodes: int) -> str:
+    encoded = NodeToStatus.everywhere(rows, status)
     return Diagnosis.of_filter((), encoded, _NOT_HELPFUL).fit_error(num_all_nodes)
 
 

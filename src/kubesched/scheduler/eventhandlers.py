@@ -276,7 +276,8 @@ class EventHandlers:
             return
         log_observed(V4, "Update event for unscheduled pod", new)
         began = self.observer.now()
-        before, info = PodInfo(old), PodInfo(new)
+        before = PodInfo(old)
+        info = PodInfo(new, before)
         self._apply_waiting_update(before, info)
         self._handled(UNSCHEDULED_POD_UPDATE, began)
         for event in pod_events(before, info) if self.observer.is_listening else ():

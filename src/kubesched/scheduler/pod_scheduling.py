@@ -385,7 +385,7 @@ class PodScheduling:
             return
         else:
             if known is not pod.pod:
-                queued.pod_info = pod = PodInfo(known)
+                queued.pod_info = pod = PodInfo(known, pod)
             elif (
                 rejected is not None
                 and self.status_writer.is_written(known, condition, nominated_node_name)

@@ -80,7 +80,7 @@ class OwnedPods(Watching):
             pods = self._by_owner.setdefault(new.uid, {})
             known = pods.get(after.metadata.uid)
             # Writes through this object are recorded before the watch reports them.
-            if known is None or _version(known) <= _version(after):
+            if known is None or known is before or _version(known) <= _version(after):
                 pods[after.metadata.uid] = after
                 self._report(after, new, known, after)
 

@@ -250,18 +250,20 @@ class Timeline(LedgerReader):
         """Count a move in the queue."""
         origin, destination, pods = move.origin, move.destination, move.pods
         key = (origin, destination, move.event)
-        if key not in self._moves and len(self._moves) >= _MOVES_MAX:
+        before = self._moves.get(key, 0)
+        if not before and len(self._moves) >= _MOVES_MAX:
             key = (origin, destination, "other")
-        self._moves[key] = self._moves.get(key, 0) + pods
+            before = self._moves.get(key, 0)
+        self._moves[key] = before + pods
         if origin is destination:
             return
         # Of pods that are popped early, each leaves activeQ before the next one enters it.
         is_early = move.event == POP_FROM_BACKOFF
-        before, after = self._queued.get(origin), self._queued.get(destination)
-        if before is not None:
-            before.add(move.now, -1 if self._was_early else -pods)
-        if after is not None:
-            after.add(move.now, 1 if is_early else pods)
+        left, entered = self._queued.get(origin), self._queued.get(destination)
+        if left is not None:
+            left.add(move.now, -1 if self._was_early else -pods)
+        if entered is not None:
+            entered.add(move.now, 1 if is_early else pods)
         self._was_early = is_early
 
     # Samples.

@@ -122,11 +122,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
         Otherwise a loop that waits for a tiny rest of a second would do so for ever.
         """
+        timer = self._timer(when, callback, args, context)
+        return timer  # type: ignore[return-value]  # it has the same methods
+
+    def _timer(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+    ) -> _Call:
         timer = _Call(_in_ticks(when))
         timer.callback, timer.args, timer.loop = callback, args, self
         timer.context = copy_context() if context is None else context
         heappush(self._timers, timer)
-        return timer  # type: ignore[return-value]  # it has the same methods
+        return timer
 
     def call_soon(
         self,
@@ -152,15 +162,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Schedule a callback after a delay in seconds; see `call_at`."""
-        return self.call_at(self._seconds + delay, callback, *args, context=context)
+        timer = self._timer(self._seconds + delay, callback, args, context)
+        return timer  # type: ignore[return-value]  # it has the same methods
 
     def _run_once(self) -> None:
         """Run what is ready; before that, move the clock to the next timer if nothing is."""
         if self._raised:
             raise self._raised.pop(0)
-        if self.cancelled_timers:
-            self._drop_cancelled()
         ready, timers = self._ready, self._timers
+        cancelled = self.cancelled_timers
+        if cancelled and timers and (2 * cancelled > len(timers) or timers[0].callback is None):
+            self._drop_cancelled()
         if not (ready or self._stopping or (timers and timers[0] <= self._seconds)):
             self._on_idle()
             if not timers:
@@ -172,8 +184,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
             ready.append(timer)
         for _ in range(len(ready)):
             call = ready.popleft()
-            if call.callback is not None:
-                call.context.run(call.callback, *call.args)
+            callback = call.callback
+            if callback is not None:
+                call.context.run(callback, *call.args)
 
     def _drop_cancelled(self) -> None:
         timers = self._timers

@@ -10,6 +10,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TypeVar
 
@@ -179,12 +180,12 @@ class NodeTable(ABC):
         for row, pods in enumerate(self.pods):
             requested = dict.fromkeys(self.resources, 0)
             cpu = memory = 0
-            for info in pods.values():
-                for name, amount in info.template.held.items():
+            for template, count in Counter(info.template for info in pods.values()).items():
+                for name, amount in template.held.items():
                     if name in requested:
-                        requested[name] += amount
-                cpu += info.template.held_non_zero[0]
-                memory += info.template.held_non_zero[1]
+                        requested[name] += amount * count
+                cpu += template.held_non_zero[0] * count
+                memory += template.held_non_zero[1] * count
             name = self.names[row]
             assert self.pod_counts[row] == len(pods), f"{name}: pod count drifted"
             for resource, at in self.resources.items():

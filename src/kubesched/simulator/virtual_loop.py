@@ -122,8 +122,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
         Otherwise a loop that waits for a tiny rest of a second would do so for ever.
         """
-        timer = self._timer(when, callback, args, context)
-        return timer  # type: ignore[return-value]  # it has the same methods
+        return self._timer(when, callback, args, context)
 
     def _timer(
         self,
@@ -131,12 +130,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         callback: Callable[..., object],
         args: tuple[Any, ...],
         context: Context | None,
-    ) -> _Call:
+    ) -> asyncio.TimerHandle:
         timer = _Call(_in_ticks(when))
         timer.callback, timer.args, timer.loop = callback, args, self
         timer.context = copy_context() if context is None else context
         heappush(self._timers, timer)
-        return timer
+        return timer  # type: ignore[return-value]  # it has the same methods
 
     def call_soon(
         self,
@@ -162,8 +161,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Schedule a callback after a delay in seconds; see `call_at`."""
-        timer = self._timer(self._seconds + delay, callback, args, context)
-        return timer  # type: ignore[return-value]  # it has the same methods
+        return self._timer(self._seconds + delay, callback, args, context)
 
     def _run_once(self) -> None:
         """Run what is ready; before that, move the clock to the next timer if nothing is."""

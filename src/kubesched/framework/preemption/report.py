@@ -102,17 +102,17 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
         return PostFilterResult(unschedulable(_NONE_ALLOWED), details=report)
     if not num_all_nodes:
         return PostFilterResult(failure("no nodes available"), details=report)
-    # Evicting does not help on the nominated node either, so the nomination is cleared.
     others = report.dry_run.others
     if isinstance(others, Status):
         text = _text_of_one(others, len(report.dry_run.other_rows), num_all_nodes)
-        return PostFilterResult(unschedulable(text), nominated_node_name="", details=report)
-    statuses = others.tolist()
-    kinds = statuses[:1] if _are_equal(statuses) else statuses
-    errors = [status.message for status in kinds if status.code is Code.ERROR]
-    if errors:
-        return PostFilterResult(failure(_aggregate(errors)), details=report)
-    text = no_candidates_text(statuses, num_all_nodes)
+    else:
+        statuses = others.tolist()
+        kinds = statuses[:1] if _are_equal(statuses) else statuses
+        errors = [status.message for status in kinds if status.code is Code.ERROR]
+        if errors:
+            return PostFilterResult(failure(_aggregate(errors)), details=report)
+        text = no_candidates_text(statuses, num_all_nodes)
+    # Evicting does not help on the nominated node either, so the nomination is cleared.
     return PostFilterResult(unschedulable(text), nominated_node_name="", details=report)
 
 

@@ -79,6 +79,19 @@ class SpreadScores(msgspec.Struct, frozen=True):
 
     def score(self, namespace: str, nodes: NodeTable) -> NDArray[np.int64]:
         """Return, as int64 per row, the sum over its domains for a pod of `namespace`."""
+        if len(self.worths) == 1 and (worth := self.worths[0]) is not None:
+            # Domains are fewer than rows.
+            label = nodes.label(self.constraints[0].topology_key)
+            scores = _rounded(worth).take(label.codes)
+        else:
+            scores = _rounded(self._sums(namespace, nodes))
+        if self.requires_all_keys:
+            having = have_all_keys(self.constraints, nodes)
+            if having is not None:
+                scores[~having] = 0
+        return scores
+
+    def _sums(self, namespace: str, nodes: NodeTable) -> NDArray[np.float64]:
         total = np.zeros(len(nodes))
         for constraint, weight, worth in zip(
             self.constraints, self.weights, self.worths, strict=True
@@ -93,12 +106,7 @@ class SpreadScores(msgspec.Struct, frozen=True):
             else:
                 added = worth.take(label.codes)
             total += added
-        scores = _rounded(total)
-        if self.requires_all_keys:
-            having = have_all_keys(self.constraints, nodes)
-            if having is not None:
-                scores[~having] = 0
-        return scores
+        return total
 
     def normalize(self, scores: NDArray[np.int64], rows: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return scores from 0 to 100, reversed; `rows` are the table rows of `scores`."""
@@ -146,7 +154,7 @@ def _worth_of_domains(
 
 
 def _rounded(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round halves away from zero, like Go's math.Round."""
+    """Round halves up, like Go's math.Round; no value is negative."""
     whole = np.trunc(values)
-    whole += np.copysign(np.abs(values - whole) >= 0.5, values)
+    whole += values - whole >= 0.5
     return whole.astype(np.int64)

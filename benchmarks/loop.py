@@ -76,7 +76,9 @@ class BindingApi:
     """
 
     def __init__(self) -> None:
+        """Set up in the loop in which the bindings will be asked for."""
         self.bound = 0
+        self._loop = asyncio.get_running_loop()
         self._answer: tuple[float, asyncio.Future[None]] | None = None
         self._unconfirmed: list[tuple[Pod, str]] = []
         self.handlers: EventHandlers | None = None
@@ -86,16 +88,15 @@ class BindingApi:
         await self._answered()
         if not self._unconfirmed:
             # As a watch does, deliver all changes up to then at once.
-            asyncio.get_running_loop().call_later(_WATCH_SECONDS, self._confirm_all)
+            self._loop.call_later(_WATCH_SECONDS, self._confirm_all)
         self._unconfirmed.append((pod, node_name))
 
     def _answered(self) -> asyncio.Future[None]:
         """Return what ends after the delay; requests of one moment share it, and their timer."""
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = self._loop.time()
         if self._answer is None or self._answer[0] != now:
-            self._answer = now, loop.create_future()
-            loop.call_later(_ANSWER_SECONDS, self._answer[1].set_result, None)
+            self._answer = now, self._loop.create_future()
+            self._loop.call_later(_ANSWER_SECONDS, self._answer[1].set_result, None)
         return self._answer[1]
 
     def _confirm_all(self) -> None:

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.meta import OwnerReference, controller_of
+from kubesched.cluster.controllers.deployments import HASH
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 
-_TEMPLATE_HASH: Final = "pod-template-hash"
 _BETWEEN: Final = ("ReplicaSet", "Job")
 """The kinds that other workloads create between themselves and their pods."""
 
@@ -59,7 +59,7 @@ class Owners:
         if owner in self._above:
             above = self._above[owner]
             return owner if above is None else PodOwner(info.namespace, above.name, above.kind)
-        template_hash = info.labels.get(_TEMPLATE_HASH)
+        template_hash = info.labels.get(HASH)
         if owner.kind == "ReplicaSet" and template_hash:
             # The input has no ReplicaSets; a Deployment's are named after it.
             name = owner.name.removesuffix(f"-{template_hash}")

@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from kubesched.answers.budgets import BudgetStatuses
-from kubesched.answers.workload_pods import HASH, make, replacement_of
+from kubesched.answers.workload_pods import make, replacement_of
 from kubesched.api.apps import DaemonSet
 from kubesched.api.core import Node, PersistentVolumeClaim, Pod
 from kubesched.api.errors import AlreadyExistsError
@@ -31,6 +31,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.storage import StorageClass
+from kubesched.cluster.controllers.deployments import HASH
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key

@@ -12,22 +12,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, ReplicaSetSpec, StatefulSet
+from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kubesched.api.batch import CronJob, Job
 from kubesched.api.codec import objects_in
 from kubesched.api.core import Node, PersistentVolumeClaim, Pod, ReplicationController
 from kubesched.api.decode import Loaded, Source, load
-from kubesched.api.meta import LabelSelector, ObjectMeta, OwnerReference, controller_of
-from kubesched.api.pod import PodSpec, PodTemplateSpec
+from kubesched.api.meta import ObjectMeta, controller_of
+from kubesched.api.pod import PodSpec
 from kubesched.api.scheme import kind_of
+from kubesched.cluster.controllers.cron_jobs import job_of
 from kubesched.cluster.controllers.daemon_sets import daemons_of
-from kubesched.cluster.controllers.deployments import template_hash
+from kubesched.cluster.controllers.deployments import current_replica_set
 from kubesched.cluster.controllers.indexes import with_owner
+from kubesched.cluster.controllers.owner_controller import pod_of
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Plain
@@ -40,7 +42,6 @@ from kubesched.simulator.local_server import plain_workload
 from kubesched.simulator.soundness import spec_errors
 from kubesched.snapshot.objects import KubernetesObject
 
-HASH: Final = "pod-template-hash"
 _JOB_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
 _ONE_RUN: Final = "1"
 
@@ -49,6 +50,7 @@ Scaled: TypeAlias = Deployment | ReplicaSet | StatefulSet | ReplicationControlle
 Workload: TypeAlias = Scaled | DaemonSet | Pod
 SCALED: Final = (Deployment, ReplicaSet, StatefulSet, ReplicationController, Job, CronJob)
 WORKLOADS: Final = (*SCALED, DaemonSet, Pod)
+_Between = TypeVar("_Between", ReplicaSet, Job)
 
 
 class Made(NamedTuple):
@@ -114,40 +116,33 @@ def make(
     `taken` are the names of the pods that it has. For a DaemonSet they are the nodes that have one;
     then `nodes` are all nodes, and `number` is not read.
     """
+    if isinstance(item, Pod):
+        return Made([], [], _copies(item, number, frozenset(taken)))
+    plain = _plain(item)
+    between: list[ReplicaSet | Job] = []
     match item:
-        case Pod():
-            return Made([], [], _copies(item, number, frozenset(taken)))
         case DaemonSet():
-            plain = _plain(item)
             found = daemons_of(plain, nodes).items()
             used = frozenset(taken)
             return Made([], [], [_owned(plain, pod) for node, pod in found if node not in used])
         case StatefulSet():
-            return _stateful(item, number, frozenset(taken))
+            return _stateful(plain, number, frozenset(taken))
         case Deployment():
-            replica_set = _replica_set(item)
-            return Made([replica_set], [], _alike(replica_set, replica_set.spec.template, number))
-        case _:
-            job = _run(item) if isinstance(item, CronJob) else item
-            owners = [job] if isinstance(item, CronJob) and isinstance(job, Job) else []
-            return Made(list(owners), [], _alike(job, _template_of(job), number))
+            replica_set = current_replica_set(plain)
+            replica_set["spec"]["replicas"] = replicas_of(item)
+            between = [_between(plain, replica_set, ReplicaSet)]
+        case CronJob():
+            between = [_between(plain, job_of(plain, f"{item.metadata.name}-{_ONE_RUN}"), Job)]
+    owner = _plain(between[0]) if between else plain
+    return Made(between, [], [_owned(owner, _pod_of(owner))] * number)
 
 
-def _template_of(item: ReplicaSet | ReplicationController | Job) -> PodTemplateSpec:
-    return _labelled(item) if isinstance(item, Job) else item.spec.template or PodTemplateSpec()
-
-
-def _alike(
-    owner: ReplicaSet | ReplicationController | Job, template: PodTemplateSpec, number: int
-) -> list[Pod]:
-    metadata = ObjectMeta(
-        generate_name=f"{owner.metadata.name}-",
-        namespace=owner.metadata.namespace,
-        labels=template.metadata.labels,
-        annotations=template.metadata.annotations,
-        owner_references=(_reference(owner),),
-    )
-    return [Pod(api_version="v1", kind="Pod", metadata=metadata, spec=template.spec)] * number
+def _pod_of(owner: Plain) -> Plain:
+    pod = pod_of(owner["spec"]["template"], owner["metadata"]["name"])
+    if owner["kind"] == "Job":
+        named = dict.fromkeys(_JOB_LABELS, owner["metadata"]["name"])
+        pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **named}
+    return pod
 
 
 def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:
@@ -157,80 +152,37 @@ def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:
     return [*first, *[replace(pod, metadata=metadata)] * number][:number]
 
 
-def _stateful(item: StatefulSet, number: int, taken: frozenset[str]) -> Made:
-    plain = _plain(item)
-    name = item.metadata.name
+def _stateful(owner: Plain, number: int, taken: frozenset[str]) -> Made:
+    name = owner["metadata"]["name"]
     missing = islice((at for at in count() if f"{name}-{at}" not in taken), number)
     made = Made([], [], [])
     for at in missing:
-        found = claims_of(plain, at)
+        found = claims_of(owner, at)
         made.claims.extend(msgspec.convert(claim, PersistentVolumeClaim) for claim in found)
-        made.pods.append(_owned(plain, pod_at(plain, at)))
+        made.pods.append(_owned(owner, pod_at(owner, at)))
     return made
 
 
-def _plain(item: DaemonSet | StatefulSet) -> Plain:
+def _plain(item: Scaled | DaemonSet) -> Plain:
     """Return a workload as plain values; one that is in a file only gets a uid."""
     plain = plain_workload(item)
-    return {
-        **plain,
-        "metadata": {"uid": f"{plain['kind']}/{item.metadata.name}", **plain["metadata"]},
-    }
+    metadata = plain["metadata"]
+    return {**plain, "metadata": {"uid": f"{plain['kind']}/{metadata['name']}", **metadata}}
+
+
+def _between(owner: Plain, plain: Plain, type_: type[_Between]) -> _Between:
+    """Return the ReplicaSet or Job that a workload's controller creates."""
+    metadata = plain["metadata"]
+    uid = f"{owner['metadata']['uid']}/{metadata['name']}"
+    kind = kind_of(type_)
+    whole = {**plain, "apiVersion": kind.api_version, "kind": kind.kind}
+    return msgspec.convert(
+        with_owner(owner, {**whole, "metadata": {**metadata, "uid": uid}}), type_
+    )
 
 
 def _owned(owner: Plain, pod: Plain) -> Pod:
     return replace(msgspec.convert(with_owner(owner, pod), Pod), api_version="v1", kind="Pod")
-
-
-def _replica_set(item: Deployment) -> ReplicaSet:
-    """Return the ReplicaSet of the Deployment's present template."""
-    named = template_hash(plain_workload(item))
-    template = item.spec.template
-    labels = {**template.metadata.labels, HASH: named}
-    selector = item.spec.selector or LabelSelector()
-    metadata = ObjectMeta(
-        name=f"{item.metadata.name}-{named}",
-        namespace=item.metadata.namespace,
-        uid=f"{item.metadata.uid or item.metadata.name}-{named}",
-        labels=labels,
-        owner_references=(_reference(item),),
-    )
-    spec = ReplicaSetSpec(
-        replicas=replicas_of(item),
-        selector=replace(selector, match_labels={**selector.match_labels, HASH: named}),
-        template=replace(template, metadata=replace(template.metadata, labels=labels)),
-    )
-    return ReplicaSet(api_version="apps/v1", kind="ReplicaSet", metadata=metadata, spec=spec)
-
-
-def _run(item: CronJob) -> Job:
-    template = item.spec.job_template
-    metadata = replace(
-        template.metadata,
-        name=f"{item.metadata.name}-{_ONE_RUN}",
-        namespace=item.metadata.namespace,
-        uid=f"{item.metadata.uid or item.metadata.name}-{_ONE_RUN}",
-        owner_references=(_reference(item),),
-    )
-    return Job(api_version="batch/v1", kind="Job", metadata=metadata, spec=template.spec)
-
-
-def _labelled(job: Job) -> PodTemplateSpec:
-    template = job.spec.template
-    labels = {**template.metadata.labels, **dict.fromkeys(_JOB_LABELS, job.metadata.name)}
-    return replace(template, metadata=replace(template.metadata, labels=labels))
-
-
-def _reference(owner: Scaled) -> OwnerReference:
-    kind = kind_of(type(owner))
-    return OwnerReference(
-        api_version=f"{kind.group}/{kind.versions[0]}" if kind.group else kind.versions[0],
-        kind=kind.kind,
-        name=owner.metadata.name,
-        uid=owner.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
 
 
 def replacement_of(pod: Pod) -> Pod | None:

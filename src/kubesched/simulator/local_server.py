@@ -181,8 +181,7 @@ class LocalServer:
 def plain_workload(item: KubernetesObject) -> Plain:
     """Return an object as plain values, with the fields that controllers of workloads read."""
     kind = kind_of(type(cast("KubeStruct", item)))
-    group = f"{kind.group}/{kind.versions[0]}" if kind.group else kind.versions[0]
     found: Plain = msgspec.to_builtins(item)
     spec = {**found.get("spec", {})}
     spec["template"] = {"spec": {}, **spec.get("template", {})}
-    return {**found, "apiVersion": group, "kind": kind.kind, "spec": spec}
+    return {**found, "apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}

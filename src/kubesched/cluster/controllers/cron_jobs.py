@@ -209,9 +209,7 @@ class CronJobController(OwnerController):
                 self._owned.delete(job)
         name = f"{key.name}-{int(due.timestamp()) // _SECONDS_PER_MINUTE}"
         if self.server.find(_JOBS, key.namespace, name) is None:
-            template = spec["jobTemplate"]
-            metadata = {**template.get("metadata", {}), "name": name}
-            self._owned.create(owner, {"metadata": metadata, "spec": template["spec"]})
+            self._owned.create(owner, job_of(owner, name))
         time = second_time(due)
         self._write(key, self._owned.of(owner), {"lastScheduleTime": time})
 
@@ -238,6 +236,12 @@ class CronJobController(OwnerController):
             del status["active"]
         if status != owner.get("status", {}):
             self.server.patch_status(key, status)
+
+
+def job_of(cron_job: Plain, name: str) -> Plain:
+    """Return a Job of a CronJob."""
+    template = cron_job["spec"]["jobTemplate"]
+    return {"metadata": {**template.get("metadata", {}), "name": name}, "spec": template["spec"]}
 
 
 def _end_of(job: Plain) -> str | None:

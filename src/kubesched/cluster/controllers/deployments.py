@@ -59,26 +59,9 @@ class DeploymentController(OwnerController):
         return [one for one in found if not one["metadata"].get("deletionTimestamp")]
 
     def _create(self, owner: Plain, sets: list[Plain]) -> Plain:
-        spec = owner["spec"]
-        label = {HASH: template_hash(owner)}
-        metadata = spec["template"].get("metadata", {})
-        labels = {**metadata.get("labels", {}), **label}
-        selector = spec["selector"]
-        matched = {**selector.get("matchLabels", {}), **label}
         revision = 1 + max((_revision_of(one) for one in sets), default=0)
-        wanted = {
-            "metadata": {
-                "name": f"{owner['metadata']['name']}-{label[HASH]}",
-                "labels": labels,
-                "annotations": {REVISION: str(revision)},
-            },
-            "spec": {
-                "replicas": 0,
-                "minReadySeconds": spec.get("minReadySeconds", 0),
-                "selector": {**selector, "matchLabels": matched},
-                "template": {**spec["template"], "metadata": {**metadata, "labels": labels}},
-            },
-        }
+        wanted = current_replica_set(owner)
+        wanted["metadata"]["annotations"] = {REVISION: str(revision)}
         return self.owned.create(owner, wanted)
 
     def _mark_newest(self, owner: Plain, new: Plain, sets: list[Plain]) -> None:
@@ -174,6 +157,25 @@ class DeploymentController(OwnerController):
         now = self.server.timestamp()
         status = owner.get("status", {})
         self.write_status(key, {**counts, "conditions": with_conditions(status, conditions, now)})
+
+
+def current_replica_set(deployment: Plain) -> Plain:
+    """Return the ReplicaSet of a Deployment's present template, which asks for no pods yet."""
+    spec = deployment["spec"]
+    label = {HASH: template_hash(deployment)}
+    metadata = spec["template"].get("metadata", {})
+    labels = {**metadata.get("labels", {}), **label}
+    selector = spec.get("selector", {})
+    matched = {**selector.get("matchLabels", {}), **label}
+    return {
+        "metadata": {"name": f"{deployment['metadata']['name']}-{label[HASH]}", "labels": labels},
+        "spec": {
+            "replicas": 0,
+            "minReadySeconds": spec.get("minReadySeconds", 0),
+            "selector": {**selector, "matchLabels": matched},
+            "template": {**spec["template"], "metadata": {**metadata, "labels": labels}},
+        },
+    }
 
 
 def template_hash(deployment: Plain) -> str:

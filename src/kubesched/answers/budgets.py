@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kubesched.api.apps import Deployment, ReplicaSet, StatefulSet
 from kubesched.api.core import Pod, PodCondition, ReplicationController
 from kubesched.api.meta import OwnerReference, controller_of
+from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import CompiledSelector, SelectorError, compile_label_selector
 from kubesched.cluster.controllers.disruption_budgets import counted_status, wanted_pods
@@ -26,7 +27,6 @@ from kubesched.cluster.eviction import (
     grant,
     is_ready,
 )
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
 from kubesched.simulator.instant_server import InstantServer

@@ -24,6 +24,8 @@ from kubesched.api.core import Node
 from kubesched.api.quantity import canonical
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated
+from kubesched.api.well_known import HOSTNAME
+from kubesched.cluster.nodes import CORDON_TAINT
 from kubesched.explain.report import NodeVerdict
 from kubesched.explain.sentences import count
 from kubesched.framework.cycle_state import CycleState
@@ -38,8 +40,6 @@ _FOUND_MAX: Final = 3
 _ROWS_TRIED_MAX: Final = 1_000_000
 """Number of rows that are decided on per kind of change: a second or so."""
 _TRIALS_MIN: Final = 40
-_HOSTNAME: Final = "kubernetes.io/hostname"
-_UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
 _SYSTEM: Final = "system-"
 """The prefix of PriorityClasses that are reserved for the cluster's own pods."""
 
@@ -102,7 +102,7 @@ def _uncordon(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedCha
     cordoned = (name for name in names if _node(trial, name).spec.unschedulable)
     for name in _bounded(trial, cordoned):
         node = _node(trial, name)
-        taints = tuple(t for t in node.spec.taints if t.key != _UNSCHEDULABLE_TAINT)
+        taints = tuple(t for t in node.spec.taints if t.key != CORDON_TAINT)
         spec = replace(node.spec, unschedulable=False, taints=taints)
         if found := trial.node_for_on(replace(node, spec=spec)):
             sentence, field = f"uncordon node {name}", "spec.unschedulable"
@@ -154,8 +154,8 @@ def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         model = alike[0]
         name = _new_name(trial, model.metadata.name)
         labels = {**model.metadata.labels}
-        if _HOSTNAME in labels:
-            labels[_HOSTNAME] = name
+        if HOSTNAME in labels:
+            labels[HOSTNAME] = name
         new = replace(model, metadata=replace(model.metadata, name=name, uid="", labels=labels))
         if found := trial.node_for_beside(new):
             amounts = model.status.allocatable
@@ -170,7 +170,7 @@ def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
 
 
 def _shape(node: Node) -> object:
-    labels = ((key, text) for key, text in node.metadata.labels.items() if key != _HOSTNAME)
+    labels = ((key, text) for key, text in node.metadata.labels.items() if key != HOSTNAME)
     return (
         tuple(sorted((name, str(amount)) for name, amount in node.status.allocatable.items())),
         tuple(sorted(labels)),

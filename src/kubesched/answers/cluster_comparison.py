@@ -17,7 +17,7 @@ import msgspec
 
 from kubesched.answers.owners import Owners, PodOwner
 from kubesched.api.core import Pod
-from kubesched.cluster.kubelets import FINISHED
+from kubesched.api.pod import FINISHED
 from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
 from kubesched.simulator.report import Eviction, SimulationReport, Summary, ZoneUse

@@ -22,8 +22,8 @@ from kubesched.answers.pod_outcomes import PodOutcomes, PreemptedPod
 from kubesched.answers.trial_cluster import TrialCluster, is_mirror, workload_name
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
+from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
 from kubesched.snapshot.pod_info import uid_of

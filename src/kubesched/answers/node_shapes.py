@@ -20,11 +20,11 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import NodeSpec, NodeStatus
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.tolerations import HARD_EFFECTS
+from kubesched.api.well_known import ZONE
 from kubesched.cluster.nodes import STATE_TAINTS
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects
 
-_ZONE: Final = "topology.kubernetes.io/zone"
 _PODS: Final = "110"
 _EFFECTS: Final = (*HARD_EFFECTS, "PreferNoSchedule")
 _OWN_LABELS: Final = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
@@ -95,7 +95,7 @@ def parse_shape(text: str, number: int = 1) -> NodeShape:
         elif key == "price":
             price = parse_price(value)
         elif key == "zone" or key.startswith("label."):
-            label = _ZONE if key == "zone" else key.removeprefix("label.")
+            label = ZONE if key == "zone" else key.removeprefix("label.")
             labels[label] = _checked_label(label, value)
         else:
             amounts[key] = _checked_amount(key, value)

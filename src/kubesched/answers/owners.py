@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.meta import OwnerReference, controller_of
-from kubesched.cluster.controllers.deployments import HASH
+from kubesched.api.well_known import TEMPLATE_HASH
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -59,7 +59,7 @@ class Owners:
         if owner in self._above:
             above = self._above[owner]
             return owner if above is None else PodOwner(info.namespace, above.name, above.kind)
-        template_hash = info.labels.get(HASH)
+        template_hash = info.labels.get(TEMPLATE_HASH)
         if owner.kind == "ReplicaSet" and template_hash:
             # The input has no ReplicaSets; a Deployment's are named after it.
             name = owner.name.removesuffix(f"-{template_hash}")

@@ -34,13 +34,14 @@ from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_o
 from kubesched.answers.workload_pods import SCALED, WORKLOADS, Scaled, replacement_of
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.requirements import SelectorError
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.selector_syntax import parse_selector
 from kubesched.api.tolerations import NO_EXECUTE, find_untolerated
+from kubesched.api.well_known import ZONE
 from kubesched.cluster.controllers.replica_sets import deletion_rank
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
 from kubesched.explain.sentences import count, names
@@ -50,7 +51,6 @@ from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import uid_of
 
-_ZONE: Final = "topology.kubernetes.io/zone"
 _SELECTOR_SIGNS: Final = frozenset("=!(), ")
 
 Manifests = Mapping[str, Sequence[KubernetesObject]]
@@ -125,7 +125,7 @@ class PlanRun:
     def _(self, step: LoseZone) -> str:
         zones: dict[str, list[str]] = {}
         for node in self._cluster.server.all(Node):
-            zone = node.metadata.labels.get(_ZONE, "")
+            zone = node.metadata.labels.get(ZONE, "")
             zones.setdefault(zone, []).append(node.metadata.name)
         zones.pop("", None)
         if step.zone not in zones:

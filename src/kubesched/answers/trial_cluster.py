@@ -31,7 +31,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.storage import StorageClass
-from kubesched.cluster.controllers.deployments import HASH
+from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, TEMPLATE_HASH
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
@@ -46,8 +46,6 @@ from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import uid_of
 
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
-_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-_HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 class QuestionError(ValueError):
@@ -242,7 +240,7 @@ class TrialCluster:
             if (
                 isinstance(found, StorageClass)
                 and found.volume_binding_mode != "WaitForFirstConsumer"
-                and found.provisioner != _NO_PROVISIONER
+                and found.provisioner != NO_PROVISIONER
             ):
                 await self._volumes.update_persistent_volume_claim(claim)
 
@@ -428,7 +426,7 @@ def workload_name(pod: Pod) -> str:
     owner = controller_of(pod.metadata)
     if owner is None:
         return ""
-    template_hash = pod.metadata.labels.get(HASH)
+    template_hash = pod.metadata.labels.get(TEMPLATE_HASH)
     if owner.kind == "ReplicaSet" and template_hash and owner.name.endswith(f"-{template_hash}"):
         return f"Deployment {owner.name.removesuffix(f'-{template_hash}')}"
     return f"{owner.kind} {owner.name}"
@@ -443,7 +441,7 @@ def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
         at += 1
         name = f"{model.metadata.name}-{at}"
         if name not in used:
-            labels = {**model.metadata.labels, _HOSTNAME: name}
+            labels = {**model.metadata.labels, HOSTNAME: name}
             metadata = replace(model.metadata, name=name, uid="", labels=labels)
             found.append(replace(model, metadata=metadata))
     return found

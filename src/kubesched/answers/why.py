@@ -18,7 +18,7 @@ from kubesched.answers.near_misses import near_misses
 from kubesched.answers.pod_changes import pod_changes
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.api.core import Pod, PodCondition
-from kubesched.cluster.kubelets import FINISHED
+from kubesched.api.pod import FINISHED
 from kubesched.config.types import Configuration
 from kubesched.explain.decision_records import (
     DecisionRecord,

@@ -23,7 +23,7 @@ from kubesched.api.codec import objects_in
 from kubesched.api.core import Node, PersistentVolumeClaim, Pod, ReplicationController
 from kubesched.api.decode import Loaded, Source, load
 from kubesched.api.meta import ObjectMeta, controller_of
-from kubesched.api.pod import PodSpec
+from kubesched.api.pod import FINISHED, PodSpec
 from kubesched.api.scheme import kind_of
 from kubesched.cluster.controllers.cron_jobs import job_of
 from kubesched.cluster.controllers.daemon_sets import daemons_of
@@ -31,7 +31,6 @@ from kubesched.cluster.controllers.deployments import current_replica_set
 from kubesched.cluster.controllers.indexes import with_owner
 from kubesched.cluster.controllers.owner_controller import pod_of
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Plain
 from kubesched.explain.sentences import names
 from kubesched.inputs.completed_input import not_read, unknown_fields
@@ -39,6 +38,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects, pending_again
 from kubesched.inputs.pod_names import belongs_to
 from kubesched.simulator.local_server import plain_workload
+from kubesched.simulator.object_server import TOPOLOGY_LABELS
 from kubesched.simulator.soundness import spec_errors
 from kubesched.snapshot.objects import KubernetesObject
 
@@ -197,16 +197,12 @@ def replacement_of(pod: Pod) -> Pod | None:
         name=metadata.name if keeps_name else "",
         generate_name="" if keeps_name else metadata.generate_name or f"{owner.name}-",
         namespace=metadata.namespace,
-        labels={key: text for key, text in metadata.labels.items() if key not in _OF_NODES},
+        labels={key: text for key, text in metadata.labels.items() if key not in TOPOLOGY_LABELS},
         annotations=metadata.annotations,
         owner_references=metadata.owner_references,
     )
     spec = replace(pod.spec, node_name="")
     return Pod(api_version="v1", kind="Pod", metadata=kept, spec=spec)
-
-
-_OF_NODES: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
-"""Labels that a pod gets from its node."""
 
 
 # Workloads of manifests.

@@ -49,7 +49,7 @@ STANDARD_INPUT: Final = "-"
 _SUFFIXES: Final = (".json", ".yaml", ".yml", ".jsonl")
 _LISTED_SUFFIXES: Final = f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}"
 _YAML_START: Final = re.compile(rb"\s*(?:#|---|-\s|[A-Za-z]\w*:)")
-_GZIP_MAGIC: Final = b"\x1f\x8b"
+GZIP_MAGIC: Final = b"\x1f\x8b"
 _CHUNK_BYTES: Final = 1 << 20
 _TRAILING: Final = "trailing characters"
 
@@ -114,16 +114,21 @@ def _read(file: Path) -> bytes:
         raise DecodeError(Source(str(file), 0), f"it cannot be read: {reason}") from None
 
 
+def decompressed(data: bytes, file: str) -> bytes:
+    """Return a file's content, decompressed if it is gzip; raises DecodeError if it is damaged."""
+    if not data.startswith(GZIP_MAGIC):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DecodeError(Source(file, 0), f"it is no gzip: {error}") from None
+
+
 def load_bytes(
     data: bytes, file: str, skipped: Counter[str], *, namespace: str = "default"
 ) -> Iterator[Loaded]:
     """Yield the objects of a file's content; the arguments are those of `load`."""
-    if data.startswith(_GZIP_MAGIC):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DecodeError(Source(file, 0), f"it is no gzip: {error}") from None
-    data = data.removeprefix(codecs.BOM_UTF8)
+    data = decompressed(data, file).removeprefix(codecs.BOM_UTF8)
     _check_utf_8(data, Source(file, 0))
     name = file.removesuffix(".gz")
     if name.endswith((".json", ".jsonl")):

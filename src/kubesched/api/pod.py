@@ -5,12 +5,17 @@ Upstream: staging/src/k8s.io/api/core/v1/types.go, Pod (v1.36)
 Differs:  fields that only the kubelet reads (commands, environment, probes) are not kept.
 """
 
+from typing import Final
+
 from msgspec import field
 
 from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct, LabelSelector, ObjectMeta
 from kubesched.api.node import NodeSelector, PreferredSchedulingTerm
 from kubesched.api.quantity import Quantity
 from kubesched.api.volume import Volume
+
+FINISHED: Final = ("Succeeded", "Failed")
+"""The phases of pods whose containers have ended for good."""
 
 
 class ContainerPort(KubeStruct):

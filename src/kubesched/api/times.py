@@ -15,7 +15,7 @@ _TIME: Final = re.compile(
     r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))",
     re.ASCII,
 )
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOSECONDS: Final = 1_000_000_000
 
 
@@ -31,7 +31,7 @@ def parse_time(text: str) -> int:
         raise ValueError(f"{text!r} is no RFC 3339 time")
     date, clock, fraction, sign, hours, minutes = match.groups()
     try:
-        whole = datetime.fromisoformat(f"{date}T{clock}+00:00") - _EPOCH
+        whole = datetime.fromisoformat(f"{date}T{clock}+00:00") - EPOCH
     except ValueError as error:
         raise ValueError(f"{text!r} is no RFC 3339 time: {error}") from None
     offset_seconds = 0
@@ -46,7 +46,7 @@ def parse_time(text: str) -> int:
 
 def moment_at(nanoseconds: int) -> datetime:
     """Return the moment so many nanoseconds after the epoch, in microseconds."""
-    return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
+    return EPOCH + timedelta(microseconds=nanoseconds // 1000)
 
 
 def second_time(moment: datetime) -> str:

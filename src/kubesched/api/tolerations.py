@@ -16,6 +16,7 @@ from kubesched.api.requirements import parse_int64
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 HARD_EFFECTS: Final = (NO_SCHEDULE, NO_EXECUTE)
+EFFECTS: Final = (NO_SCHEDULE, "PreferNoSchedule", NO_EXECUTE)
 
 _CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 

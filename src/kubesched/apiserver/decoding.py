@@ -20,7 +20,7 @@ import contextlib
 import json
 import struct
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ import msgspec
 
 from kubesched.api.json_syntax import json_text_error
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
-from kubesched.api.times import micro_time, second_time
+from kubesched.api.times import EPOCH, micro_time, second_time
 from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
 from kubesched.apiserver import defaults, schema
 from kubesched.apiserver.operation import Operation
@@ -42,7 +42,6 @@ from kubesched.apiserver.values import Field, Place, Scalar, SchemaError, ValueT
 # Protobuf.
 
 _NUMBERS: Final = ("bool", "int32", "int64")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The zero of Go's times: no time was set.
 _NO_SECONDS: Final = -62135596800
 
@@ -178,7 +177,7 @@ def _time(parts: dict[int, int | bytes], *, has_fraction: bool) -> str | None:
     if seconds == _NO_SECONDS:
         return None
     nanoseconds = _signed(_int(parts.get(2, 0)))
-    moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
+    moment = EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
     return micro_time(moment) if has_fraction else second_time(moment)
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from kubesched.api.pod import FINISHED
 from kubesched.api.times import second_time
 from kubesched.apiserver.admission import admit_delete
 from kubesched.apiserver.decoding import BodyError, parsed
@@ -23,7 +24,6 @@ from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors, bad_request, conflict_of, invalid_kind
 from kubesched.apiserver.stored_object import StoredObject, key_of
 from kubesched.apiserver.times import after, moment_of
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.store import Key
 
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

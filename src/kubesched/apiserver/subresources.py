@@ -43,6 +43,8 @@ from kubesched.apiserver.status import (
 )
 from kubesched.apiserver.stored_object import key_of
 from kubesched.cluster.eviction import (
+    REFUSED,
+    SEVERAL_BUDGETS,
     BrokenBudgetError,
     Granted,
     NotAllowedError,
@@ -152,11 +154,6 @@ def with_condition(status: Plain, condition: Plain, now: str) -> Plain:
     return {**status, "conditions": conditions}
 
 
-_REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
-_SEVERAL: Final = (
-    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
-    "support."
-)
 _BUDGETS: Final = "poddisruptionbudgets.policy"
 _EVICTED: Final = {
     "type": "DisruptionTarget",
@@ -194,7 +191,7 @@ def _grant(registry: ObjectRegistry, pod: Pod) -> Granted:
     try:
         return grant(pod, budgets, registry.clock.timestamp())
     except SeveralBudgetsError:
-        raise internal(_SEVERAL) from None
+        raise internal(SEVERAL_BUDGETS) from None
     except NotAllowedError as error:
         raise _too_many(str(error), error.retry_seconds) from None
     except BrokenBudgetError as error:
@@ -237,7 +234,7 @@ def _too_many(message: str, retry_seconds: int = 0) -> StatusError:
     details: Plain = {"causes": [{"reason": "DisruptionBudget", "message": message}]}
     if retry_seconds:
         details["retryAfterSeconds"] = retry_seconds
-    return StatusError(429, "TooManyRequests", _REFUSED, details)
+    return StatusError(429, "TooManyRequests", REFUSED, details)
 
 
 def _forbidden(name: str, why: str) -> StatusError:

@@ -13,10 +13,11 @@ import threading
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from kubesched.api.field_errors import ConfigError, FieldError
+from kubesched.api.times import EPOCH
 from kubesched.app.environment import Environment
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.leader_election import (
@@ -31,7 +32,6 @@ from kubesched.client.resource_locks import RecordEvent, new_lock
 from kubesched.config.types import ClientConnection, LeaderElection
 
 _JOIN_SECONDS_MAX: Final = 30.0
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Election:
@@ -179,7 +179,7 @@ class Election:
 
 
 def _moment(now_ns: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=now_ns // 1000)
+    return EPOCH + timedelta(microseconds=now_ns // 1000)
 
 
 def _call_on(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.pod import FINISHED
 from kubesched.cache.cache import Cache
 from kubesched.explain.explain import explain_decision
 from kubesched.explain.report import PodExplanation
@@ -32,7 +33,6 @@ from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
 from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.scheduler.decision import Decision, Placed, Rejected
-from kubesched.scheduler.eventhandlers import FINISHED
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo, uid_of

@@ -11,12 +11,13 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.pod import FINISHED
 from kubesched.app.live_writers import DryRunClient
 from kubesched.app.shadow_judge import ShadowChoice, ShadowDecision, ShadowJudge
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.decision_recorder import RecordedDecision
-from kubesched.scheduler.eventhandlers import FINISHED, EventHandlers
+from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import scheduler_name_of, uid_of

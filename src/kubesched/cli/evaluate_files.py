@@ -17,13 +17,13 @@ from typing import BinaryIO, Final, cast
 
 import msgspec
 
+from kubesched.api.decode import GZIP_MAGIC
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, naming, write_errors
 from kubesched.cli.output import Writer, simple_table, write_line, writer
 from kubesched.inputs.errors import UserError
 from kubesched.simulator.evaluate import Evaluator
 from kubesched.simulator.scenario_lines import AnsweredLine, Difference, answer_lines, differences
 
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 _SUFFIXES: Final = (".gz", ".jsonl", ".json")
 _SHOWN_CHARACTERS_MAX: Final = 300
 _DIFFERENCES_PER_CASE_MAX: Final = 3
@@ -81,7 +81,7 @@ def read_lines(file: Path) -> Iterator[Iterable[bytes]]:
 def _decompressed(stream: BinaryIO) -> Iterable[bytes]:
     if not hasattr(stream, "peek"):
         stream = io.BufferedReader(cast("io.RawIOBase", stream))
-    if cast("io.BufferedReader", stream).peek(2)[:2] == _GZIP_MAGIC:
+    if cast("io.BufferedReader", stream).peek(2)[:2] == GZIP_MAGIC:
         return gzip.GzipFile(fileobj=stream)
     return stream
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from kubesched.api.quantity import QuantityError, canonical
+from kubesched.api.tolerations import EFFECTS
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.apiserver.durable import DurableServer, JournalError
 from kubesched.apiserver.plain import Plain
@@ -233,7 +234,6 @@ def _check_kubeconfig(flags: dict[str, Any]) -> None:
 
 # The template of the nodes.
 
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _STORAGE: Final = "100Gi"
 # The fields of a template that are used; empty for all. Others belong to one machine.
 _TAKEN: Final = {
@@ -291,8 +291,8 @@ def _pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
 def _taint(text: str) -> Plain:
     named, _, effect = text.rpartition(":")
     key, equals, value = named.partition("=")
-    if not key or effect not in _EFFECTS:
-        effects = ", ".join(_EFFECTS)
+    if not key or effect not in EFFECTS:
+        effects = ", ".join(EFFECTS)
         raise UserError(
             f"--node-taint: {text!r}: write KEY=VALUE:EFFECT; EFFECT is one of {effects}"
         )

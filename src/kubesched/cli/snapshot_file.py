@@ -37,6 +37,7 @@ from kubesched.explain.sentences import count
 from kubesched.inputs.cluster_input import ClusterInput
 from kubesched.inputs.live_cluster import READ_KINDS
 from kubesched.plugins.image_locality import normalized_image_name
+from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.snapshot.objects import KubernetesObject
@@ -45,7 +46,6 @@ from kubesched.snapshot.objects import KubernetesObject
 
 T = TypeVar("T")
 
-_MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 KEPT_ANNOTATIONS: Final = frozenset(
     (
         "controller.kubernetes.io/pod-deletion-cost",
@@ -58,7 +58,7 @@ KEPT_ANNOTATIONS: Final = frozenset(
         "resource.kubernetes.io/pod-claim-name",
         "volume.beta.kubernetes.io/storage-class",
         "volume.kubernetes.io/selected-node",
-        _MIGRATED_PLUGINS,
+        MIGRATED_PLUGINS,
     )
 )
 """The annotations that scheduling, controllers or draining depend on."""
@@ -178,7 +178,7 @@ class FieldRules:
     def _annotations(self, given: dict[str, str]) -> dict[str, str]:
         rename = self._renamers.get(_RENAMED, str)
         return {
-            name: text if name == _MIGRATED_PLUGINS else rename(text)
+            name: text if name == MIGRATED_PLUGINS else rename(text)
             for name, text in given.items()
             if name in KEPT_ANNOTATIONS
         }

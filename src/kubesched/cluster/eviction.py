@@ -18,14 +18,22 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import Condition
+from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubesched.api.selectors import matches_label_selector
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Plain
 
 _DISRUPTED_PODS_MAX: Final = 2_000
 _RETRY_SECONDS: Final = 10
 _ALLOWED: Final = "DisruptionAllowed"
+
+
+# Messages of the API server.
+REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
+SEVERAL_BUDGETS: Final = (
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+    "support."
+)
 
 
 class Granted(msgspec.Struct, frozen=True):

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
 import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import ApiError
+from kubesched.api.pod import FINISHED
 from kubesched.cluster.server import PodReports, Server, Subscription, Watching
 from kubesched.cluster.store import Key
-
-FINISHED: Final = ("Succeeded", "Failed")
 
 
 class Lifetime(msgspec.Struct, frozen=True):

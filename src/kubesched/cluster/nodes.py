@@ -21,10 +21,11 @@ from kubesched.api.core import Node
 from kubesched.api.errors import ApiError
 from kubesched.api.node import Taint
 from kubesched.api.times import micro_time
+from kubesched.api.well_known import ZONE
 from kubesched.cluster.server import AnyKindServer, Plain, Watching
 from kubesched.cluster.store import Key
 
-_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+CORDON_TAINT: Final = "node.kubernetes.io/unschedulable"
 _LOST: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 # By condition and its status.
 _OF_CONDITIONS: Final = {
@@ -35,7 +36,7 @@ _OF_CONDITIONS: Final = {
     ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
     ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
 }
-STATE_TAINTS: Final = (*_OF_CONDITIONS.values(), _UNSCHEDULABLE)
+STATE_TAINTS: Final = (*_OF_CONDITIONS.values(), CORDON_TAINT)
 """The keys of taints that follow from a node's state."""
 
 
@@ -46,7 +47,7 @@ def wanted_taints(
 
     `conditions` are types and statuses.
     """
-    wanted = [(_UNSCHEDULABLE, "NoSchedule")] if is_unschedulable else []
+    wanted = [(CORDON_TAINT, "NoSchedule")] if is_unschedulable else []
     for condition in conditions:
         key = _OF_CONDITIONS.get(condition)
         if key is not None:
@@ -73,7 +74,6 @@ def with_state_taints(node: Node) -> Node:
 # Templates.
 
 _FIRST_ADDRESS: Final = int(IPv4Address("10.64.0.1"))
-_ZONE: Final = "topology.kubernetes.io/zone"
 _VERSION: Final = "v1.36.0"
 _INFO: Final = {
     "architecture": "amd64",
@@ -125,7 +125,7 @@ class NodeTemplate(msgspec.Struct, frozen=True):
         metadata = {**node.get("metadata", {}), "name": name}
         labels = {**metadata.get("labels", {}), **self.labels, "kubernetes.io/hostname": name}
         if self.zones:
-            labels[_ZONE] = self.zones[index % len(self.zones)]
+            labels[ZONE] = self.zones[index % len(self.zones)]
         metadata["labels"] = labels
         spec = node.get("spec", {})
         taints = [*spec.get("taints", []), *map(dict, self.taints)]

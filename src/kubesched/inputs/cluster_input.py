@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubesched.api.core import Pod
-from kubesched.api.decode import STANDARD_INPUT, Loaded, Source, load, load_bytes
+from kubesched.api.decode import GZIP_MAGIC, STANDARD_INPUT, Loaded, Source, load, load_bytes
 from kubesched.inputs.completed_input import ALL_KINDS, completed, unknown_fields
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.inputs.sources import ClusterSource
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kubesched.inputs.live_cluster import LiveCluster
 
 _HEAD_BYTES: Final = 256
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 class ClusterInput(NamedTuple):
@@ -170,7 +169,7 @@ def head_of(file: Path) -> bytes:
     try:
         with file.open("rb") as stream:
             head = stream.read(_HEAD_BYTES)
-        if head.startswith(_GZIP_MAGIC):
+        if head.startswith(GZIP_MAGIC):
             with gzip.open(file) as unpacked:
                 head = unpacked.read(_HEAD_BYTES)
     except (OSError, EOFError, zlib.error):

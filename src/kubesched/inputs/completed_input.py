@@ -21,10 +21,10 @@ import yaml
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.decode import files_in
+from kubesched.api.pod import FINISHED
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.scheme import KINDS, find_kind
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.explain.sentences import count, names
 from kubesched.simulator.defaults import (
     PriorityClasses,

@@ -26,7 +26,7 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.api.decode import Loaded, Source
 from kubesched.api.field_errors import ConfigError, FieldError
-from kubesched.cluster.kubelets import FINISHED
+from kubesched.api.pod import FINISHED
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration

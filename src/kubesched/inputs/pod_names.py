@@ -10,6 +10,7 @@ from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
+from kubesched.api.well_known import TEMPLATE_HASH
 from kubesched.explain.sentences import count
 from kubesched.inputs.errors import NEAR_MAX, UserError, did_you_mean, near_names
 
@@ -23,7 +24,6 @@ OWNER_KINDS: Final = {
 }
 """The kinds of workloads by the names that kubectl takes."""
 _POD_KINDS: Final = ("pod", "pods", "po")
-_TEMPLATE_HASH: Final = "pod-template-hash"
 
 
 def find_pod(
@@ -94,7 +94,7 @@ def belongs_to(pod: Pod, kind: str, name: str) -> bool:
         return False
     if kind == "Deployment":
         # The ReplicaSet of a Deployment is named after it and the hash of its template.
-        template_hash = pod.metadata.labels.get(_TEMPLATE_HASH)
+        template_hash = pod.metadata.labels.get(TEMPLATE_HASH)
         return owner.kind == "ReplicaSet" and owner.name == f"{name}-{template_hash}"
     return owner.kind == kind and owner.name == name
 

@@ -18,13 +18,12 @@ from typing import Final, NoReturn, Self, cast
 import msgspec
 
 from kubesched.api.codec import DecodeError, decode_object
-from kubesched.api.decode import STANDARD_INPUT
+from kubesched.api.decode import GZIP_MAGIC, STANDARD_INPUT
 from kubesched.app.replay import RecordedEvent
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.decision_recorder import RECORDING_VERSION, LineType, RecordedLine
 from kubesched.snapshot.objects import KubernetesObject
 
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 _NOT_ONE: Final = "it is no recording; `kubesched shadow --record FILE` writes one"
 _CUT_OFF: Final = "the recording is cut off here; its last line says END"
 _Key = tuple[type, str, str]
@@ -93,9 +92,9 @@ class RecordingInput:
             yield self._event(line)
 
     def _unpacked(self) -> Iterator[bytes]:
-        head = self._file.read(len(_GZIP_MAGIC))
+        head = self._file.read(len(GZIP_MAGIC))
         self._file.seek(0)
-        return iter(gzip.open(self._file) if head == _GZIP_MAGIC else self._file)
+        return iter(gzip.open(self._file) if head == GZIP_MAGIC else self._file)
 
     def _header(self) -> RecordedLine:
         found = self._next()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.storage import StorageClass
+from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.framework.cluster_event import (
     NODE,
     PERSISTENT_VOLUME,
@@ -52,12 +53,8 @@ from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
-_ZONE: Final = "topology.kubernetes.io/zone"
-_REGION: Final = "topology.kubernetes.io/region"
-_BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
-_BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
-_KEYS: Final = (_BETA_ZONE, _BETA_REGION, _ZONE, _REGION)
-_CURRENT: Final = {_BETA_ZONE: _ZONE, _BETA_REGION: _REGION}
+_KEYS: Final = (BETA_ZONE, BETA_REGION, ZONE, REGION)
+_CURRENT: Final = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 _DELIMITER: Final = "__"
 
 

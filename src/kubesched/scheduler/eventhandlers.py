@@ -28,6 +28,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.pod import FINISHED
 from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.storage import (
@@ -60,7 +61,6 @@ from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of
 
 log = logging.getLogger(__name__)
 
-FINISHED: Final = ("Succeeded", "Failed")
 
 _RESOURCES: Final[Mapping[type, str]] = {
     PersistentVolume: resources.PERSISTENT_VOLUME,

@@ -21,12 +21,12 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.cache.cache import Cache
-from kubesched.framework.cluster_event import ASSIGNED_POD, Action, ClusterEvent
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
+from kubesched.queue.queue_events import ASSIGNED_POD_DELETE
 from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
 from kubesched.scheduler.binding import Assumed, BindingCycle
@@ -62,7 +62,6 @@ PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
 
 _NOTE_BYTES_MAX: Final = 1024
 _NONE: Final[frozenset[str]] = frozenset()
-_ASSIGNED_POD_DELETE: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 
 log = logging.getLogger(__name__)
 
@@ -317,7 +316,7 @@ class PodScheduling:
         for observer in self.observers:
             observer.binding_failed(assumed, status, now)
         if was_there and not status.is_rejected:
-            self.queue.move_all(_ASSIGNED_POD_DELETE, assumed_pod(pod), None, now)
+            self.queue.move_all(ASSIGNED_POD_DELETE, assumed_pod(pod), None, now)
         self.fail(
             assumed.queued,
             assumed.profile,
@@ -328,7 +327,7 @@ class PodScheduling:
         if was_there and status.is_rejected:
             # The event of its own release must not wake this pod.
             self.queue.move_all(
-                _ASSIGNED_POD_DELETE,
+                ASSIGNED_POD_DELETE,
                 assumed_pod(pod),
                 None,
                 now,

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import GoneError
-from kubesched.cluster.kubelets import FINISHED
+from kubesched.api.pod import FINISHED
 from kubesched.cluster.store import Change, ChangeType, Key, Store, Watch
 from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.objects import KubernetesObject

@@ -29,6 +29,7 @@ from kubesched.api.core import (
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.pod import FINISHED
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.storage import StorageClass
@@ -38,16 +39,11 @@ from kubesched.api.volume import (
     PersistentVolumeStatus,
     VolumeNodeAffinity,
 )
-from kubesched.cluster.kubelets import FINISHED
+from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE
 from kubesched.cluster.store import Change, ChangeType
 from kubesched.framework.dra.claim_writer import ApiRefusedError
 from kubesched.framework.volume_writer import VolumeWriteError
-from kubesched.plugins.volumes.claims import (
-    BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
-    class_of_claim,
-)
+from kubesched.plugins.volumes.claims import class_of_claim
 from kubesched.plugins.volumes.csi_translation import plugin_named
 from kubesched.simulator.informer import EventHandler
 from kubesched.simulator.object_server import ObjectServer, key_of
@@ -171,7 +167,6 @@ def _is_report(before: KubernetesObject | None, after: KubernetesObject) -> bool
 
 T = TypeVar("T")
 
-_ZONE: Final = "topology.kubernetes.io/zone"
 _STORAGE: Final = "storage"
 
 
@@ -316,10 +311,10 @@ class InstantVolumeWriter:
 
     def _affinity(self, node_name: str) -> VolumeNodeAffinity | None:
         node = self._server.node(node_name)
-        zone = node.metadata.labels.get(_ZONE) if node is not None else None
+        zone = node.metadata.labels.get(ZONE) if node is not None else None
         if not zone:
             return None
-        expression = NodeSelectorRequirement(key=_ZONE, operator="In", values=(zone,))
+        expression = NodeSelectorRequirement(key=ZONE, operator="In", values=(zone,))
         terms = (NodeSelectorTerm(match_expressions=(expression,)),)
         return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
 

@@ -21,14 +21,17 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, NodeCondition, Pod
 from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import controller_of
+from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.eviction import (
+    REFUSED,
+    SEVERAL_BUDGETS,
     BrokenBudgetError,
     NotAllowedError,
     SeveralBudgetsError,
     grant,
 )
-from kubesched.cluster.kubelets import FINISHED, Kubelets
+from kubesched.cluster.kubelets import Kubelets
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.scheduler.api_client import PodConditionPatch
 from kubesched.simulator.object_server import ObjectServer, with_condition
@@ -36,11 +39,6 @@ from kubesched.simulator.virtual_loop import timestamp
 
 _EVICTED: Final = PodConditionPatch(
     "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting"
-)
-_REFUSAL: Final = "Cannot evict pod as it would violate the pod's disruption budget."
-_TOO_MANY_BUDGETS: Final = (
-    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
-    "support."
 )
 
 
@@ -67,9 +65,9 @@ def _pay(server: ObjectServer, pod: Pod, now: str) -> None:
     try:
         granted = grant(pod, server.all(PodDisruptionBudget), now)
     except NotAllowedError:
-        raise TooManyRequestsError(_REFUSAL) from None
+        raise TooManyRequestsError(REFUSED) from None
     except SeveralBudgetsError:
-        raise ApiError(500, "InternalError", _TOO_MANY_BUDGETS) from None
+        raise ApiError(500, "InternalError", SEVERAL_BUDGETS) from None
     except BrokenBudgetError as error:
         why = f'poddisruptionbudget.policy "{error.budget_name}" is forbidden: {error}'
         raise ApiError(403, "Forbidden", why) from None

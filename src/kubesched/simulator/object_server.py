@@ -29,8 +29,9 @@ from kubesched.api.core import (
 )
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.api.meta import Condition, ObjectMeta
+from kubesched.api.pod import FINISHED
 from kubesched.api.scheduling import PodGroup, PriorityClass
-from kubesched.cluster.kubelets import FINISHED
+from kubesched.api.well_known import REGION, ZONE
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
 from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
@@ -167,10 +168,7 @@ _READY: Final = PodConditionPatch("Ready", "True", "", "")
 _NOT_READY: Final = PodConditionPatch("Ready", "False", "", "")
 _WITHOUT_GENERATION: Final = (Node, PersistentVolume, PersistentVolumeClaim)
 _NOT_READY_TAINT: Final = Taint(key=NOT_READY, effect="NoSchedule")
-_TOPOLOGY_LABELS: Final[tuple[str, ...]] = (
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-)
+TOPOLOGY_LABELS: Final[tuple[str, ...]] = (ZONE, REGION)
 # Enough for a watcher that gets changes within milliseconds.
 _CHANGES_KEPT: Final = 2_000
 
@@ -326,7 +324,7 @@ class ObjectServer:
         """Return a bound pod's metadata, with the zone and region of its node if it has any."""
         node = self.node(node_name)
         found = node.metadata.labels if node is not None else {}
-        topology = {name: found[name] for name in _TOPOLOGY_LABELS if name in found}
+        topology = {name: found[name] for name in TOPOLOGY_LABELS if name in found}
         if not topology:
             return pod.metadata
         return replace(pod.metadata, labels={**pod.metadata.labels, **topology})

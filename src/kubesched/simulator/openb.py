@@ -14,11 +14,9 @@ Differs:  a pod runs for as long after its binding as in the trace; a pod that w
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
@@ -37,16 +35,16 @@ from kubesched.api.core import (
     PodSpec,
     ResourceRequirements,
 )
-from kubesched.api.decode import DecodeError, Loaded, Source
+from kubesched.api.decode import DecodeError, Loaded, Source, decompressed
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.quantity import Quantity
-from kubesched.api.times import second_time
+from kubesched.api.times import EPOCH, second_time
+from kubesched.api.well_known import HOSTNAME
 from kubesched.simulator.pod_reports import RUN_SECONDS
 
 NAMESPACE: Final = "openb"
 GPU: Final = "nvidia.com/gpu"
 MODEL_LABEL: Final = "alibabacloud.com/gpu-card-model"
-_HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 _PODS_PER_NODE: Final = 1001
 
 _NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
@@ -63,9 +61,7 @@ _POD_COLUMNS_MORE: Final = (
 _EXPECTED: Final = f"an openb list begins {','.join(_NODE_COLUMNS)} or {','.join(_POD_COLUMNS)},..."
 # Pods with their times.
 
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 _AMOUNT_MAX: Final = 10**15
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # RFC 3339 times end with the year 9999.
 _SECONDS_MAX: Final = 200_000_000_000
 
@@ -108,11 +104,7 @@ def read_records(data: bytes, file: str) -> tuple[type[Node | Pod], Iterator[Ope
 def _rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and values of each row that is not blank."""
     try:
-        if data.startswith(_GZIP_MAGIC):
-            data = gzip.decompress(data)
-        text = data.decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error) as error:
-        raise DecodeError(Source(file, 0), f"it is no gzip: {error}") from None
+        text = decompressed(data, file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         problem = f"it is no UTF-8: {error.reason} (byte {error.start})"
         raise DecodeError(Source(file, 0), problem) from None
@@ -208,7 +200,7 @@ def _node(record: OpenbRecord) -> Node:
     gpus = record.amount("gpu")
     if gpus:
         amounts[GPU] = str(gpus)
-    labels = {_HOSTNAME_LABEL: name}
+    labels = {HOSTNAME: name}
     if model := record.text("model"):
         labels[MODEL_LABEL] = model
     return Node(
@@ -221,7 +213,7 @@ def _node(record: OpenbRecord) -> Node:
 
 def _pod(record: OpenbRecord, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
     name = record.name("name")
-    created = record.text("creation_time") and _EPOCH + timedelta(
+    created = record.text("creation_time") and EPOCH + timedelta(
         seconds=record.seconds("creation_time")
     )
     key = tuple(map(record.text, ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")))
@@ -326,11 +318,9 @@ def _running(pod: Pod, lived: _Lived, speed: float) -> Pod:
 
 def _read(path: str) -> bytes:
     try:
-        data = Path(path).read_bytes()
-        return gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DecodeError(Source(path, 0), f"it cannot be read: {reason}") from None
+        return decompressed(Path(path).read_bytes(), path)
+    except OSError as error:
+        raise DecodeError(Source(path, 0), f"it cannot be read: {error.strerror}") from None
 
 
 def _times(data: bytes) -> Iterator[tuple[str, _Lived]]:

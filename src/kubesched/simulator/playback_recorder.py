@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import controller_of
+from kubesched.api.well_known import ZONE
 from kubesched.scheduler.decision import Decision, FailedAttempt, Rejected
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.node_life import Disruption, is_unreachable
@@ -36,7 +37,6 @@ T = TypeVar("T")
 
 PODS_MAX: Final = 200_000
 _DIGITS: Final = 3
-_ZONE: Final = "topology.kubernetes.io/zone"
 _STATES: Final = tuple(NodeState)
 _ENDS: Final = tuple(PodEnd)
 _END_OF: Final = {
@@ -238,7 +238,7 @@ class PlaybackRecorder(LedgerReader, Observer):
             ),
             nodes=PlaybackNodes(
                 tuple(self._nodes),
-                tuple(node.metadata.labels.get(_ZONE, "") for node in self._nodes.values()),
+                tuple(node.metadata.labels.get(ZONE, "") for node in self._nodes.values()),
                 tuple(tuple(one.get(name, 0) for one in amounts) for name in resources),
             ),
             node_changes=NodeChanges(

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.pod import FINISHED
 from kubesched.api.quantity import milli_value, value
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.store import Change, ChangeType
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.snapshot.objects import KubernetesObject

@@ -16,10 +16,9 @@ from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.scheduling import PriorityClass
+from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.simulator.scenario import NodeGroup, PriorityClassSpec, ScenarioWorkload
 
-_ZONE = "topology.kubernetes.io/zone"
-_HOSTNAME = "kubernetes.io/hostname"
 _APP = "app"
 
 Json = dict[str, Any]
@@ -41,9 +40,9 @@ def nodes_of(group: NodeGroup) -> Iterator[Node]:
     amounts = {"pods": 110, **_mapping(status, "allocatable"), **group.allocatable}
     for number in range(group.count):
         name = f"{group.name}-{number}"
-        labels = {_HOSTNAME: name, **_mapping(metadata, "labels"), **group.labels}
+        labels = {HOSTNAME: name, **_mapping(metadata, "labels"), **group.labels}
         if group.zones:
-            labels[_ZONE] = group.zones[number % len(group.zones)]
+            labels[ZONE] = group.zones[number % len(group.zones)]
         node: Json = {
             "apiVersion": "v1",
             "kind": "Node",

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from kubesched.api.core import Pod
+from kubesched.api.pod import FINISHED
 from kubesched.explain.report import Unknown
 from kubesched.explain.unknown import (
     UnknownKinds,
@@ -24,7 +25,6 @@ from kubesched.explain.unknown import (
 )
 from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.registry import SchedulerSetup
-from kubesched.scheduler.eventhandlers import FINISHED
 from kubesched.scheduler.profile import Profile
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal

@@ -17,12 +17,12 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.field_errors import FieldError, child, invalid, not_supported
 from kubesched.api.pod import Affinity, PodSpec, Toleration, TopologySpreadConstraint
 from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.api.tolerations import EFFECTS
 
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES: Final = ("Honor", "Ignore")
 _OPERATORS: Final = ("Equal", "Exists", "Gt", "Lt")
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _WEIGHT_MAX: Final = 100
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -102,8 +102,8 @@ def _spread_errors(constraint: TopologySpreadConstraint, path: str) -> Iterator[
 def _toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError]:
     if toleration.operator and toleration.operator not in _OPERATORS:
         yield not_supported(child(path, "operator"), toleration.operator, _OPERATORS)
-    if toleration.effect and toleration.effect not in _EFFECTS:
-        yield not_supported(child(path, "effect"), toleration.effect, _EFFECTS)
+    if toleration.effect and toleration.effect not in EFFECTS:
+        yield not_supported(child(path, "effect"), toleration.effect, EFFECTS)
 
 
 def _weight_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:

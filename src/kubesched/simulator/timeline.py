@@ -28,7 +28,7 @@ from kubesched.simulator.timeline_report import (
     Totals,
     WaitReport,
 )
-from kubesched.simulator.utilisation import AveragePod, fragmentation
+from kubesched.simulator.utilisation import FIRST_RESOURCES, AveragePod, fragmentation
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -37,7 +37,6 @@ WAIT_BOUNDS_SECONDS: Final = (0.1, 1.0, 10.0, 60.0, 300.0, 1_800.0, 3_600.0, 21_
 _PRIORITIES_MAX: Final = 20
 _RESOURCES_MAX: Final = 12
 _MOVES_MAX: Final = 200
-_FIRST: Final = ("cpu", "memory", "pods")
 _DIGITS: Final = 4
 _QUEUE_PLACES: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE)
 
@@ -331,8 +330,8 @@ class Timeline(LedgerReader):
     def _shown_resources(self) -> list[str]:
         """Return the resources that exist, the usual ones first."""
         there = [name for name, resource in self._resources.items() if resource.allocatable]
-        return [name for name in _FIRST if name in there] + sorted(
-            name for name in there if name not in _FIRST
+        return [name for name in FIRST_RESOURCES if name in there] + sorted(
+            name for name in there if name not in FIRST_RESOURCES
         )
 
     def resources(self) -> tuple[ResourceReport, ...]:

@@ -18,10 +18,10 @@ from kubesched.api.apps import DaemonSet, ReplicaSet
 from kubesched.api.core import Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta, OwnerReference, controller_of
+from kubesched.api.pod import FINISHED
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.replica_sets import REPLICA_SETS, ReplicaSetController
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Server
 from kubesched.cluster.store import Key
 from kubesched.simulator.object_server import ObjectServer

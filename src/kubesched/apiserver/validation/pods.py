@@ -14,6 +14,7 @@ from typing import Final
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors, label_value_errors
+from kubesched.api.tolerations import EFFECTS
 from kubesched.apiserver.amounts import check_overhead, check_resources
 from kubesched.apiserver.formats import (
     dns_label,
@@ -196,7 +197,6 @@ VOLUME_SOURCES: Final = (
     *("csi", "ephemeral", "image", "local"),
 )
 """In the order in which upstream looks for them."""
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _NO_SELECTOR: Final = "must not be specified when labelSelector is not set"
 _PADDED: Final = "must not have leading or trailing whitespace"
 
@@ -300,8 +300,8 @@ def check_toleration(toleration: Plain, path: str, errors: FieldErrors) -> None:
     elif value:
         detail = "value must be empty when `operator` is 'Exists'"
         errors.invalid(f"{path}.operator", value, detail)
-    if effect and effect not in _EFFECTS:
-        errors.not_supported(f"{path}.effect", effect, _EFFECTS)
+    if effect and effect not in EFFECTS:
+        errors.not_supported(f"{path}.effect", effect, EFFECTS)
 
 
 def check_taints(taints: Sequence[Plain], path: str, errors: FieldErrors) -> None:
@@ -314,8 +314,8 @@ def check_taints(taints: Sequence[Plain], path: str, errors: FieldErrors) -> Non
             errors.invalid(f"{at}.value", taint["value"], ";".join(wrong))
         if not effect:
             errors.required(f"{at}.effect")
-        elif effect not in _EFFECTS:
-            errors.not_supported(f"{at}.effect", effect, _EFFECTS)
+        elif effect not in EFFECTS:
+            errors.not_supported(f"{at}.effect", effect, EFFECTS)
         if (key, effect) in seen:
             errors.duplicate(at, taint, "taints must be unique by key and effect pair")
         seen.append((key, effect))

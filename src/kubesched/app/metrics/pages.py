@@ -21,6 +21,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from kubesched.api.core import Pod
 from kubesched.api.go_text import go_float
+from kubesched.api.pod import FINISHED
 from kubesched.api.pod_requests import Amounts, pod_limit_amounts, pod_request_amounts
 from kubesched.api.quantity import Amount
 from kubesched.api.resource_names import is_huge_page_resource_name
@@ -169,7 +170,6 @@ def _escaped(text: str, *, quoted: bool = False) -> str:
 
 # Requests and limits of pods.
 
-_FINISHED: Final = ("Succeeded", "Failed")
 _UNITS: Final = {
     "cpu": "cores",
     "memory": "bytes",
@@ -196,7 +196,7 @@ class PodResources:
 
 
 def _is_finished(pod: Pod) -> bool:
-    return bool(pod.spec.node_name) and pod.status.phase in _FINISHED
+    return bool(pod.spec.node_name) and pod.status.phase in FINISHED
 
 
 def _series(pod: Pod, amounts: Amounts) -> Iterator[tuple[Labels, float]]:

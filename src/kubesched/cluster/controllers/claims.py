@@ -20,11 +20,19 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import LabelSelector
+from kubesched.api.pod import FINISHED
 from kubesched.api.quantity import parse_quantity
+from kubesched.api.resource import POD_CLAIM_ANNOTATION
 from kubesched.api.selectors import matches_label_selector
+from kubesched.api.well_known import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    ZONE,
+)
 from kubesched.cluster.controllers.indexes import with_owner
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import AnyKindServer, Plain
 from kubesched.cluster.store import Key
 
@@ -33,15 +41,9 @@ _VOLUMES: Final = "persistentvolumes"
 _CLASSES: Final = "storageclasses.storage.k8s.io"
 _CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
 _VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
-_SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-_BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
-_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-_ZONE: Final = "topology.kubernetes.io/zone"
 _DEVICE_CLAIMS: Final = "resourceclaims.resource.k8s.io"
 _TEMPLATES: Final = "resourceclaimtemplates.resource.k8s.io"
-_POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
 
 
 # Volumes and their claims.
@@ -117,8 +119,8 @@ class VolumeController(Following):
         volume = self._volume_for(claim, is_delayed=_is_delayed(class_))
         if volume is not None:
             self._bind(key, claim, volume)
-        elif class_ is not None and class_["provisioner"] != _NO_PROVISIONER:
-            node_name = claim["metadata"].get("annotations", {}).get(_SELECTED_NODE)
+        elif class_ is not None and class_["provisioner"] != NO_PROVISIONER:
+            node_name = claim["metadata"].get("annotations", {}).get(SELECTED_NODE)
             if node_name or not _is_delayed(class_):
                 self._bind(key, claim, self._provision(claim, class_, node_name or ""))
 
@@ -170,9 +172,9 @@ class VolumeController(Following):
             },
         }
         node = self._server.read(Node, "", node_name) if node_name else None
-        zone = None if node is None else node.metadata.labels.get(_ZONE)
+        zone = None if node is None else node.metadata.labels.get(ZONE)
         if zone:
-            expression = {"key": _ZONE, "operator": "In", "values": [zone]}
+            expression = {"key": ZONE, "operator": "In", "values": [zone]}
             terms = [{"matchExpressions": [expression]}]
             volume["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
         return self._server.create(_VOLUMES, volume)
@@ -182,11 +184,11 @@ class VolumeController(Following):
         spec = volume["spec"]
         written = {**volume, "spec": {**spec, "claimRef": _reference(claim)}}
         if not spec.get("claimRef"):
-            written["metadata"] = _annotated(volume, {_BOUND_BY_CONTROLLER: "yes"})
+            written["metadata"] = _annotated(volume, {BOUND_BY_CONTROLLER: "yes"})
         self._server.write(volume_key, {**written, "status": {"phase": "Bound"}})
-        annotations = {_BIND_COMPLETED: "yes"}
+        annotations = {BIND_COMPLETED: "yes"}
         if not claim["spec"].get("volumeName"):
-            annotations[_BOUND_BY_CONTROLLER] = "yes"
+            annotations[BOUND_BY_CONTROLLER] = "yes"
         self._server.write(
             key,
             {
@@ -373,7 +375,7 @@ class PodClaimController(Following):
         metadata = {
             **given,
             "generateName": f"{pod['metadata']['name']}-{name}-",
-            "annotations": {**given.get("annotations", {}), _POD_CLAIM_NAME: name},
+            "annotations": {**given.get("annotations", {}), POD_CLAIM_ANNOTATION: name},
         }
         claim = with_owner(pod, {"metadata": metadata, "spec": template["spec"]})
         return self._server.create(_DEVICE_CLAIMS, claim)

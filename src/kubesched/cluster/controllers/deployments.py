@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.well_known import TEMPLATE_HASH
 from kubesched.cluster.controllers.indexes import OwnedKind
 from kubesched.cluster.controllers.owner_controller import OwnerController, with_conditions
 from kubesched.cluster.server import Plain, Server, key_of_plain
 from kubesched.cluster.store import Key
 
-HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
 _SETS: Final = "replicasets.apps"
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -162,13 +162,17 @@ class DeploymentController(OwnerController):
 def current_replica_set(deployment: Plain) -> Plain:
     """Return the ReplicaSet of a Deployment's present template, which asks for no pods yet."""
     spec = deployment["spec"]
-    label = {HASH: template_hash(deployment)}
+    named = template_hash(deployment)
+    label = {TEMPLATE_HASH: named}
     metadata = spec["template"].get("metadata", {})
     labels = {**metadata.get("labels", {}), **label}
     selector = spec.get("selector", {})
     matched = {**selector.get("matchLabels", {}), **label}
     return {
-        "metadata": {"name": f"{deployment['metadata']['name']}-{label[HASH]}", "labels": labels},
+        "metadata": {
+            "name": f"{deployment['metadata']['name']}-{named}",
+            "labels": labels,
+        },
         "spec": {
             "replicas": 0,
             "minReadySeconds": spec.get("minReadySeconds", 0),
@@ -191,7 +195,7 @@ def _sorted(value: object) -> object:
 
 
 def _hash_of(replica_set: Plain) -> str:
-    return str(replica_set["metadata"].get("labels", {}).get(HASH, ""))
+    return str(replica_set["metadata"].get("labels", {}).get(TEMPLATE_HASH, ""))
 
 
 def _revision_of(replica_set: Plain) -> int:

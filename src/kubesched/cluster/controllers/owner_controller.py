@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from kubesched.api.core import Pod
+from kubesched.api.pod import FINISHED
 from kubesched.api.times import parse_time
 from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.work_queue import Pause, WorkQueue, short_pause
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Plain, Server, Watching
 from kubesched.cluster.store import Key
 

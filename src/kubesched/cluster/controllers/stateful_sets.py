@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 from kubesched.api.core import Pod
+from kubesched.api.pod import FINISHED
 from kubesched.cluster.controllers.deployments import template_hash
 from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.owner_controller import BURST, PodsController, pod_of
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Plain, Server
 from kubesched.cluster.store import Key
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import NotFoundError
 from kubesched.api.node import Taint
+from kubesched.api.pod import FINISHED
 from kubesched.api.tolerations import NO_EXECUTE, tolerates
 from kubesched.cluster.controllers.indexes import PodsByNode, node_name_of
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
-from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Server
 from kubesched.cluster.store import Key
 

@@ -29,8 +29,6 @@ from kubesched.snapshot.pod_sums import PodSum
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
-HOSTNAME: Final = "kubernetes.io/hostname"
-ZONE: Final = "topology.kubernetes.io/zone"
 _HONOR: Final = "Honor"
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod, TopologySpreadConstraint
 from kubesched.api.selectors import SelectorError
+from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -48,9 +49,7 @@ from kubesched.plugins.pod_topology_spread.args import (
 )
 from kubesched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
-    HOSTNAME,
     SCHEDULE_ANYWAY,
-    ZONE,
     NodeInclusion,
     SpreadConstraint,
     SpreadConstraints,

@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.well_known import HOSTNAME
 from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.plugins.pod_topology_spread.constraints import (
-    HOSTNAME,
     NodeInclusion,
     SpreadConstraint,
     both,

@@ -15,13 +15,12 @@ import msgspec
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod, Volume
 from kubesched.api.meta import controller_of
 from kubesched.api.storage import StorageClass
+from kubesched.api.well_known import (
+    BIND_COMPLETED,
+)
 from kubesched.snapshot.objects import Objects
 
 BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
-BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 

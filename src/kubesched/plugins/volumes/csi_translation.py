@@ -26,11 +26,10 @@ from kubesched.api.core import (
     Volume,
 )
 from kubesched.api.storage import CSINode
+from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 _ZONE_DELIMITER: Final = "__"
-_ZONE: Final = "topology.kubernetes.io/zone"
-_BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 _RESOURCE_GROUP: Final = "kubernetes.io/azure-file-resource-group"
 _SECRET_NAME: Final = re.compile(r"azure-storage-account-(.+)-secret")
 
@@ -194,7 +193,7 @@ def _handle_of_volume(plugin: InTreePlugin, volume: PersistentVolume) -> str:
 
 def _gce_volume_handle(volume: PersistentVolume) -> str:
     labels = volume.metadata.labels
-    zones = (labels.get(_BETA_ZONE) or labels.get(_ZONE, "")).split(_ZONE_DELIMITER)
+    zones = (labels.get(BETA_ZONE) or labels.get(ZONE, "")).split(_ZONE_DELIMITER)
     disk = volume.spec.gce_persistent_disk
     if len(zones) > 1:
         return _gce_handle(disk, "regions", _gce_region(zones))
@@ -268,8 +267,6 @@ _HANDLES: Final[dict[str, _Handle]] = {
 
 # Topology.
 
-_REGION: Final = "topology.kubernetes.io/region"
-_BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 _VSPHERE_ZONE: Final = "topology.csi.vmware.com/zone"
 _VSPHERE_REGION: Final = "topology.csi.vmware.com/region"
 
@@ -286,8 +283,8 @@ def translate_zones(
         required = _replace_key(required, zone, topology_key)
     elif zone in labels:
         required = _add_values(required, topology_key, labels[zone].split(_ZONE_DELIMITER))
-    if region == _BETA_REGION and _has_values(required, region):
-        required = _replace_key(required, region, _REGION)
+    if region == BETA_REGION and _has_values(required, region):
+        required = _replace_key(required, region, REGION)
     return required
 
 
@@ -308,11 +305,11 @@ def _topology_labels(required: NodeSelector | None, labels: Mapping[str, str]) -
     """Return the zone and region keys of the volume, from its affinity or else its labels."""
     keys = [requirement.key for requirement in _requirements(required)]
     for used in (keys, labels):
-        if _ZONE in used:
-            return _ZONE, _REGION
-        if _BETA_ZONE in used:
-            return _BETA_ZONE, _BETA_REGION
-    return _ZONE, _REGION
+        if ZONE in used:
+            return ZONE, REGION
+        if BETA_ZONE in used:
+            return BETA_ZONE, BETA_REGION
+    return ZONE, REGION
 
 
 def _requirements(required: NodeSelector | None) -> Iterator[NodeSelectorRequirement]:

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.storage import CSIStorageCapacity
+from kubesched.api.well_known import SELECTED_NODE
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.volumes.assume_cache import AssumeCache
-from kubesched.plugins.volumes.claims import SELECTED_NODE, class_of_claim
+from kubesched.plugins.volumes.claims import class_of_claim
 from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns
 from kubesched.plugins.volumes.csi_translation import (
     TranslationError,

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 from kubesched.api.core import Node, NodeSelector, PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.storage import StorageClass
+from kubesched.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.plugins.volumes.claims import (
-    NO_PROVISIONER,
-    SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     claims_of,
     class_of_claim,

@@ -16,10 +16,10 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubesched.api.well_known import NO_PROVISIONER
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.plugins.volumes.attachable import AttachableError, add_volumes_of, may_attach
 from kubesched.plugins.volumes.claims import (
-    NO_PROVISIONER,
     WAIT_FOR_FIRST_CONSUMER,
     claims_of,
     class_of_claim,

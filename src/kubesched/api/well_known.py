@@ -1,0 +1,24 @@
+"""Well-known labels, annotations and names that several components read or write.
+
+Upstream: staging/src/k8s.io/api/core/v1/{well_known_labels,annotation_key_constants}.go,
+          staging/src/k8s.io/component-helpers/storage/volume/helpers.go (v1.36)
+Differs:  nothing.
+"""
+
+from typing import Final
+
+# Labels of nodes.
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+
+# A label of ReplicaSets and their pods.
+TEMPLATE_HASH: Final = "pod-template-hash"
+
+# Claims and volumes.
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"

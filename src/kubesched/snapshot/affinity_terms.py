@@ -8,6 +8,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -20,12 +21,17 @@ from kubesched.api.selectors import (
     compile_label_selector,
 )
 
+_PARSED_MAX: Final = 8192
 _KINDS_IN_ERRORS: Final = {
     "required_affinity": "requiredAffinityTerms",
     "required_anti_affinity": "requiredAntiAffinityTerms",
     "preferred_affinity": "preferredAffinityTerms",
     "preferred_anti_affinity": "preferredAntiAffinityTerms",
 }
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[PodAffinity | None, PodAntiAffinity | None]).decode
 
 
 class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
@@ -72,9 +78,16 @@ def affinity_terms_of(pod: Pod) -> AffinityTerms | None:
     affinity = pod.spec.affinity
     if affinity is None:
         return None
-    attract, repel = affinity.pod_affinity, affinity.pod_anti_affinity
-    if attract is None and repel is None:
+    written = affinity.pod_affinity, affinity.pod_anti_affinity
+    if written == (None, None):
         return None
+    return _parse(pod.metadata.namespace, _encode(written))
+
+
+@lru_cache(maxsize=_PARSED_MAX)
+def _parse(namespace: str, encoded: bytes) -> AffinityTerms:
+    """Parse terms; those of pods that are equal but for their labels are one object."""
+    attract, repel = _decode(encoded)
     attract, repel = attract or PodAffinity(), repel or PodAntiAffinity()
     kinds: dict[str, tuple[AffinityTerm, ...]] = {}
     errors: list[str] = []
@@ -85,9 +98,7 @@ def affinity_terms_of(pod: Pod) -> AffinityTerms | None:
         ("preferred_anti_affinity", _weighted(repel)),
     ):
         try:
-            kinds[kind] = tuple(
-                _term(term, pod.metadata.namespace, weight) for term, weight in written
-            )
+            kinds[kind] = tuple(_term(term, namespace, weight) for term, weight in written)
         except SelectorError as error:
             errors.append(f"{_KINDS_IN_ERRORS[kind]}: {error}")
     return AffinityTerms(**kinds, error=aggregate(tuple(errors)) if errors else "")

@@ -21,7 +21,7 @@ _NAMED_MAX: Final = 3
 
 def describe_affinity(state: AffinityState, pod: PodInfo, nodes: NodeTable) -> str:
     """Return the domain, the pods and the term because of which the only row is rejected."""
-    if state.affinity and state.lacks_affinity(nodes)[0]:
+    if state.affinity and state.lacks_affinity(pod, nodes)[0]:
         return _describe_missing(state, nodes)
     for key, domains in state.anti_affinity.items():
         label = nodes.label(key)

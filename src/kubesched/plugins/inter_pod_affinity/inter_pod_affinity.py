@@ -201,7 +201,7 @@ class InterPodAffinity(
         for key, domains in state.anti_affinity.items():
             index[domains.above(nodes.label(key), 0)] = _VIOLATES_ANTI_AFFINITY
         if state.affinity:
-            index[state.lacks_affinity(nodes)] = _LACKS_AFFINITY
+            index[state.lacks_affinity(pod, nodes)] = _LACKS_AFFINITY
         return NodeToStatus(index, _STATUSES)
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
@@ -279,10 +279,9 @@ class InterPodAffinity(
     def _requirements_of(self, pod: PodInfo, objects: Objects) -> Requirements:
         terms = pod.template.affinity
         assert terms is not None, "only pods with terms have requirements"
+        # Pods that differ only in their labels have the same terms.
         return self._requirements.get(
-            pod.template,
-            (objects, objects.version(Namespace)),
-            lambda: requirements_of(pod, terms, objects),
+            terms, (objects, objects.version(Namespace)), lambda: requirements_of(terms, objects)
         )
 
     def _sum_existing(

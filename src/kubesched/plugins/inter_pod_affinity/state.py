@@ -39,7 +39,6 @@ class Requirements(msgspec.Struct, frozen=True):
         affinity_keys: The distinct topology keys of `affinity`.
         affinity_sum: Counts the pods that match all of `affinity`; None without terms.
         anti_affinity_sums: Per topology key, counts the pods that match its terms.
-        is_met_by_itself: Whether the pod itself matches all of `affinity`.
     """
 
     affinity: tuple[IncomingTerm, ...] = ()
@@ -47,7 +46,6 @@ class Requirements(msgspec.Struct, frozen=True):
     affinity_keys: tuple[str, ...] = ()
     affinity_sum: PodSum | None = None
     anti_affinity_sums: tuple[KeyedSum, ...] = ()
-    is_met_by_itself: bool = False
 
     def are_met_by(self, other: PodInfo) -> bool:
         """Whether there are affinity terms and `other` matches all of them."""
@@ -57,8 +55,8 @@ class Requirements(msgspec.Struct, frozen=True):
 NO_REQUIREMENTS: Final = Requirements()
 
 
-def requirements_of(pod: PodInfo, terms: AffinityTerms, objects: Objects) -> Requirements:
-    """Resolve the required terms of the pod to place."""
+def requirements_of(terms: AffinityTerms, objects: Objects) -> Requirements:
+    """Resolve the required terms of pods to place."""
     affinity = tuple(resolve(term, objects) for term in terms.required_affinity)
     anti_affinity = tuple(resolve(term, objects) for term in terms.required_anti_affinity)
     return Requirements(
@@ -70,7 +68,6 @@ def requirements_of(pod: PodInfo, terms: AffinityTerms, objects: Objects) -> Req
             (key, matching_each(tuple(term for term in anti_affinity if term.topology_key == key)))
             for key in topology_keys(anti_affinity)
         ),
-        is_met_by_itself=_are_all_about(affinity, pod),
     )
 
 
@@ -138,10 +135,10 @@ class AffinityState:
             if wanted.matches(other.namespace, other.labels):
                 _move(self.anti_affinity, wanted.topology_key, nodes, amount)
 
-    def lacks_affinity(self, nodes: NodeTable) -> NDArray[np.bool_]:
-        """Return, as bool per row, whether required affinity is not met there."""
+    def lacks_affinity(self, pod: PodInfo, nodes: NodeTable) -> NDArray[np.bool_]:
+        """Return, as bool per row, whether required affinity of `pod` is not met there."""
         # The first pod of a group that needs itself may run anywhere, or none could ever start.
-        is_first = self.requirements.is_met_by_itself and not any(
+        is_first = self.requirements.are_met_by(pod) and not any(
             domains.has_any for domains in self.affinity.values()
         )
         lacking = np.zeros(len(nodes), np.bool_)

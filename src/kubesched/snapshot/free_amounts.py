@@ -60,7 +60,7 @@ class FreeAmounts:
     def measure(self, names: Iterable[str], nodes: NodeTable) -> None:
         """Read all rows of a table; it pays after all rows were found to have enough."""
         if isinstance(nodes, NodeColumns) and nodes.is_plain:
-            names = tuple({*names, *self._least})
+            names = tuple(dict.fromkeys((*names, *self._least)))
             self._changed.read(nodes)
             free, _ = nodes.free_for(names)
             least_slots, *least = free.min(axis=1, initial=PLAIN_MAX).tolist()

@@ -79,11 +79,19 @@ class Verdicts:
         changed = question.budgets.changed_since(self._budgets)
         if changed is None or stamp != self._stamp:
             return False
-        before, self._budgets = self._budgets, question.budgets
+        before, now = self._budgets, question.budgets
+        self._budgets = now
         for key in changed:
-            for row, pods in self._protected.get(key, _NO_ROWS).items():
-                if before.protection(key, pods) != question.budgets.protection(key, pods):
-                    self._versions[row] = _UNKNOWN
+            rows = self._protected.get(key, _NO_ROWS)
+            # Rows mostly have equal numbers of a budget's pods.
+            numbers = {
+                pods
+                for pods in set(rows.values())
+                if before.protection(key, pods) != now.protection(key, pods)
+            }
+            if numbers:
+                affected = [row for row, pods in rows.items() if pods in numbers]
+                self._versions[affected] = _UNKNOWN
         return True
 
     def unknown(self, nodes: NodeColumns, rows: NDArray[np.intp]) -> NDArray[np.intp]:

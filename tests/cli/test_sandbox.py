@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from kubesched.cli.sandbox_run import node_template, read_node
-from kubesched.cli.sandbox_scheduler import configuration_text, read_wanted
+from kubesched.cli.sandbox_scheduler import configuration_text, read_document
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.inputs.errors import UserError
 from kubesched.sandbox.access import CONTEXT
@@ -287,7 +287,9 @@ def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
         pytest.param(["--run-time=-1h"], "-1h is negative", id="run-time"),
         pytest.param(["--zones", ","], "'--zones': it has no names", id="zones"),
         pytest.param(["--feature-gates", "No=true"], "unrecognized feature gate: No", id="gates"),
-        pytest.param(["--config", "nope"], "--config: nope: cannot be read: No such", id="config"),
+        pytest.param(
+            ["--config", "nope"], "--config nope: it cannot be read: No such", id="config"
+        ),
     ],
 )
 def test_what_cannot_be_used_is_said(
@@ -384,7 +386,9 @@ def test_the_schedulers_configuration_is_the_users_but_for_the_connection(tmp_pa
         "profiles: [{schedulerName: mine}]\nleaderElection: {leaderElect: true}\n"
         "clientConnection: {kubeconfig: other, contentType: x}\n"
     )
-    found = yaml.safe_load(configuration_text(read_wanted(file), Path("here")))
+    found = yaml.safe_load(
+        configuration_text(read_document("--config", file, "configuration"), Path("here"))
+    )
     assert [{"schedulerName": "mine"}] == found["profiles"]
     assert {"leaderElect": False} == found["leaderElection"]
     assert ("here", "x") == tuple(

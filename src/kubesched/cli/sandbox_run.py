@@ -16,13 +16,16 @@ import click
 
 from kubesched.api.quantity import QuantityError, canonical
 from kubesched.api.tolerations import EFFECTS
-from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.apiserver.durable import DurableServer, JournalError
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.server import ApiServer
 from kubesched.app.collector import tune_collector
 from kubesched.cli.errors import write_errors
-from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_wanted
+from kubesched.cli.sandbox_scheduler import (
+    SchedulerChild,
+    configuration_text,
+    read_document,
+)
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import UserError, cannot_listen
@@ -45,7 +48,10 @@ def run_sandbox(flags: dict[str, Any]) -> int:
     """
     template = node_template(flags)
     gates = FeatureGates.parse(",".join(flags["feature_gates"]))
-    wanted = read_wanted(flags["config_file"])
+    config = flags["config_file"]
+    wanted = (
+        {} if config is None else read_document("--config", config, "KubeSchedulerConfiguration")
+    )
     _check_kubeconfig(flags)
     with tempfile.TemporaryDirectory(prefix="kubesched-sandbox-") as name:
         return asyncio.run(_Sandbox(flags, template, gates, wanted, Path(name)).run())
@@ -312,15 +318,7 @@ def read_node(file: Path) -> Plain:
     Raises:
         UserError: It is not one Node.
     """
-    try:
-        documents = [one for _, one in load_documents(file.read_text(encoding="utf-8"))]
-    except OSError as error:
-        raise UserError(f"--node-template {file}: it cannot be read: {error.strerror}") from None
-    except (YamlError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: {error}") from None
-    if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise UserError(f"{file}: holds {len(documents)} documents; a template is one Node")
-    node: Plain = documents[0]
+    node: Plain = read_document("--node-template", file, "Node")
     if (node.get("apiVersion", "v1"), node.get("kind", "Node")) != ("v1", "Node"):
         raise UserError(f"{file}: is a {node.get('kind')}; a template is a Node of v1")
     for part in ("metadata", "spec", "status"):

@@ -38,22 +38,20 @@ def configuration_text(wanted: Mapping[str, Any], kubeconfig: Path) -> str:
     )
 
 
-def read_wanted(file: Path | None) -> dict[str, Any]:
-    """Return the user's configuration, {} without a file.
+def read_document(option: str, file: Path, kind: str) -> dict[str, Any]:
+    """Return the only document of a YAML file that an option names.
 
     Raises:
-        UserError: The file cannot be read, or is not a configuration.
+        UserError: The file cannot be read, or is not one object.
     """
-    if file is None:
-        return {}
     try:
         documents = [one for _, one in load_documents(file.read_text(encoding="utf-8"))]
     except OSError as error:
-        raise UserError(f"--config: {file}: cannot be read: {error.strerror}") from None
+        raise UserError(f"{option} {file}: it cannot be read: {error.strerror}") from None
     except (YamlError, UnicodeDecodeError) as error:
-        raise UserError(f"--config: {file}: {error}") from None
+        raise UserError(f"{option} {file}: {error}") from None
     if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise UserError(f"--config: {file}: is not a KubeSchedulerConfiguration")
+        raise UserError(f"{option} {file}: holds {len(documents)} documents; give one {kind}")
     return documents[0]
 
 

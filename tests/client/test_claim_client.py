@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, ConflictError
+from kubesched.api.media_types import PROTOBUF, STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import (
     AllocationResult,
@@ -20,8 +21,7 @@ from kubesched.api.resource import (
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
 )
-from kubesched.client.claim_client import PROTOBUF, ClaimClient, with_finalizers
-from kubesched.client.requests import STRATEGIC_MERGE_PATCH
+from kubesched.client.claim_client import ClaimClient, with_finalizers
 from kubesched.simulator.virtual_loop import run
 
 from .records import Answering, Plain

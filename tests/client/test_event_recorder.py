@@ -14,10 +14,11 @@ import pytest
 
 from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
+from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import ObjectMeta
 from kubesched.client import event_queue, event_recorder
 from kubesched.client.event_recorder import EventRecorder, serves_events
-from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request
+from kubesched.client.requests import Request
 from kubesched.scheduler.api_client import EventRecord
 from kubesched.simulator.virtual_loop import run
 

@@ -15,10 +15,10 @@ from kubesched.api.core import (
     PodExtendedResourceClaimStatus,
     PodStatus,
 )
+from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PodGroupStatus
 from kubesched.client.pod_client import PodClient
-from kubesched.client.requests import STRATEGIC_MERGE_PATCH
 from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
 
 from .records import Answering, Plain, recorded_writes

@@ -9,9 +9,10 @@ import pytest
 from aiohttp import web
 
 from kubesched.api.errors import ApiError, NotFoundError, TooManyRequestsError
+from kubesched.api.media_types import JSON_PATCH
 from kubesched.client.credentials import Credential, bearer
 from kubesched.client.rate_limit import TokenBucket
-from kubesched.client.requests import JSON_PATCH, Request
+from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient, Transport
 
 from .speaking_server import Answer, Asked, SpeakingServer, serving

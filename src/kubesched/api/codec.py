@@ -282,6 +282,15 @@ def _decode_without_nulls(
         raise _validation_error(error, source, raw) from None
 
 
+def without_nulls(value: Any) -> Any:
+    """Return a copy of plain values without the null fields of objects; nulls in lists stay."""
+    if isinstance(value, dict):
+        return {name: without_nulls(child) for name, child in value.items() if child is not None}
+    if isinstance(value, list):
+        return [without_nulls(child) for child in value]
+    return value
+
+
 def _without_nulls(value: Any, field: str, depth: int) -> Any:
     if depth > _NULL_DEPTH_MAX:
         raise RecursionError

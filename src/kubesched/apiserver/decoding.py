@@ -27,13 +27,14 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.api.json_syntax import json_text_error
+from kubesched.api.media_types import JSON, PROTOBUF, YAML
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
 from kubesched.api.times import EPOCH, micro_time, second_time
 from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
 from kubesched.apiserver import defaults, schema
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, encode, json_word
-from kubesched.apiserver.request import JSON, ApiRequest
+from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
 from kubesched.apiserver.schema import ListType, MapType, ObjectType, type_of, type_of_object
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
@@ -208,8 +209,6 @@ def _text(value: int | bytes) -> str:
 
 # JSON and YAML.
 
-YAML: Final = "application/yaml"
-PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 _SUMMARY_MAX: Final = 30
 _TYPE_META: Final = (
     "Go value of type struct { "

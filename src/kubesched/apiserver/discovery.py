@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
+from kubesched.api.media_types import PLAIN_TEXT
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.presentation import MediaType, parse_accept
-from kubesched.apiserver.request import TEXT, ApiRequest, Response, json_response
+from kubesched.apiserver.request import ApiRequest, Response, json_response
 from kubesched.apiserver.resources import GroupVersion, Resource, Resources
 from kubesched.apiserver.schema import ListType, MapType, ObjectType
 from kubesched.apiserver.status import method_not_allowed, not_acceptable, not_served
@@ -391,7 +392,7 @@ class NonResource:
 
     def _document(self, request: ApiRequest, parts: tuple[str, ...]) -> Response:
         if parts == ("v3",):
-            return _tagged(request, Response(200, encode(self._openapi.v3_index()), TEXT))
+            return _tagged(request, Response(200, encode(self._openapi.v3_index()), PLAIN_TEXT))
         if parts[:1] == ("v3",):
             document = self._openapi.v3_document("/".join(parts[1:]))
             if document is not None:
@@ -426,10 +427,10 @@ class NonResource:
 def _health(request: ApiRequest, parts: tuple[str, ...]) -> Response:
     if len(parts) == 1:
         if "verbose" in request.query:
-            return Response(200, f"[+]ping ok\n{parts[0]} check passed\n".encode(), TEXT)
-        return Response(200, b"ok", TEXT)
+            return Response(200, f"[+]ping ok\n{parts[0]} check passed\n".encode(), PLAIN_TEXT)
+        return Response(200, b"ok", PLAIN_TEXT)
     if parts[1:] == ("ping",):
-        return Response(200, b"ok", TEXT)
+        return Response(200, b"ok", PLAIN_TEXT)
     return page_not_found()
 
 
@@ -449,4 +450,4 @@ def _tagged(request: ApiRequest, answer: Response) -> Response:
 
 def page_not_found() -> Response:
     """Return the answer for an unknown path."""
-    return Response(404, b"404 page not found\n", TEXT)
+    return Response(404, b"404 page not found\n", PLAIN_TEXT)

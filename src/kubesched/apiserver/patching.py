@@ -18,7 +18,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from kubesched.api.codec import without_nulls
 from kubesched.api.json_syntax import json_text_error
+from kubesched.api.media_types import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from kubesched.apiserver import defaults, server_side_apply, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
 from kubesched.apiserver.operation import APPLY_TYPE, Operation
@@ -208,11 +210,8 @@ def _same(one: Any, other: Any) -> bool:
 
 # Patches of all kinds.
 
-JSON_PATCH: Final = "application/json-patch+json"
-MERGE_PATCH: Final = "application/merge-patch+json"
-STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 _OPERATION: Final = frozenset(("op", "path", "from", "value"))
-_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_TYPE)
+_TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_TYPE)
 
 
 class Patch:
@@ -272,7 +271,7 @@ class Patch:
         return read
 
     def _changed(self, current: Plain) -> Any:
-        if self._type == STRATEGIC_PATCH:
+        if self._type == STRATEGIC_MERGE_PATCH:
             return strategic_merge.apply(self._resource.type, current, self.value)
         if self._type == MERGE_PATCH:
             return merge(current, self.value)
@@ -293,7 +292,7 @@ class Patch:
             self._resource.type,
             changed,
             operation.request.body,
-            is_merged=self._type == STRATEGIC_PATCH,
+            is_merged=self._type == STRATEGIC_MERGE_PATCH,
         )
         if problems and operation.validation == "Strict":
             raise unfit_patch(f"strict decoding error: {', '.join(problems)}")
@@ -318,7 +317,7 @@ def check_type(media_type: str, resource: Resource) -> None:
     Raises:
         StatusError: It is another one.
     """
-    is_strategic = media_type == STRATEGIC_PATCH
+    is_strategic = media_type == STRATEGIC_MERGE_PATCH
     # How lists of custom resources merge is not known.
     if media_type not in _TYPES or (is_strategic and resource.definition is not None):
         raise unsupported_patch_type()
@@ -342,7 +341,7 @@ def merge(current: Plain, patch: Any) -> Any:
 
 def _merged(current: Any, patch: Any) -> Any:
     if not isinstance(current, dict):
-        return _without_nulls(patch)
+        return without_nulls(patch)
     if not isinstance(patch, dict):
         # A list that takes an object's place keeps its nulls, other lists lose them: upstream's
         # way, where the RFC keeps them all.
@@ -354,15 +353,6 @@ def _merged(current: Any, patch: Any) -> Any:
         else:
             merged[name] = _merged(merged.get(name), value)
     return merged
-
-
-def _without_nulls(value: Any) -> Any:
-    """Return a copy without the null fields of objects; nulls in lists stay."""
-    if isinstance(value, dict):
-        return {name: _without_nulls(child) for name, child in value.items() if child is not None}
-    if isinstance(value, list):
-        return [_without_nulls(child) for child in value]
-    return value
 
 
 def check_name(operation: Operation, obj: Plain) -> None:

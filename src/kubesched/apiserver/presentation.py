@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.media_types import JSON, YAML, accepted_types
 from kubesched.apiserver import tables
 from kubesched.apiserver.listing import ObjectList
 from kubesched.apiserver.plain import Plain, encode
@@ -129,8 +130,7 @@ class Presentation:
 # Media types that clients accept.
 
 _META_VERSIONS: Final = ("v1", "v1beta1")
-YAML: Final = "application/yaml"
-_ACCEPTED: Final = ("application/json", YAML, "*/*")
+_ACCEPTED: Final = (JSON, YAML, "*/*")
 _TRANSFORMED: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -139,49 +139,28 @@ class MediaType(msgspec.Struct, frozen=True):
 
     Attributes:
         name: Such as `application/json`.
-        quality: Between 0 and 1; the best is served.
         kind: What the answer is turned into; "" for nothing.
         group: Of that kind.
         version: Of that kind.
     """
 
     name: str
-    quality: float = 1.0
     kind: str = ""
     group: str = ""
     version: str = ""
 
 
-PLAIN: Final = MediaType("application/json")
+PLAIN: Final = MediaType(JSON)
 
 
 def parse_accept(header: str) -> list[MediaType]:
     """Return what an `Accept` header names, best first."""
-    found = []
-    for clause in header.split(","):
-        name, *parameters = [part.strip() for part in clause.split(";")]
-        values = {
-            key.strip(): value.strip()
-            for key, _, value in (parameter.partition("=") for parameter in parameters)
-        }
-        found.append(
-            MediaType(
-                name.lower(),
-                _quality(values.get("q", "")),
-                values.get("as", ""),
-                values.get("g", ""),
-                values.get("v", ""),
-            )
+    return [
+        MediaType(
+            name, kind=values.get("as", ""), group=values.get("g", ""), version=values.get("v", "")
         )
-    # Stable: of equal quality, the first named comes first.
-    return sorted(found, key=lambda one: -one.quality)
-
-
-def _quality(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 1.0
+        for name, values in accepted_types(header)
+    ]
 
 
 def prefers_yaml(header: str) -> bool:

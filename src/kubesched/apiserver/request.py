@@ -11,10 +11,9 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.media_types import JSON
 from kubesched.apiserver.plain import encode
 
-JSON: Final = "application/json"
-TEXT: Final = "text/plain; charset=utf-8"
 _BODY_METHODS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NOT_FALSE: Final = ("0", "false")
 

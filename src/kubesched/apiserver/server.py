@@ -29,6 +29,7 @@ from aiohttp import web
 from aiohttp.web_runner import ServerRunner, TCPSite
 
 from kubesched.api.errors import ApiError
+from kubesched.api.media_types import JSON, YAML
 from kubesched.api.yaml_syntax import dump, load_documents
 from kubesched.apiserver import defaults
 from kubesched.apiserver.authorization import (
@@ -42,9 +43,9 @@ from kubesched.apiserver.discovery import NonResource, page_not_found
 from kubesched.apiserver.handler import Handler
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, decode, deep_copy
-from kubesched.apiserver.presentation import YAML, prefers_yaml
+from kubesched.apiserver.presentation import prefers_yaml
 from kubesched.apiserver.registry import ObjectRegistry
-from kubesched.apiserver.request import ANONYMOUS, JSON, ApiRequest, Response, User, target_of
+from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Response, User, target_of
 from kubesched.apiserver.resources import Resources
 from kubesched.apiserver.status import StatusError, refused, unauthorized
 from kubesched.apiserver.stored_object import StoredObject, stamp

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kubesched.api.codec import without_nulls
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.schema import ObjectType, object_in
 from kubesched.apiserver.status import StatusError, bad_request, internal, rejected_patch
@@ -131,7 +132,7 @@ def _merge_field(original: Plain, name: str, value: Any, object_type: ObjectType
     current: Any = original.get(name)
     if type(current) is not type(value) or not isinstance(value, dict | list):
         # Nulls in a value that is new, or of another type, are ignored.
-        _put(original, name, _without_nulls(value))
+        _put(original, name, without_nulls(value))
         return
     field = _field(object_type, name)
     key = field.merge_key if field else None
@@ -150,17 +151,6 @@ def _put(original: Plain, name: str, value: Any) -> None:
         original[name] = kept
     else:
         original.pop(name, None)
-
-
-def _without_nulls(value: Any) -> Any:
-    """Drop the null fields of all objects in a value, in place."""
-    if isinstance(value, dict):
-        for name in [name for name, child in value.items() if child is None]:
-            del value[name]
-    if isinstance(value, dict | list):
-        for child in value.values() if isinstance(value, dict) else value:
-            _without_nulls(child)
-    return value
 
 
 def _without_directives(value: Any) -> tuple[Any, bool]:

@@ -16,8 +16,9 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.media_types import JSON
 from kubesched.api.times import micro_time, moment_at
-from kubesched.app.http_exchange import JSON, HttpRequest, HttpResponse, error_response
+from kubesched.app.http_exchange import HttpRequest, HttpResponse, error_response
 from kubesched.explain.decision_records import (
     DecisionRecord,
     DecisionRecords,

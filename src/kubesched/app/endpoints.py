@@ -26,16 +26,13 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.media_types import JSON, PLAIN_TEXT, YAML, accepted_types
 from kubesched.api.times import second_time
 from kubesched.app.health import Health
 from kubesched.app.http_exchange import (
     HTML,
-    JSON,
-    PLAIN_TEXT,
-    YAML,
     HttpRequest,
     HttpResponse,
-    accepted_types,
     encode,
     error_response,
     is_pretty,

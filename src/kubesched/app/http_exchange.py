@@ -11,18 +11,16 @@ Differs:  a client that accepts nothing but protobuf gets JSON.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import parse_qs
 
 import msgspec
 
 from kubesched.api.go_text import go_quote
+from kubesched.api.media_types import JSON, PLAIN_TEXT, YAML, accepted_types
 from kubesched.api.yaml_syntax import dump
 
-PLAIN_TEXT: Final = "text/plain; charset=utf-8"
-JSON: Final = "application/json"
-YAML: Final = "application/yaml"
 HTML: Final = "text/html; charset=utf-8"
 
 _NOSNIFF: Final = ("X-Content-Type-Options", "nosniff")
@@ -151,26 +149,6 @@ def is_pretty(request: HttpRequest) -> bool:
     if values:
         return values[0] in _TRUE
     return request.header("User-Agent").startswith(_PRETTY_AGENTS)
-
-
-def accepted_types(header: str) -> Iterable[tuple[str, dict[str, str]]]:
-    """Return media types and their parameters, the most preferred first."""
-    clauses = [_clause(text) for text in header.split(",") if text.strip()]
-    clauses.sort(key=lambda clause: -_quality(clause[1]))
-    return clauses
-
-
-def _clause(text: str) -> tuple[str, dict[str, str]]:
-    media_type, *parameters = (part.strip() for part in text.split(";"))
-    named = (parameter.partition("=") for parameter in parameters)
-    return media_type.lower(), {name.strip(): value.strip() for name, _, value in named}
-
-
-def _quality(parameters: Mapping[str, str]) -> float:
-    try:
-        return float(parameters.get("q", "1"))
-    except ValueError:
-        return 1.0
 
 
 def _status(

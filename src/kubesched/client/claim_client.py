@@ -25,11 +25,12 @@ import msgspec
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.decode import DecodeError, decode_object
 from kubesched.api.errors import ApiError
+from kubesched.api.media_types import PROTOBUF, STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import KubeStruct, ObjectMeta
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, WireField, field, fields_of
 from kubesched.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus
 from kubesched.api.scheme import kind_of
-from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
+from kubesched.client.requests import Request, Rest, path_of
 
 T = TypeVar("T", bound=KubeStruct)
 
@@ -143,8 +144,6 @@ def _typed(type_: type[T], body: bytes) -> T:
 def _unreadable(problem: object) -> ApiError:
     return ApiError(500, "InternalError", f"unable to decode the server's answer: {problem}")
 
-
-PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
 # Field numbers: the object in its envelope, metadata in the object, and two of metadata.
 _RAW: Final = 2

@@ -19,6 +19,7 @@ import msgspec
 
 from kubesched.api.core import CoreEvent, EventSource, ObjectReference
 from kubesched.api.errors import NotFoundError
+from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import moment_at, second_time
@@ -31,7 +32,7 @@ from kubesched.client.event_queue import (
     plain_reference,
     reference_to,
 )
-from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
+from kubesched.client.requests import Request, Rest, path_of
 
 V = TypeVar("V")
 

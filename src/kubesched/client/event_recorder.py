@@ -22,6 +22,7 @@ import msgspec
 from kubesched.api.core import ObjectReference
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.events import Event
+from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import micro_time, moment_at
 from kubesched.api.writes import EventRecord
@@ -34,7 +35,7 @@ from kubesched.client.event_queue import (
     plain_reference,
     reference_to,
 )
-from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
+from kubesched.client.requests import Request, Rest, path_of
 
 _EVENTS: Final = kind_of(Event)
 _REMEMBERED_MAX: Final = 65_536

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched.api.codec import without_nulls
 from kubesched.api.errors import SetupError
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.client.connection_settings import (
@@ -450,22 +451,13 @@ def _file_of(document: object, file: str) -> _File:
     if not isinstance(document, dict):
         raise KubeconfigError(f"error loading config file {file!r}: it is no kubeconfig")
     try:
-        content = msgspec.convert(_without_nulls(document), _File)
+        content = msgspec.convert(without_nulls(document), _File)
     except msgspec.ValidationError as error:
         raise KubeconfigError(f"error loading config file {file!r}: {error}") from None
     if (content.kind or "Config", content.api_version or "v1") != ("Config", "v1"):
         problem = f"it is a {content.kind!r} of {content.api_version!r}, not a Config of v1"
         raise KubeconfigError(f"error loading config file {file!r}: {problem}")
     return content
-
-
-def _without_nulls(value: Any) -> Any:
-    """Return a value without fields that are null."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
 
 
 def missing_configuration(listed: str = "") -> KubeconfigError:

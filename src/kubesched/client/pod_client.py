@@ -20,12 +20,13 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from kubesched.api.core import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import moment_at, second_time
 from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
-from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
+from kubesched.client.requests import Request, Rest, path_of
 
 Plain = dict[str, Any]
 

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from kubesched.api.media_types import JSON
 from kubesched.api.scheme import Kind
 
 Query = tuple[tuple[str, str], ...]
@@ -42,12 +43,6 @@ EVERYTHING: Final = ObjectSelector()
 UNFINISHED_PODS: Final = ObjectSelector(
     field_selector="status.phase!=Succeeded,status.phase!=Failed"
 )
-
-
-JSON: Final = "application/json"
-JSON_PATCH: Final = "application/json-patch+json"
-MERGE_PATCH: Final = "application/merge-patch+json"
-STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from kubesched.api.codec import encode_json
 from kubesched.api.core import Node
+from kubesched.api.media_types import JSON
 from kubesched.apiserver.plain import Plain, decode, encode
-from kubesched.apiserver.request import JSON, ApiRequest
+from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.client.connect import new_event_loop
 from kubesched.client.errors import error_of_answer

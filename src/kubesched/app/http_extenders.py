@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from types import TracebackType
 from typing import Final, Self
 from urllib.parse import quote, unquote, urlsplit
 
@@ -38,12 +37,7 @@ class HttpExtenderTransports:
         """Return itself."""
         return self
 
-    async def __aexit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close all connections."""
         for transport in self._transports:
             await transport.close()

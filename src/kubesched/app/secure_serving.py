@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 from http import HTTPStatus
-from types import TracebackType
 from typing import Final, Protocol, Self, cast
 from urllib.parse import unquote
 
@@ -90,12 +89,7 @@ class SecureServing:
         log.info("Serving securely on %s:%d", self.address, self.port)
         return self
 
-    async def __aexit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """Stop listening, and wait for requests under way, up to `shutdown_seconds`."""
         if self._server is None:
             return

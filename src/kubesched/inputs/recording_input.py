@@ -12,7 +12,6 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NoReturn, Self, cast
 
 import msgspec
@@ -60,12 +59,7 @@ class RecordingInput:
         """Return the recording."""
         return self
 
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file."""
         self._file.close()
 

@@ -20,6 +20,7 @@ from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupState
 from kubesched.framework.services import Services
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPods
+from kubesched.scheduler.profile import relevant_nominated_pods
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import KubernetesObject, Objects, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
@@ -115,11 +116,7 @@ class FakeHandle:
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
     ) -> Status:
         """Run all filters on the one row of `node`, with pods nominated to it, then without."""
-        nominated = [
-            other
-            for other in snapshot.nominated.on_node(node.names[0])
-            if other.priority >= pod.priority and other.uid != pod.uid
-        ]
+        nominated = relevant_nominated_pods(pod, snapshot, node.names[0])
         if nominated:
             what_if, fuller = cycle.clone(), node.take(np.arange(1))
             for other in nominated:

@@ -13,11 +13,10 @@ import threading
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, timedelta
 from typing import Final
 
 from kubesched.api.field_errors import ConfigError, FieldError
-from kubesched.api.times import EPOCH
+from kubesched.api.times import moment_at
 from kubesched.app.environment import Environment
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.leader_election import (
@@ -97,7 +96,7 @@ class Election:
                     on_new_leader=self._seen,
                 ),
                 clock=environment.monotonic,
-                wall_clock=lambda: _moment(environment.now_ns()),
+                wall_clock=lambda: moment_at(environment.now_ns()),
                 random=random.random,
                 name=election.resource_name,
             )
@@ -176,10 +175,6 @@ class Election:
     def health_error(self) -> str:
         """Return why this process should be restarted, "" if it is healthy."""
         return self._elector.health_error()
-
-
-def _moment(now_ns: int) -> datetime:
-    return EPOCH + timedelta(microseconds=now_ns // 1000)
 
 
 def _call_on(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

@@ -77,9 +77,10 @@ def _measures(reports: Sequence[TimelineReport]) -> Iterator[Measure]:
 
     resources = dict.fromkeys(row.resource for report in reports for row in report.resources)
     for name in resources:
-        yield Measure(f"{name} allocated, mean", "share", _shares(reports, name, _mean))
+        values = _shares(reports, name, lambda row: row.mean_share)
+        yield Measure(f"{name} allocated, mean", "share", values)
     for name in resources:
-        values = _shares(reports, name, _fragmentation)
+        values = _shares(reports, name, lambda row: row.mean_fragmentation)
         if any(value is not None for value in values):
             yield Measure(f"{name} fragmented, mean", "share", values)
     yield measure("pods bound", "pods", lambda report: report.totals.bound)
@@ -99,14 +100,6 @@ def _measures(reports: Sequence[TimelineReport]) -> Iterator[Measure]:
 
 def _evicted_or_removed(report: TimelineReport) -> float:
     return report.totals.evicted + report.totals.removed
-
-
-def _mean(row: ResourceReport) -> float | None:
-    return row.mean_share
-
-
-def _fragmentation(row: ResourceReport) -> float | None:
-    return row.mean_fragmentation
 
 
 def _shares(

@@ -1,4 +1,4 @@
-"""PackGpus: rate a node the higher, the fewer free GPUs it has."""
+"""PackGpus: the fewer free GPUs a node has, the higher its score."""
 
 import numpy as np
 from numpy.typing import NDArray

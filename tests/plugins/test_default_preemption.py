@@ -8,16 +8,20 @@ import pytest
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.policy import PodDisruptionBudget
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.candidate import Criterion
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import (
     SUCCESS,
+    NodeToStatus,
     Status,
     failure,
     unschedulable,
 )
-from kubesched.plugins.default_preemption import DefaultPreemptionArgs
+from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_pod, make_snapshot
 
 from .preempting import (
@@ -37,6 +41,7 @@ from .preempting import (
     budget,
     found,
     group,
+    handle_of,
     node,
     pod_on,
     post_filter,
@@ -44,6 +49,23 @@ from .preempting import (
 )
 
 # Results.
+
+
+def test_result_without_victims_holds_until_a_pod_of_lower_priority_comes() -> None:
+    """The same statuses give the same result, as long as no pod has a lower priority."""
+    handle = handle_of()
+    plugin = DefaultPreemption(DefaultPreemptionArgs(), handle)
+    pod, statuses = PodInfo(make_pod("pod", priority=HIGH, requests=LARGE)), NodeToStatus.of([U])
+
+    def ask(other: Pod) -> PostFilterResult:
+        snapshot, cycle = make_snapshot([node("n1")], [other]), CycleState()
+        assert handle.pre_filter(cycle, pod, snapshot).is_success
+        return plugin.post_filter(cycle, pod, snapshot, statuses)
+
+    first = ask(pod_on("n1", "equal", HIGH, HALF))
+    assert first is ask(pod_on("n1", "equal", HIGH, HALF))
+    assert "n1" == ask(pod_on("n1", "lower", LOW, HALF)).nominated_node_name
+    assert "" == ask(pod_on("n1", "equal", HIGH, HALF)).nominated_node_name
 
 
 @pytest.mark.parametrize(

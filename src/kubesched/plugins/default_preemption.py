@@ -31,16 +31,18 @@ from kubesched.framework.pod_group_plugin import (
 )
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidates import Sampling, find_candidates
-from kubesched.framework.preemption.eligibility import why_not_eligible
+from kubesched.framework.preemption.eligibility import has_lower_priority_pods, why_not_eligible
 from kubesched.framework.preemption.group_victims import choose_group_victims
 from kubesched.framework.preemption.report import PreemptionReport, post_filter_result
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
 from kubesched.framework.preemption.victims import Question
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable
 from kubesched.snapshot.objects import Objects
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
 
+_TEMPLATES_MAX: Final = 8
+"""The results of so many templates are kept; each has an entry per node."""
 _GROUP_MISSING: Final = "pod group for pod not found"
 _GROUP_PLACED: Final = "not eligible due to placement-based pod group scheduling limitation"
 _GROUP_PREEMPTS: Final = "not eligible due to workload aware preemption enabled"
@@ -99,6 +101,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         self._places_groups = gates.enabled("TopologyAwareWorkloadScheduling")
         self._groups_preempt = gates.enabled("WorkloadAwarePreemption")
         self._verdicts = VerdictMemory()
+        # Without pods of lower priority: the last result of a template, and for which statuses.
+        self._without_victims: dict[PodTemplate, tuple[NodeToStatus, PostFilterResult]] = {}
         self._budgets: tuple[tuple[Objects, int], DisruptionBudgets] | None = None
 
     @classmethod
@@ -136,6 +140,21 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
     ) -> PostFilterResult:
         """Return the node to nominate and the pods to evict there."""
+        # Without lower-priority pods, the result depends on the statuses and the template alone.
+        depends_on_more = pod.spec.scheduling_group or pod.pod.status.nominated_node_name
+        if depends_on_more or has_lower_priority_pods(pod, snapshot.nodes):
+            return self._post_filter(cycle, pod, snapshot, statuses)
+        known = self._without_victims.get(pod.template)
+        if known is None or known[0] is not statuses:
+            if len(self._without_victims) >= _TEMPLATES_MAX:
+                self._without_victims.clear()
+            known = statuses, self._post_filter(cycle, pod, snapshot, statuses)
+            self._without_victims[pod.template] = known
+        return known[1]
+
+    def _post_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
+    ) -> PostFilterResult:
         report = self.decide(cycle, pod, snapshot, statuses)
         return self.result_of(report, len(snapshot.nodes))
 

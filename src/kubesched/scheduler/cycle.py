@@ -225,7 +225,7 @@ class SchedulingCycle:
             if found.count:
                 return found
             search.add_all(filtering)
-            return search.diagnosis()
+            return search.diagnosis(self.rejecting.last_diagnosis(pod))
         found = self._search(cycle, pod, snapshot, known, search, trace)
         return found if found.count else search.diagnosis()
 

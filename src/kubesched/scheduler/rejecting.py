@@ -6,6 +6,8 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from kubesched.framework.cycle_state import CycleState
@@ -19,8 +21,11 @@ from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.sampling import Restriction
 from kubesched.scheduler.trace import Trace
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
+
+_TEMPLATES_MAX: Final = 8
+"""The last rejections of so many templates are kept; each has an entry per node."""
 
 
 class Rejecting:
@@ -33,6 +38,12 @@ class Rejecting:
         self._profile = profile
         self.used_random = False
         self._restriction = restriction or Restriction()
+        self._last: dict[PodTemplate, Rejected] = {}
+
+    def last_diagnosis(self, pod: PodInfo) -> Diagnosis | None:
+        """Return that of the last rejection of a pod like this one; None if it is not known."""
+        last = self._last.get(pod.template)
+        return None if last is None or self._restriction.skips_post_filters else last.diagnosis
 
     def reject(
         self,
@@ -56,8 +67,16 @@ class Rejecting:
         has_asked = self._profile.plugins_keep_random or self._profile.random_asked > before
         self.used_random = is_nominated or has_asked
         timer.leave(result.status.code)
-        diagnosis = diagnosis.with_post_filter_message(result.status.message)
-        return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
+        text, last = result.status.message, self._last.get(pod.template)
+        if last is not None and diagnosis is last.diagnosis:
+            if text == diagnosis.post_filter_message:
+                return Rejected(pod, diagnosis, last.message, cycle, result)
+        elif len(self._last) >= _TEMPLATES_MAX:
+            self._last.clear()
+        diagnosis = diagnosis.with_post_filter_message(text)
+        rejected = Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
+        self._last[pod.template] = rejected
+        return rejected
 
     def count_again(self, rejected: Rejected, times: int = 1) -> None:
         """Record the phases of recalled rejections, which took no time."""

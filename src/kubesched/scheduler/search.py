@@ -87,12 +87,21 @@ class Search:
         """Add the answers for `rows`; they count instead of earlier ones."""
         self._parts.append((rows, answers))
 
-    def diagnosis(self) -> Diagnosis:
-        """Return why no row is feasible."""
+    def diagnosis(self, last: Diagnosis | None = None) -> Diagnosis:
+        """Return why no row is feasible; `last` if the reasons are those of an earlier search."""
         absent: Status | None = None
+        if last is not None and self._is_as_before(last):
+            return last
         if self.names is not None:
             listed = " ".join(sorted(self.contributors))
             absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
         return Diagnosis.of_filter(
             self._nodes.all_names, self.answers().statuses(), absent, self.contributors
         )
+
+    def _is_as_before(self, last: Diagnosis) -> bool:
+        """Whether each row has its status of an earlier search of all rows."""
+        if self._everywhere is None or self._parts or last.node_names is not self._nodes.all_names:
+            return False
+        now, before = self._everywhere.answers(), last.node_to_status
+        return now.table.statuses is before.statuses and np.array_equal(now.index, before.index)

@@ -127,10 +127,7 @@ class NodeAffinity(
             return _ANY_NODE
         if not names:
             return PreFilterResult(status=self.conflict)
-        names_decide = not pod.spec.node_selector and all(
-            not term.match_expressions and [len(one.values) for one in term.match_fields] == [1]
-            for term in required.node_selector_terms
-        )
+        names_decide = _asks_for_names_only(required) and not pod.spec.node_selector
         return PreFilterResult(names if names_decide else None, node_names=names)
 
     def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
@@ -249,15 +246,23 @@ def _node_names(required: NodeSelector) -> frozenset[str] | None:
     """Return the nodes that the terms name, or None if there are no terms or one names none."""
     names: set[str] = set()
     for term in required.node_selector_terms:
-        named = [
-            frozenset(field.values)
-            for field in term.match_fields
-            if field.key == _NAME_FIELD and field.operator == "In"
-        ]
-        if not named:
+        named: set[str] | None = None
+        for field in term.match_fields:
+            if field.key == _NAME_FIELD and field.operator == "In":
+                named = {*field.values} if named is None else named.intersection(field.values)
+        if named is None:
             return None
-        names |= frozenset.intersection(*named)
+        names |= named
     return frozenset(names) if required.node_selector_terms else None
+
+
+def _asks_for_names_only(required: NodeSelector) -> bool:
+    """Whether each of the terms, which name nodes, has one name and nothing else."""
+    for term in required.node_selector_terms:
+        fields = term.match_fields
+        if term.match_expressions or len(fields) != 1 or len(fields[0].values) != 1:
+            return False
+    return True
 
 
 def _preferred_terms(pod: PodInfo) -> PreferredTerms | None:

@@ -247,17 +247,19 @@ class VolumeBinding(
         """Skip unless storage is scored."""
         if not self._scores:
             return PreScoreResult(status=SKIP)
-        if _has_no_state(cycle):
+        state = _state_of(cycle)
+        if isinstance(state, NoState):
             return PreScoreResult(status=failure(self.no_score_state))
-        return PreScoreResult(_state_of(cycle))
+        return PreScoreResult(state)
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PodBinding | NoState | None:
         """Return the state of `pre_filter`, or None if storage is not scored."""
-        if self._scores and _has_no_state(cycle):
-            return NoState(failure(self.no_score_state))
-        return _state_of(cycle)
+        state = _state_of(cycle)
+        if isinstance(state, NoState):
+            return NoState(failure(self.no_score_state)) if self._scores else None
+        return state
 
     def score(self, state: PodBinding | None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return, as int64 per row, the score by utilization; 0 if there is nothing to bind."""
@@ -272,8 +274,8 @@ class VolumeBinding(
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Assume the volumes and claims decided for the node, so that later cycles use them."""
         state = _state_of(cycle)
-        if state is None:
-            return failure(self.no_filter_state) if _has_no_state(cycle) else SUCCESS
+        if not isinstance(state, PodBinding):
+            return SUCCESS if state is None else failure(self.no_filter_state)
         if not state.was_filtered or self._binder.is_all_bound(state.objects, pod.pod):
             state.all_bound = True
             return SUCCESS
@@ -295,15 +297,15 @@ class VolumeBinding(
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         """Drop the assumed objects."""
         state = _state_of(cycle)
-        if state is not None and node_name in state.reserved:
+        if isinstance(state, PodBinding) and node_name in state.reserved:
             self._binder.revert(state.reserved[node_name])
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Skip if everything is bound."""
-        if _has_no_state(cycle):
-            return failure(self.no_filter_state)
         state = _state_of(cycle)
-        if state is None or state.all_bound:
+        if not isinstance(state, PodBinding):
+            return SKIP if state is None else failure(self.no_filter_state)
+        if state.all_bound:
             return SKIP
         if node_name not in state.reserved:
             return failure(f'no pod volume found for node "{node_name}"')
@@ -312,7 +314,7 @@ class VolumeBinding(
     def describe_wait(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Sequence[str]:
         """Return the claims whose volumes must be provisioned."""
         state = _state_of(cycle)
-        if state is None:
+        if not isinstance(state, PodBinding):
             return ()
         decided = state.reserved.get(node_name)
         if decided is None:
@@ -327,7 +329,7 @@ class VolumeBinding(
         """Write the assumed objects, and wait until the volumes are bound."""
         status = self.pre_bind_pre_flight(cycle, pod, node_name)
         state = _state_of(cycle)
-        if state is None or not status.is_success:
+        if not isinstance(state, PodBinding) or not status.is_success:
             return SUCCESS if status.is_skip else status
         writer = self.handle.services.volume_writer
         if writer is None:
@@ -407,15 +409,10 @@ class _VolumesByClass:
         return self._volumes.get(storage_class, ())
 
 
-def _has_no_state(cycle: CycleState) -> bool:
-    """Whether pre_filter did not run; where it skipped the pod, the state is None."""
-    name = VolumeBinding.name
-    return isinstance(cycle.filter_states.get(name, _NEVER_MADE), NoState)
-
-
-def _state_of(cycle: CycleState) -> PodBinding | None:
-    state = cycle.filter_states.get(VolumeBinding.name)
-    return state if isinstance(state, PodBinding) else None
+def _state_of(cycle: CycleState) -> PodBinding | NoState | None:
+    """Return the pod's volumes, None if pre_filter skipped, NoState if it did not run."""
+    state = cycle.filter_states.get(VolumeBinding.name, _NEVER_MADE)
+    return state if state is None or isinstance(state, PodBinding) else _NEVER_MADE
 
 
 def _claims_error(pod: Pod, claims: Iterable[PodClaim], objects: Objects) -> str:

@@ -18,8 +18,6 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from kubesched.api.core import CoreEvent, EventSource, ObjectReference
-from kubesched.api.errors import NotFoundError
-from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import moment_at, second_time
@@ -31,6 +29,7 @@ from kubesched.client.event_queue import (
     event_namespace,
     plain_reference,
     reference_to,
+    was_patched,
 )
 from kubesched.client.requests import Request, Rest, path_of
 
@@ -269,18 +268,8 @@ class CoreEventRecorder:
                 "lastTimestamp": event.last_timestamp,
                 **({"message": event.message} if event.message else {}),
             }
-            request = Request(
-                method="PATCH",
-                path=path_of(_EVENTS, namespace, event.metadata.name),
-                body=msgspec.json.encode(changed),
-                content_type=STRATEGIC_MERGE_PATCH,
-            )
-            try:
-                await self._rest.send(request)
-            except NotFoundError:
-                # It has expired or was never written.
-                pass
-            else:
+            path = path_of(_EVENTS, namespace, event.metadata.name)
+            if await was_patched(self._rest, path, changed):
                 return
         body = msgspec.json.encode(_body(event))
         await self._rest.send(Request(method="POST", path=path_of(_EVENTS, namespace), body=body))

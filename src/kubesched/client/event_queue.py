@@ -15,15 +15,19 @@ import asyncio
 import logging
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 from typing import Any, Final, Generic, TypeVar
 from uuid import UUID
 
+import msgspec
+
 from kubesched.api.core import ObjectReference
-from kubesched.api.errors import ApiError
+from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
+from kubesched.client.requests import Request, Rest
 
 EVENT_TYPES: Final = frozenset(("Normal", "Warning"))
 _DEFAULT_NAMESPACE: Final = "default"
@@ -79,6 +83,21 @@ def event_name(reference: ObjectReference, now_ns: int, random: Random) -> str:
     if len(name) <= _NAME_LENGTH_MAX and _NAME.fullmatch(name):
         return name
     return str(UUID(int=random.getrandbits(128), version=4))
+
+
+async def was_patched(rest: Rest, path: str, changed: Mapping[str, Any]) -> bool:
+    """Change fields of an event; return False if it has expired or was never written.
+
+    Raises:
+        ApiError: The server refused for another reason, or there was no answer.
+    """
+    body = msgspec.json.encode(changed)
+    request = Request(method="PATCH", path=path, body=body, content_type=STRATEGIC_MERGE_PATCH)
+    try:
+        await rest.send(request)
+    except NotFoundError:
+        return False
+    return True
 
 
 # The queue.

@@ -20,9 +20,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kubesched.api.core import ObjectReference
-from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
+from kubesched.api.errors import AlreadyExistsError, ApiError
 from kubesched.api.events import Event
-from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import micro_time, moment_at
 from kubesched.api.writes import EventRecord
@@ -34,6 +33,7 @@ from kubesched.client.event_queue import (
     event_namespace,
     plain_reference,
     reference_to,
+    was_patched,
 )
 from kubesched.client.requests import Request, Rest, path_of
 
@@ -171,17 +171,7 @@ class EventRecorder:
         series = body.get("series")
         if series is not None:
             path = path_of(_EVENTS, namespace, known.name)
-            patch = msgspec.json.encode({"series": series})
-            try:
-                await self._rest.send(
-                    Request(
-                        method="PATCH", path=path, body=patch, content_type=STRATEGIC_MERGE_PATCH
-                    )
-                )
-            except NotFoundError:
-                # It has expired or was never written.
-                pass
-            else:
+            if await was_patched(self._rest, path, {"series": series}):
                 return
         request = Request(
             method="POST", path=path_of(_EVENTS, namespace), body=msgspec.json.encode(body)

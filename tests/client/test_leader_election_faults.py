@@ -7,9 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kubesched.client.election_record import ElectionRecord, annotation_of, record_of_annotation
 from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
-from kubesched.client.resource_locks import ANNOTATION, LeaseLock, ResourceLock, new_lock
+from kubesched.client.resource_locks import (
+    ANNOTATION,
+    ElectionRecord,
+    LeaseLock,
+    ResourceLock,
+    annotation_of,
+    new_lock,
+    record_of_annotation,
+)
 from kubesched.simulator.virtual_loop import run
 
 from .lock_server import LockServer, Plain, Way

@@ -10,11 +10,11 @@ import pytest
 
 from kubesched.api.errors import ConflictError, NotFoundError
 from kubesched.api.volume import ObjectReference
-from kubesched.client.election_record import ElectionRecord
 from kubesched.client.requests import Request
 from kubesched.client.resource_locks import (
     ANNOTATION,
     UNKNOWN_LEADER,
+    ElectionRecord,
     LockError,
     ResourceLock,
     new_lock,

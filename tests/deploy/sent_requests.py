@@ -29,11 +29,10 @@ from kubesched.app.reviews import ReviewRetries, TokenReviews, UserInfo
 from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.client.claim_client import ClaimClient, VolumeClient
 from kubesched.client.core_event_recorder import CoreEventRecorder
-from kubesched.client.election_record import ElectionRecord
 from kubesched.client.event_recorder import EventRecorder
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Request, path_of
-from kubesched.client.resource_locks import LeaseLock
+from kubesched.client.resource_locks import ElectionRecord, LeaseLock
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch

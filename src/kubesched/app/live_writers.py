@@ -28,7 +28,7 @@ from kubesched.client.claim_client import ClaimClient, VolumeClient
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Rest
 from kubesched.framework.dra.claim_writer import ApiConflictError, ApiRefusedError
-from kubesched.framework.volume_writer import VolumeWriteError
+from kubesched.framework.services import VolumeWriteError
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.pod_lister import PodLister
 

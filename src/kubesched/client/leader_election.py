@@ -39,8 +39,7 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.client.election_record import ElectionRecord
-from kubesched.client.resource_locks import LockError, ResourceLock
+from kubesched.client.resource_locks import ElectionRecord, LockError, ResourceLock
 
 
 class LeaderFence:

@@ -1,7 +1,9 @@
 """Services: what plugins use of the scheduler besides the snapshot of each call.
 
-Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go, Handle (v1.36)
-Differs:  one immutable value, passed to a profile when it is built.
+Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go, Handle;
+          pkg/scheduler/framework/plugins/volumebinding/binder.go, bindAPIUpdate (v1.36)
+Differs:  one immutable value, passed to a profile when it is built. Its protocols have only the
+          calls that plugins make.
 """
 
 from __future__ import annotations
@@ -11,14 +13,13 @@ from typing import Protocol
 
 import msgspec
 
-from kubesched.api.core import Pod
+from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.framework.dra.claim_tracker import ClaimTracker
 from kubesched.framework.dra.claim_writer import ClaimWriter
 from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
 from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
 from kubesched.framework.status import Status, failure
-from kubesched.framework.volume_writer import VolumeWriter
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -56,6 +57,40 @@ class NoEvictions:
     def is_running(self, uid: str) -> bool:
         """Return False."""
         return False
+
+
+class VolumeWriteError(Exception):
+    """The API server rejected a write; the text is the API server's."""
+
+
+class VolumeWriter(Protocol):
+    """Writes volumes and claims for VolumeBinding.
+
+    The objects hold only the fields that scheduling reads, so an implementation must write only
+    the named fields. `metadata.resourceVersion` guards against lost updates.
+    """
+
+    async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Write `spec.claimRef` and the annotations; return the stored object.
+
+        Raises:
+            VolumeWriteError: The API server rejected the write.
+        """
+        ...
+
+    async def update_persistent_volume_claim(
+        self, claim: PersistentVolumeClaim
+    ) -> PersistentVolumeClaim:
+        """Write the annotations; return the stored object.
+
+        Raises:
+            VolumeWriteError: The API server rejected the write.
+        """
+        ...
+
+    def has_pod(self, namespace: str, name: str) -> bool:
+        """Whether the pod exists, according to the informer cache."""
+        ...
 
 
 def _ignore(pods: Sequence[PodInfo]) -> None:

@@ -24,7 +24,7 @@ from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
 from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.pod_group_states import NoPodGroupStates
 from kubesched.framework.registry import SchedulerSetup
-from kubesched.framework.volume_writer import VolumeWriter
+from kubesched.framework.services import VolumeWriter
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.hinting import ask_hint
 from kubesched.queue.nominator import Nominator

@@ -42,7 +42,7 @@ from kubesched.api.volume import (
 from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE
 from kubesched.cluster.store import Change, ChangeType
 from kubesched.framework.dra.claim_writer import ApiRefusedError
-from kubesched.framework.volume_writer import VolumeWriteError
+from kubesched.framework.services import VolumeWriteError
 from kubesched.plugins.volumes.claims import class_of_claim
 from kubesched.plugins.volumes.csi_translation import plugin_named
 from kubesched.simulator.informer import EventHandler

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.meta import Condition
 from kubesched.api.resource import AllocatedDeviceStatus
-from kubesched.framework.volume_writer import VolumeWriteError
+from kubesched.framework.services import VolumeWriteError
 from kubesched.scheduler.assembly import Writers
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.objects import KubernetesObject

@@ -9,8 +9,8 @@ import pytest
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.services import VolumeWriteError
 from kubesched.framework.status import SUCCESS, Status, failure
-from kubesched.framework.volume_writer import VolumeWriteError
 from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from kubesched.snapshot.objects import KubernetesObject, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo

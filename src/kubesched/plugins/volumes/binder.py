@@ -17,7 +17,7 @@ from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolu
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.storage import CSINode
 from kubesched.api.well_known import BOUND_BY_CONTROLLER, SELECTED_NODE
-from kubesched.framework.volume_writer import VolumeWriteError, VolumeWriter
+from kubesched.framework.services import VolumeWriteError, VolumeWriter
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import claims_of, is_fully_bound, key_of, ownership_error
 from kubesched.plugins.volumes.csi_translation import (

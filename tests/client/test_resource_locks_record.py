@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from kubesched.client.election_record import (
+from kubesched.client.resource_locks import (
     ElectionRecord,
     annotation_of,
     raw_record,

@@ -27,6 +27,10 @@ _STATE_BITS: Final = 32
 """More than the numbers of `Target.alike` have."""
 
 
+_KNOWN_MAX: Final = 65_536
+"""The number of scores that are remembered."""
+
+
 class TargetKind(PluginArgs, frozen=True, kw_only=True):
     """A kind of pod of the target workload.
 
@@ -59,6 +63,7 @@ class FragmentationGradientDescent(GpuSharing):
     def __init__(self, args: FragmentationGradientDescentArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._target = Target(args.target)
+        self._known: dict[tuple[object, ...], int] = {}
 
     @classmethod
     def decode_args(
@@ -87,6 +92,23 @@ class FragmentationGradientDescent(GpuSharing):
         if len(first):
             scores[rows] = self._scores(cpu[first], free[first], model[first], request)[numbers]
         return scores
+
+    def score_row(self, state: None, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+        """Score one node that the pod fits."""
+        request, gpus = request_of(pod), self.gpus_of_row(nodes, row)
+        offered, used = nodes.amounts_on(row, "cpu")
+        cpu, free = offered - used, tuple(sorted(gpus.free))
+        steps = self._target.step_of(cpu), self._target.step_of(cpu - request.cpu)
+        # Most nodes have been in a state that is as good for the target.
+        state_of_node = request, steps, gpus.model, free
+        score = self._known.get(state_of_node)
+        if score is None:
+            cpus, models = np.array([cpu]), np.array([gpus.model])
+            score = self._scores(cpus, np.array([free]), models, request).item(0)
+            if len(self._known) == _KNOWN_MAX:
+                self._known.clear()
+            self._known[state_of_node] = score
+        return score
 
     def _scores(self, cpu: Milli, free: Milli, models: Milli, request: Request) -> Milli:
         """Score the best device of each row, see `Target.gains`."""

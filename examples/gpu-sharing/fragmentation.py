@@ -7,6 +7,7 @@ Kinds that need the same of devices are counted together. A table has, per model
 how many pods of each such group the node suits, so that nodes and devices are rows of arrays.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Protocol
@@ -48,6 +49,7 @@ class Target:
         # the sum over them shows whether they are enough.
         self._needed = each * [count for _, count in groups]
         self._cpus = np.array(sorted({kind.milli_cpu for kind in asking}), np.int64)
+        self._steps: list[int] = self._cpus.tolist()
         models = sorted({model for kind in asking for model in kind.models})
         # Code 0 is for all models that no kind names.
         self._codes = {model: code for code, model in enumerate(models, 1)}
@@ -63,6 +65,10 @@ class Target:
     def code_of(self, model: str | None) -> int:
         """Return the code of a node's model."""
         return self._codes.get(model or "", 0)
+
+    def step_of(self, cpu: int) -> int:
+        """Return a number that is equal for amounts of cpu that suit the same pods."""
+        return bisect_right(self._steps, cpu)
 
     def alike(self, cpu: Milli, models: NDArray[np.int64], request: Request) -> Milli:
         """Return a number per row, which is equal where cpu and model suit the same pods.

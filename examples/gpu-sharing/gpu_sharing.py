@@ -146,6 +146,31 @@ class Gpus:
         return self.whole >= request.count
 
 
+class GpusOfRow(NamedTuple):
+    """The GPUs of one node: the properties of `Gpus` as numbers."""
+
+    count: int
+    left: int
+    taken: int
+    largest: int
+    whole: int
+    kinds: int
+    code: int
+    model: int
+    free: list[int]
+
+    def can_take(self, request: Request) -> bool:
+        """Whether enough devices have enough left."""
+        if request.is_shared:
+            return self.largest >= request.milli
+        return self.whole >= request.count
+
+
+def _of_row(column: Milli) -> GpusOfRow:
+    numbers = column.tolist()
+    return GpusOfRow(*numbers[:_COLUMNS], numbers[_COLUMNS:])
+
+
 class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], ReservePlugin):
     """Keeps the devices, and rejects nodes on which no device has enough left."""
 
@@ -190,6 +215,13 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         if np.count_nonzero(enough) == len(nodes):
             return NodeToStatus.passing(len(nodes))
         return NodeToStatus.rejecting(~enough, self.rejection)
+
+    def filter_row(self, state: None, pod: PodInfo, nodes: NodeTable, row: int) -> Status:
+        """Reject a node with too few devices that have enough left."""
+        request = request_of(pod)
+        if not request.count or self.gpus_of_row(nodes, row).can_take(request):
+            return SUCCESS
+        return self.rejection
 
     @abstractmethod
     def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
@@ -254,6 +286,15 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
             taken = self._gpus.take(snapshot.rows_of(nodes))
             self._selected = origin, self._settle(taken, nodes)
         return self._selected[1]
+
+    def gpus_of_row(self, nodes: NodeTable, row: int) -> GpusOfRow:
+        """Return the GPUs of one row of `nodes`, without arrays."""
+        snapshot = self._current()
+        if nodes is snapshot.nodes:
+            found = _of_row(self._gpus.numbers[:, row])
+            if found.taken == nodes.amounts_on(row, GPU_MILLI)[1]:
+                return found
+        return _of_row(self.gpus(nodes.row_view(row)).numbers[:, 0])
 
     def _settle(self, gpus: Gpus, nodes: NodeTable) -> Gpus:
         """Return the GPUs of `nodes` after sharing devices out where other pods are there now."""

@@ -338,6 +338,11 @@ def test_scores_equal_those_of_a_twin(policy: str, seed: int) -> None:
         assert expected == plugin.score(None, pod, nodes.take(np.array(rows, np.intp))).tolist()
         alone = [plugin.score(None, pod, nodes.row_view(row))[0] for row in rows]
         assert expected == alone
+        for _ in range(2):
+            # FGD remembers what it has computed.
+            assert expected == [plugin.score_row(None, pod, nodes, row) for row in rows]
+        found = [plugin.filter_row(None, pod, nodes, row).is_success for row in range(len(nodes))]
+        assert passed.tolist() == found
         assert all(0 <= score <= 100 for score in scores)
         compared += len(rows)
     assert compared > 10

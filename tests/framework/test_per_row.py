@@ -61,7 +61,14 @@ def test_answers_stand_in_row_order(counts: list[int], state: int) -> None:
     rejections = Crowded(None, FakeHandle()).filter(state, POD, table)
     expected = [unschedulable(f"{c} pods") if c >= state else SUCCESS for c in counts]
     assert expected == [rejections[row] for row in range(len(counts))]
+    by_row = [
+        Crowded(None, FakeHandle()).filter_row(state, POD, table, row) for row in range(len(counts))
+    ]
+    assert expected == by_row
     scores = Free(None, FakeHandle()).score(state, POD, table)
+    assert scores.tolist() == [
+        Free(None, FakeHandle()).score_row(state, POD, table, row) for row in range(len(counts))
+    ]
     assert [(4000 - 100 * count) // state for count in counts] == scores.tolist()
     assert np.int64 == scores.dtype
     last = table.take(np.array([len(counts) - 1]))

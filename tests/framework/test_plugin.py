@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import pytest
 
 from kubesched.framework.plugin import (
     PRE_FILTER_SKIP,
@@ -17,10 +18,10 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.status import SUCCESS, NodeToStatus
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unschedulable
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.testing.builders import make_pod_info, make_table
+from kubesched.testing.builders import make_node, make_pod_info, make_table
 from kubesched.testing.handle import FakeHandle
 
 
@@ -38,6 +39,47 @@ class Silent(FilterPlugin[None], ScorePlugin[None]):
     ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Return zeros."""
         return np.zeros(len(nodes), np.int64)
+
+
+class ByRow(Silent):
+    """Answers for one row without a table."""
+
+    def filter_row(self, state: None, pod: PodInfo, nodes: NodeTable, row: int) -> Status:
+        """Reject."""
+        return unschedulable("one")
+
+    def score_row(self, state: None, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+        """Return 1."""
+        return 1
+
+
+class Otherwise(ByRow):
+    """Overrides what `ByRow` answers for tables."""
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject."""
+        return NodeToStatus.everywhere(len(nodes), unschedulable("all"))
+
+    def score(
+        self, state: None, pod: PodInfo, nodes: NodeTable
+    ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Return 7 for each."""
+        return np.full(len(nodes), 7)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "expected"),
+    [
+        (Silent, (SUCCESS, 0)),
+        (ByRow, (unschedulable("one"), 1)),
+        (Otherwise, (unschedulable("all"), 7)),
+    ],
+)
+def test_one_row_has_its_answer_of_the_table(plugin: type[Silent], expected: object) -> None:
+    """Unless the class itself, or one derived from it, answers for single rows."""
+    one, table = plugin(None, FakeHandle()), make_table([make_node("n")])
+    pod = make_pod_info()
+    assert expected == (one.filter_row(None, pod, table, 0), one.score_row(None, pod, table, 0))
 
 
 def test_nothing_is_remembered_of_it() -> None:

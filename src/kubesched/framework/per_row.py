@@ -74,6 +74,10 @@ class PerRowFilter(FilterPlugin[S], Generic[S]):
             [self.filter_node(state, pod, NodeRow(nodes, row)) for row in range(len(nodes))]
         )
 
+    def filter_row(self, state: S, pod: PodInfo, nodes: NodeTable, row: int) -> Status:
+        """Call `filter_node`."""
+        return self.filter_node(state, pod, NodeRow(nodes, row))
+
 
 class PerRowScore(ScorePlugin[S], Generic[S]):
     """A score for one node at a time; it runs only for feasible nodes."""
@@ -90,3 +94,7 @@ class PerRowScore(ScorePlugin[S], Generic[S]):
             [self.score_node(state, pod, NodeRow(nodes, row)) for row in range(len(nodes))],
             np.int64,
         )
+
+    def score_row(self, state: S, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+        """Call `score_node`."""
+        return self.score_node(state, pod, NodeRow(nodes, row))

@@ -216,6 +216,12 @@ class FilterPlugin(Plugin, Generic[S]):
 
     no_filter_state: ClassVar[str] = "there is no state, because pre_filter is not enabled"
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "filter" in cls.__dict__ and "filter_row" not in cls.__dict__:
+            # An inherited `filter_row` answers as the inherited `filter`.
+            cls.filter_row = FilterPlugin.filter_row  # type: ignore[method-assign]
+
     def filter_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> S | NoState | None:
@@ -232,6 +238,14 @@ class FilterPlugin(Plugin, Generic[S]):
     @abstractmethod
     def filter(self, state: S, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Return one status per row of `nodes`."""
+
+    def filter_row(self, state: S, pod: PodInfo, nodes: NodeTable, row: int) -> Status:
+        """Return the status that `filter` returns for a row.
+
+        The answers for a few rows that changed are asked for row by row if a plugin overrides this
+        and does it without arrays.
+        """
+        return self.filter(state, pod, nodes.row_view(row))[0]
 
     def describe(self, state: S, pod: PodInfo, nodes: NodeTable) -> str:
         """Return, for explain, the quantities, taints or labels that decided on a row.
@@ -308,6 +322,12 @@ class ScorePlugin(Plugin, Generic[S]):
     normalizes: ClassVar[bool] = False
     no_score_state: ClassVar[str] = "there is no state, because pre_score is not enabled"
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "score" in cls.__dict__ and "score_row" not in cls.__dict__:
+            # An inherited `score_row` answers as the inherited `score`.
+            cls.score_row = ScorePlugin.score_row  # type: ignore[method-assign]
+
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> S | NoState | None:
@@ -324,6 +344,10 @@ class ScorePlugin(Plugin, Generic[S]):
     @abstractmethod
     def score(self, state: S, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return an int64 per row of `nodes`; the scores of infeasible rows are ignored."""
+
+    def score_row(self, state: S, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+        """Return the score that `score` returns for a feasible row; see `filter_row`."""
+        return self.score(state, pod, nodes.row_view(row)).item(0)
 
     def normalize_score(
         self, state: S, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]

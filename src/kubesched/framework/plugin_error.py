@@ -68,8 +68,11 @@ class PluginError(Exception):
 
 
 def extension_point_of(method: Callable[..., object]) -> str:
-    """Return the extension point of a plugin's method: `PreFilter` for `pre_filter`."""
-    name = str(getattr(method, "__name__", ""))
+    """Return the extension point of a plugin's method: `PreFilter` for `pre_filter`.
+
+    `filter_row` and `score_row` are of Filter and Score.
+    """
+    name = str(getattr(method, "__name__", "")).removesuffix("_row")
     return "".join(part.capitalize() for part in name.split("_"))
 
 

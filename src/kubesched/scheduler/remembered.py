@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from random import Random
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from kubesched.snapshot.pod_info import PodInfo
 _OUTCOMES_MAX: Final = 1024
 _ROWS_FEW: Final = 256
 """Up to this number of rows, it pays to look for repeated ones, and to score rejected ones too."""
+_ONE_BY_ONE_MAX: Final = 12
+"""Up to this number of rows, Python numbers are faster than arrays."""
 _RowOutcome = tuple[int, int, int, tuple[int, ...]]
 """The position of the first filter that rejects the row, its status code, the sum of weighted
 scores, and the raw scores of plugins that normalize; a rejected row has no scores."""
@@ -48,6 +50,7 @@ class Remembered(Answers):
         super().__init__(profile, plan)
         self._node_answers = node_answers
         self._row_filters = [pair for pair in plan.known_filters if _looks_at_row(pair[1])]
+        self._first_position = min([at for at, _ in self._row_filters], default=PASSED)
         self._row_scores = [
             score for score in plan.known_scores if (score.score_scope or score.scope) in ROW_SCOPES
         ]
@@ -61,10 +64,16 @@ class Remembered(Answers):
         scopes += [score.score_scope or score.scope for score in self._row_scores]
         self._reads_usage_only = all(scope is Scope.USAGE for scope in scopes)
         self._with_normalized: NDArray[np.int64] | None = None
-        self._one_by_one = OneByOne(may_pay=self._reads_usage_only)
+        self._one_by_one_max = _ONE_BY_ONE_MAX if self._answers_rows() else 1
         self._outcomes: dict[Hashable, _RowOutcome] = {}
         self._best = BestRows()
         self._changed = ChangedRows()
+
+    def _answers_rows(self) -> bool:
+        """Whether all plugins answer for a row without arrays."""
+        filters = [type(plugin).filter_row for _, plugin in self._row_filters]
+        scores = [type(plugin).score_row for plugin in self._row_scores]
+        return FilterPlugin.filter_row not in filters and ScorePlugin.score_row not in scores
 
     # The answers.
 
@@ -86,14 +95,10 @@ class Remembered(Answers):
         if rows is None:
             self._ask_all(pod, nodes)
             return True
-        if len(rows) == 1:
-            self._ask_row(pod, nodes, rows[0])
-        elif rows and self._one_by_one.pays(len(rows)):
-            states = len(self._outcomes)
+        if len(rows) <= self._one_by_one_max:
             for row in rows:
                 self._ask_row(pod, nodes, row)
-            self._one_by_one.record(len(rows), len(self._outcomes) - states)
-        elif rows:
+        else:
             self._ask_rows(pod, nodes, np.array(rows, np.intp))
         return False
 
@@ -130,9 +135,12 @@ class Remembered(Answers):
 
     def _ask_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> None:
         """Update one row, the usual case after binding a pod, without arrays."""
-        failed_at, code, gained, raw = self._answers_for(pod, nodes, row)
         known = self._node_answers
         failed_before = known.rejections.failed_at.item(row)
+        if failed_before < self._first_position:
+            # Whatever pods the node has, an earlier filter rejects it.
+            return
+        failed_at, code, gained, raw = self._answers_for(pod, nodes, row)
         if failed_before < failed_at:
             failed_at, code = failed_before, known.rejections.index.item(row)
         passes, passed = failed_at == PASSED, self.feasible.item(row)
@@ -160,7 +168,7 @@ class Remembered(Answers):
     def _answers_for(self, pod: PodInfo, nodes: NodeColumns, row: int) -> _RowOutcome:
         """Return the outcome of row-scoped plugins for a row."""
         if not self._reads_usage_only:
-            return self._ask_about(pod, nodes.row_view(row))
+            return self._ask_about(pod, nodes, row)
         # To these plugins, rows with equal allocatable and requested resources are equal, and most
         # rows have been in such a state before.
         usage = nodes.usage(row)
@@ -168,37 +176,40 @@ class Remembered(Answers):
         if outcome is None:
             if len(self._outcomes) >= _OUTCOMES_MAX:
                 self._outcomes.clear()
-            outcome = self._outcomes[usage] = self._ask_about(pod, nodes.row_view(row))
+            outcome = self._outcomes[usage] = self._ask_about(pod, nodes, row)
         return outcome
 
-    def _ask_about(self, pod: PodInfo, view: NodeTable) -> _RowOutcome:
-        failed_at, code = self._filter_row(pod, view)
+    def _ask_about(self, pod: PodInfo, nodes: NodeColumns, row: int) -> _RowOutcome:
+        failed_at, code = self._filter_row(pod, nodes, row)
         if failed_at != PASSED:
             return failed_at, code, 0, ()
         gained = 0
         for plugin, weight in self._weighted:
-            score = self._score_row(plugin, pod, view)
+            score = self._score_row(plugin, pod, nodes, row)
             if not NODE_SCORE_MIN <= score <= NODE_SCORE_MAX:
                 self.usable = False
             gained += weight * score
-        raw = tuple([self._score_row(plugin, pod, view) for plugin in self._normalizing])
+        raw = tuple([self._score_row(plugin, pod, nodes, row) for plugin in self._normalizing])
         return failed_at, code, gained, raw
 
-    def _filter_row(self, pod: PodInfo, view: NodeTable) -> tuple[int, int]:
+    def _filter_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> tuple[int, int]:
         """Return the position of the first filter that rejects the row, and its status code."""
         for position, plugin in self._row_filters:
             state = self.plan.filter_states.get(plugin.name)
-            found = self._profile.ask(failures.FILTER, plugin, plugin.filter, state, pod, view)
-            if found.index.item(0):
-                status = found[0]
+            status = self._profile.ask(
+                failures.FILTER, plugin, plugin.filter_row, state, pod, nodes, row
+            )
+            if not status.is_success:
                 if not status.is_rejected:
                     raise PluginFailure(failure_of(failures.FILTER, plugin.name, status.message))
                 return position, self.rejections.table.code(status.by(plugin.name))
         return PASSED, 0
 
-    def _score_row(self, plugin: ScorePlugin[object], pod: PodInfo, view: NodeTable) -> int:
+    def _score_row(
+        self, plugin: ScorePlugin[object], pod: PodInfo, nodes: NodeColumns, row: int
+    ) -> int:
         state = self.plan.score_states.get(plugin.name)
-        return self._profile.ask(failures.SCORE, plugin, plugin.score, state, pod, view).item(0)
+        return self._profile.ask(failures.SCORE, plugin, plugin.score_row, state, pod, nodes, row)
 
     def _ask_rows(self, pod: PodInfo, nodes: NodeColumns, rows: NDArray[np.intp]) -> None:
         some = nodes.take(rows)
@@ -262,36 +273,3 @@ class Remembered(Answers):
 
 def _looks_at_row(plugin: FilterPlugin[object]) -> bool:
     return plugin.scope in ROW_SCOPES
-
-
-class OneByOne:
-    """Decides whether a few rows are updated one by one or together with arrays.
-
-    One by one is cheaper if most rows have been in their state before. Only trying shows that, so
-    after a loss it is tried again some updates later. Costs are rough, in microseconds.
-    """
-
-    _ROWS_MAX: ClassVar = 12
-    _ARRAYS: ClassVar = 80
-    _KNOWN_STATE: ClassVar = 5
-    _NEW_STATE: ClassVar = 30
-    _PATIENCE: ClassVar = 10
-    _LEAD_MAX: ClassVar = 1000
-
-    def __init__(self, *, may_pay: bool) -> None:
-        self._may_pay = may_pay
-        self._lead = 0
-
-    def pays(self, rows: int) -> bool:
-        """Whether to update this number of rows one by one; call once per update."""
-        if rows > self._ROWS_MAX or not self._may_pay:
-            return False
-        if self._lead < 0:
-            self._lead += self._PATIENCE
-            return False
-        return True
-
-    def record(self, rows: int, new_states: int) -> None:
-        """Record the cost of an update one by one."""
-        took = rows * self._KNOWN_STATE + new_states * self._NEW_STATE
-        self._lead = min(self._lead + self._ARRAYS - took, self._LEAD_MAX)

@@ -15,6 +15,7 @@ from kubesched.plugins.node_resources.balanced_allocation import (
     NodeResourcesBalancedAllocation,
     NodeResourcesBalancedAllocationArgs,
 )
+from kubesched.plugins.node_resources.scoring import Demands
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import Amounts, all_rows, make_node, make_pod, make_snapshot
 from kubesched.testing.handle import FakeHandle
@@ -116,6 +117,8 @@ def test_one_row_answers_as_in_the_table() -> None:
     ones = [snapshot.nodes.take(np.array([row])) for row in range(24)]
     expected = [int(plugin.score(state, pod, one)[0]) for one in ones]
     assert expected == plugin.score(state, pod, snapshot.nodes).tolist()
+    assert expected == [plugin.score_row(state, pod, snapshot.nodes, row) for row in range(24)]
+    assert 0 == plugin.score_row(Demands(), pod, snapshot.nodes, 0)
     assert len(set(expected)) > 3
 
 

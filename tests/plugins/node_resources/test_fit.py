@@ -617,6 +617,7 @@ def test_filter_equals_the_twin(
         one = many.nodes.take(np.array([row]))
         status = plugin.filter(state, pod, one)[0]
         assert (code, reasons) == (status.code, set(status.reasons))
+        assert status == plugin.filter_row(state, pod, many.nodes, row)
         assert bool(reasons) == bool(plugin.describe(state, pod, one))
 
 
@@ -639,6 +640,8 @@ def test_one_row_scores_as_in_the_table(
     ones = [snapshot.nodes.take(np.array([row])) for row in range(len(cluster))]
     expected = [int(plugin.score(state, info, one)[0]) for one in ones]
     assert expected * 9 == plugin.score(state, info, snapshot.nodes).tolist()
+    for row, score in enumerate(expected):
+        assert score == plugin.score_row(state, info, snapshot.nodes, row)
 
 
 def test_what_if_selections_are_answered_as_they_are() -> None:

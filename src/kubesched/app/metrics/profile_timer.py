@@ -291,7 +291,7 @@ class ProfileTimer(phases.PhaseTimer):
 
     def timed(self, plugin: Plugin, question: Callable[P, R]) -> Callable[P, R]:
         """Return a plugin's method such that calling it is timed."""
-        point = _POINTS.get(getattr(question, "__name__", ""))
+        point = _POINTS.get(getattr(question, "__name__", "").removesuffix("_row"))
         if point is None:
             return question
 

@@ -132,6 +132,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
             return np.zeros(len(nodes), np.int64)
         return self._scorer.score(state, nodes)
 
+    def score_row(self, state: Demands, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+        """Return the score of a row's balance with and without the pod."""
+        return self._scorer.score_row(state, nodes, row) if state.amounts else 0
+
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:
         held = pod.template.held
         return tuple([held.get(spec.name, 0) for spec in self._resources])

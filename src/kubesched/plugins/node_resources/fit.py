@@ -73,6 +73,7 @@ from kubesched.plugins.node_resources.shortages import (
     ResourceRequest,
     describe_shortages,
     find_shortages,
+    shortages_of_row,
 )
 from kubesched.plugins.node_resources.strategies import (
     LeastAllocated,
@@ -178,6 +179,10 @@ class NodeResourcesFit(
             self._free.measure(state.names, nodes)
         return found
 
+    def filter_row(self, state: Requests, pod: PodInfo, nodes: NodeTable, row: int) -> Status:
+        """Reject a row that lacks a pod slot or one of the requested resources."""
+        return shortages_of_row(state, nodes, row)
+
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return device classes if no node offers a resource that devices could provide."""
         if self._devices and lacking_resources(pod, snapshot):
@@ -205,6 +210,10 @@ class NodeResourcesFit(
     def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return the strategy's score, as int64 per row."""
         return self._scorer.score(state, nodes)
+
+    def score_row(self, state: Demands, pod: PodInfo, nodes: NodeTable, row: int) -> int:
+        """Return the strategy's score of a row."""
+        return self._scorer.score_row(state, nodes, row)
 
     def score_placement(
         self, namespace: str, name: str, assignments: PodGroupAssignments, snapshot: Snapshot

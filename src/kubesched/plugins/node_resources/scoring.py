@@ -181,7 +181,7 @@ class NodeScorer:
         """Return the score per row, as int64."""
         rows, scored = len(nodes), demands.scored
         if rows <= _ROWS_FEW or len(scored.resources) > _RESOURCES_MAX:
-            return np.array([self._score_row(demands, nodes, row) for row in range(rows)], np.int64)
+            return np.array([self.score_row(demands, nodes, row) for row in range(rows)], np.int64)
         if not scored.resources:
             return np.full(rows, self._formula.score_row((), (), (), ()), np.int64)
         if demands.are_plain:
@@ -205,7 +205,8 @@ class NodeScorer:
                 return prepared[:, rows] if isinstance(rows, slice) else prepared.take(rows, axis=1)
         return _prepare(self._formula, scored, nodes)
 
-    def _score_row(self, demands: Demands, nodes: NodeTable, row: int) -> int:
+    def score_row(self, demands: Demands, nodes: NodeTable, row: int) -> int:
+        """Return the score of a row."""
         requested: list[int] = []
         allocated: list[int] = []
         allocatable: list[int] = []

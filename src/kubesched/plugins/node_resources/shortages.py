@@ -71,6 +71,11 @@ class Requests:
         return self._column
 
 
+def shortages_of_row(requests: Requests, nodes: NodeTable, row: int) -> Status:
+    """Reject a row that lacks a pod slot or one of the requested resources."""
+    return _status_of(_key_of_row(requests, nodes, row), requests.names)
+
+
 def find_shortages(requests: Requests, nodes: NodeTable) -> NodeToStatus:
     """Reject the rows that lack a pod slot or one of the requested resources."""
     names, rows = requests.names, len(nodes)

@@ -19,8 +19,8 @@ from kubesched.app.replay import Replay
 from kubesched.app.shadow import Shadow
 from kubesched.app.shadow_watch import ShadowSetup
 from kubesched.app.signals import handled_signals
-from kubesched.cli.output import StatusLine, Writer, simple_table
-from kubesched.cli.simulate_run import catching_interrupt
+from kubesched.cli.output import Writer, simple_table
+from kubesched.cli.simulate_run import watched
 from kubesched.cli.snapshot_file import recording_to
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
@@ -229,15 +229,12 @@ async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int)
     if recorded_by is not RecordedBy.SHADOW:
         again = msgspec.structs.replace(again, scheduler=setup)
     replay = Replay(recorded_by, again)
-    with catching_interrupt() as interruption, StatusLine() as status:
+    with watched() as show:
 
-        def goes_on() -> bool:
-            status.show(
-                lambda: f"{percent(recording.share_read)} read, {replay.decisions:,} decisions"
-            )
-            return not interruption.requested
+        def text() -> str:
+            return f"{percent(recording.share_read)} read, {replay.decisions:,} decisions"
 
-        is_whole = await replay.run(recording.events(), goes_on)
+        is_whole = await replay.run(recording.events(), lambda: show(text))
     return replay.report(partial=not is_whole)
 
 

@@ -6,9 +6,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeAlias
 
 import click
 
@@ -18,45 +19,47 @@ from kubesched.cli.output import StatusLine
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import SimulationEnd
 
-
-class Interruption:
-    """Records Ctrl-C; a second one raises KeyboardInterrupt."""
-
-    def __init__(self) -> None:
-        self.requested = False
-
-    def handle(self, _signal: int, _frame: FrameType | None) -> None:
-        """Handle SIGINT."""
-        if self.requested:
-            raise KeyboardInterrupt
-        self.requested = True
+Show: TypeAlias = Callable[[Callable[[], str]], bool]
+"""Shows the status that a function returns; returns whether to go on."""
 
 
 @contextmanager
-def catching_interrupt() -> Iterator[Interruption]:
-    """Record Ctrl-C instead of raising in the middle of a step."""
-    interruption = Interruption()
-    if threading.current_thread() is not threading.main_thread():
-        # Only the main thread may set signal handlers.
-        yield interruption
-        return
-    before = signal.signal(signal.SIGINT, interruption.handle)
-    try:
-        yield interruption
-    finally:
-        signal.signal(signal.SIGINT, before)
+def watched() -> Iterator[Show]:
+    """Yield a function that shows a status, and returns whether to go on: False after Ctrl-C.
+
+    So Ctrl-C does not interrupt a step; a second one raises KeyboardInterrupt.
+    """
+    is_interrupted = False
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal is_interrupted
+        if is_interrupted:
+            raise KeyboardInterrupt
+        is_interrupted = True
+
+    def show(text: Callable[[], str]) -> bool:
+        status.show(text)
+        return not is_interrupted
+
+    with StatusLine() as status:
+        if threading.current_thread() is not threading.main_thread():
+            # Only the main thread may set signal handlers.
+            yield show
+            return
+        before = signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield show
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 def run_simulation(cluster: Cluster) -> tuple[SimulationEnd, float]:
     """Place the pending pods, or some until Ctrl-C; return the end and the seconds it took."""
     began = time.perf_counter()
-    with catching_interrupt() as interruption, StatusLine() as status:
-
-        def watch(tried: int, total: int) -> bool:
-            status.show(lambda: f"Placing pods: {tried:,} of {total:,}")
-            return not interruption.requested
-
-        end = cluster.simulated(watch=watch)
+    with watched() as show:
+        end = cluster.simulated(
+            watch=lambda tried, total: show(lambda: f"Placing pods: {tried:,} of {total:,}")
+        )
     return end, time.perf_counter() - began
 
 

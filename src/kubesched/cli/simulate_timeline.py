@@ -10,8 +10,8 @@ from typing import Final
 from kubesched.answers.scenario_play import ScenarioPlay
 from kubesched.cli.files import replacing, write_text
 from kubesched.cli.flags import OutputFormat
-from kubesched.cli.output import StatusLine, write_answer
-from kubesched.cli.simulate_run import Interruption, catching_interrupt
+from kubesched.cli.output import write_answer
+from kubesched.cli.simulate_run import Show, watched
 from kubesched.cli.snapshot_file import recording_to
 from kubesched.cli.timeline_text import title_of, write_tables
 from kubesched.inputs.scenario_input import Play
@@ -27,19 +27,15 @@ _RATE_SECONDS: Final = 2.0
 class _Watch:
     """Shows progress; stops the run on Ctrl-C."""
 
-    def __init__(
-        self, duration_seconds: float, interruption: Interruption, status: StatusLine
-    ) -> None:
+    def __init__(self, duration_seconds: float, show: Show) -> None:
         self._duration_seconds = duration_seconds
-        self._interruption = interruption
-        self._status = status
+        self._show = show
         self._rate: float | None = None
         self._rated = (time.perf_counter(), 0)
 
     def __call__(self, at_seconds: float, attempts: int, bound: int) -> bool:
         """Return whether to continue."""
-        self._status.show(lambda: self._text(at_seconds, attempts, bound))
-        return not self._interruption.requested
+        return self._show(lambda: self._text(at_seconds, attempts, bound))
 
     def _text(self, at_seconds: float, attempts: int, bound: int) -> str:
         now = time.perf_counter()
@@ -78,8 +74,7 @@ def play(
         if decision_log is not None:
             write = stack.enter_context(replacing(decision_log, keeps_part=True))
         recording = stack.enter_context(recording_to(record, RecordedBy.SIMULATE))
-        interruption = stack.enter_context(catching_interrupt())
-        watch = _Watch(play.scenario.duration, interruption, stack.enter_context(StatusLine()))
+        watch = _Watch(play.scenario.duration, stack.enter_context(watched()))
         report = ScenarioPlay(play).simulated(
             watch=watch, write_decision=write, recorder=recorder, recording=recording
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -43,9 +44,6 @@ from kubesched.sweep.results import (
 )
 from kubesched.sweep.running import SweepOutcome
 from kubesched.sweep.spec import AXES, ERROR, SEED
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 _NONE: Final = "-"
 
@@ -85,14 +83,14 @@ def run_sweep(
         outcomes[run.key] = outcome
         if is_final:
             journal.add(run, outcome)
-        progress.advance(run, outcome)
+        count_run(run, outcome)
 
     try:
         if missing:
             cores = min(jobs or _cores(), len(missing))
             with (
                 local_workers(cores) if address is None else dask_workers(address) as workers,
-                _progress(len(missing)) as progress,
+                _progress(len(missing)) as count_run,
             ):
                 carry_out_all(missing, workers, finished)
     except KeyboardInterrupt:
@@ -123,47 +121,32 @@ def _write(file: Path, data: bytes) -> None:
 # Progress.
 
 
-class _Lines:
-    """A line on stderr per finished run."""
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._done = 0
-
-    def advance(self, run: SweepRun, outcome: SweepOutcome) -> None:
-        """Count a run."""
-        self._done += 1
-        click.echo(
-            one_line(f"[{self._done}/{self._total}] {_title(run)}: {_end(outcome)}"), err=True
-        )
-
-
-class _Bar:
-    """A bar on the terminal, with the time that is left."""
-
-    def __init__(self, bar: Progress, total: int) -> None:
-        self._bar = bar
-        self._task = bar.add_task("runs", total=total)
-
-    def advance(self, run: SweepRun, outcome: SweepOutcome) -> None:
-        """Count a run, and report it if it failed."""
-        self._bar.advance(self._task)
-        if outcome.error:
-            text = one_line(f"{_title(run)}: {_end(outcome)}")
-            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
 @contextmanager
-def _progress(total: int) -> Iterator[_Lines | _Bar]:
+def _progress(total: int) -> Iterator[Callable[[SweepRun, SweepOutcome], None]]:
+    """Yield a function that counts a finished run on stderr: in a bar, elsewhere with a line."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield _Lines(total)
+        done = itertools.count(1)
+
+        def write(run: SweepRun, outcome: SweepOutcome) -> None:
+            text = f"[{next(done)}/{total}] {_title(run)}: {_end(outcome)}"
+            click.echo(one_line(text), err=True)
+
+        yield write
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), "runs,", TimeRemainingColumn(), "left")
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield _Bar(bar, total)
+        task = bar.add_task("runs", total=total)
+
+        def advance(run: SweepRun, outcome: SweepOutcome) -> None:
+            bar.advance(task)
+            if outcome.error:
+                text = one_line(f"{_title(run)}: {_end(outcome)}")
+                bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+        yield advance
 
 
 def _title(run: SweepRun) -> str:

@@ -8,6 +8,7 @@ of all pods that exist on average equal what the nodes have to give; at more, pe
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from time import process_time
 from typing import Any, Final
@@ -15,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from benchmarks.throughput import peak_rss_mib
+from kubesched.cli.main import COLLECTOR_THRESHOLDS
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
@@ -102,6 +104,8 @@ def scenario(nodes: int, load: float, hours: float) -> dict[str, Any]:
 
 def measure(nodes: int, load: float, hours: float = HOURS) -> Overload:
     """Run the simulation and return its figures."""
+    # As in the command `kubesched simulate`.
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
     loaded = load_scenario(scenario(nodes, load, hours))
     began = process_time()
     report = simulate(loaded, in_tree_registry())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-_COLLECTOR_THRESHOLDS: Final = (1_000_000, 10, 100)
+COLLECTOR_THRESHOLDS: Final = (1_000_000, 10, 100)
 
 
 class _Closed(io.RawIOBase):
@@ -212,7 +212,7 @@ def main() -> None:
     prepare_streams()
     # What commands read stays to their end, and hardly any of it is in cycles. Commands that serve
     # tune the collector once they have started.
-    gc.set_threshold(*_COLLECTOR_THRESHOLDS)
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
     try:
         kubesched.main()
     finally:

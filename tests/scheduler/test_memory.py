@@ -12,7 +12,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kubesched.framework.plugin import NOT_SHARED, UNSIGNED, PreFilterResult, PreScoreResult, Scope
+from kubesched.framework.plugin import (
+    NOT_SHARED,
+    UNSIGNED,
+    PostFilterResult,
+    PreFilterResult,
+    PreScoreResult,
+    Scope,
+)
 from kubesched.framework.status import SKIP, SUCCESS, Status, failure, unschedulable
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.snapshot.node_columns import NodeColumns
@@ -481,6 +488,29 @@ def test_statuses_of_an_earlier_decision_stay() -> None:
     second = rejected(cycle.schedule_one(POD, snapshot))
     assert before == told(first)
     assert ("P", "1 pods") == rejections(second)["a"]
+
+
+def test_a_rejection_for_the_same_reasons_shares_the_diagnosis() -> None:
+    """A pod that comes changes the cluster, but not why there is no room."""
+
+    def full(pods: list[str]) -> Status:
+        return unschedulable("full" if len(pods) < 2 else "more than full")
+
+    post_filter = PostFilterResult(unschedulable("nobody to evict"), "")
+    plugins = [
+        toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=_sign),
+        toy("Q", post_filter=post_filter),
+    ]
+    snapshot, cycle = _cluster(), _remembering(*plugins)
+    _schedule_twice(cycle, snapshot)
+    first = rejected(cycle.schedule_one(POD, snapshot))
+    snapshot.nodes.add_pod(GUEST, 0)
+    second = rejected(cycle.schedule_one(POD, snapshot))
+    assert first.diagnosis is second.diagnosis
+    assert first.message == second.message
+    snapshot.nodes.add_pod(make_pod_info("another"), 0)
+    third = rejected(cycle.schedule_one(POD, snapshot))
+    assert "more than full" in third.message
 
 
 def test_an_earlier_filter_stays_the_first() -> None:

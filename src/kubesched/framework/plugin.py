@@ -44,6 +44,9 @@ class Scope(Enum):
     NODES = "nodes"  # the Node objects of all rows
     CLUSTER = "cluster"  # anything; never cached
 
+    # That of Enum is written in Python, and a plan of a cycle asks for it some 40 times.
+    __hash__ = object.__hash__
+
 
 UNSIGNED: Final = object()
 """Returned by `sign` for a pod whose answers must not be cached."""

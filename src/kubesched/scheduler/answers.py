@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from kubesched.framework.normalize import are_valid_scores
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
-from kubesched.framework.status import Status
 from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.plan import Plan
 from kubesched.scheduler.profile import Profile
@@ -42,8 +41,6 @@ class Answers:
             where a known filter rejects the row.
         raw: Plugin name -> int64 per row, the scores that are yet to be normalized.
         normalizing: The plugins of `raw`.
-        with_nominated: Node name -> the version of its row, the pods nominated there, and the
-            status of the row with these pods on it.
     """
 
     def __init__(self, profile: Profile, plan: Plan, rows: int = 0) -> None:
@@ -61,7 +58,6 @@ class Answers:
         self.plain = np.zeros(rows, np.int64)
         self.raw: dict[str, NDArray[np.int64]] = {}
         self.normalizing: list[ScorePlugin[object]] = []
-        self.with_nominated: dict[str, tuple[int, tuple[PodInfo, ...], Status]] = {}
         self._feasible_rows: NDArray[np.intp] | None = None
 
     def copy_from(self, known: Answers) -> None:
@@ -72,7 +68,6 @@ class Answers:
         self.plain = known.plain.copy()
         self.raw = known.raw.copy()
         self.normalizing = known.normalizing.copy()
-        self.with_nominated = {}
         self._feasible_rows = None
 
     @property

@@ -14,7 +14,6 @@ from kubesched.api.meta import Condition, KubeObject, KubeStruct, ObjectMeta
 from kubesched.api.quantity import Quantity
 
 ALLOCATION_RESULTS_MAX = 32
-RESERVED_FOR_MAX = 256
 FIRST_AVAILABLE_MAX = 8
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -24,10 +23,6 @@ POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 
 EXACT_COUNT = "ExactCount"
 ALL = "All"
-
-TAINT_NONE = "None"
-TAINT_NO_SCHEDULE = "NoSchedule"
-TAINT_NO_EXECUTE = "NoExecute"
 
 
 class Counter(KubeStruct):

@@ -19,7 +19,6 @@ from typing import Final, Self
 import msgspec
 
 V0: Final = logging.INFO
-V1: Final = V0 - 1
 V2: Final = V0 - 2
 V3: Final = V0 - 3
 V4: Final = V0 - 4

@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 from fragmentation import Target
-from gpu_sharing import GpuSharing, Milli, Request, fullest_sufficient, request_of
+from gpu_sharing import GpuSharing, Milli, Request, can_take, fullest_sufficient, request_of
 
 from kubesched import ConfigError
 from kubesched.framework import Handle, NodeTable, PluginArgs, PodInfo, child, decode_args, required
@@ -80,7 +80,7 @@ class FragmentationGradientDescent(GpuSharing):
         request = request_of(pod)
         cpu = nodes.allocatable_of("cpu") - nodes.requested_of("cpu")
         gpus = self.gpus(nodes)
-        fits = (cpu >= request.cpu) & gpus.can_take(request)
+        fits = (cpu >= request.cpu) & can_take(gpus, request)
         if len(nodes) <= _ROWS_FEW:
             scores: Milli = self._scores(cpu, gpus.free, gpus.model, request) * fits
             return scores
@@ -99,7 +99,7 @@ class FragmentationGradientDescent(GpuSharing):
         offered, used = nodes.amounts_on(row, "cpu")
         cpu, free = offered - used, tuple(sorted(gpus.free))
         steps = self._target.step_of(cpu), self._target.step_of(cpu - request.cpu)
-        # Most nodes have been in a state that is as good for the target.
+        # Half of the nodes that change have been in a state that is as good for the target.
         state_of_node = request, steps, gpus.model, free
         score = self._known.get(state_of_node)
         if score is None:

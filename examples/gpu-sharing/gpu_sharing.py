@@ -139,12 +139,6 @@ class Gpus:
         sums = left, WHOLE * count - left, max(free), free.count(WHOLE)
         self.numbers[1:, row] = [*sums, kinds, code, self.model.item(row), *free]
 
-    def can_take(self, request: Request) -> NDArray[np.bool_]:
-        """Return bool per row: whether enough devices have enough left."""
-        if request.is_shared:
-            return self.largest >= request.milli
-        return self.whole >= request.count
-
 
 class GpusOfRow(NamedTuple):
     """The GPUs of one node: the properties of `Gpus` as numbers."""
@@ -159,11 +153,12 @@ class GpusOfRow(NamedTuple):
     model: int
     free: list[int]
 
-    def can_take(self, request: Request) -> bool:
-        """Whether enough devices have enough left."""
-        if request.is_shared:
-            return self.largest >= request.milli
-        return self.whole >= request.count
+
+def can_take(gpus: Gpus | GpusOfRow, request: Request) -> NDArray[np.bool_] | bool:
+    """Return whether enough devices have enough left, per row or for the only one."""
+    if request.is_shared:
+        return gpus.largest >= request.milli
+    return gpus.whole >= request.count
 
 
 def _of_row(column: Milli) -> GpusOfRow:
@@ -211,7 +206,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         request = request_of(pod)
         if not request.count:
             return NodeToStatus.passing(len(nodes))
-        enough = self.gpus(nodes).can_take(request)
+        enough = can_take(self.gpus(nodes), request)
         if np.count_nonzero(enough) == len(nodes):
             return NodeToStatus.passing(len(nodes))
         return NodeToStatus.rejecting(~enough, self.rejection)
@@ -219,7 +214,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
     def filter_row(self, state: None, pod: PodInfo, nodes: NodeTable, row: int) -> Status:
         """Reject a node with too few devices that have enough left."""
         request = request_of(pod)
-        if not request.count or self.gpus_of_row(nodes, row).can_take(request):
+        if not request.count or can_take(self.gpus_of_row(nodes, row), request):
             return SUCCESS
         return self.rejection
 

@@ -67,12 +67,25 @@ class Otherwise(ByRow):
         return np.full(len(nodes), 7)
 
 
+class _RejectsAll:
+    """No plugin by itself."""
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject."""
+        return NodeToStatus.everywhere(len(nodes), unschedulable("all"))
+
+
+class Mixed(_RejectsAll, ByRow):
+    """Inherits `filter` from a class that knows no `filter_row`."""
+
+
 @pytest.mark.parametrize(
     ("plugin", "expected"),
     [
         (Silent, (SUCCESS, 0)),
         (ByRow, (unschedulable("one"), 1)),
         (Otherwise, (unschedulable("all"), 7)),
+        (Mixed, (unschedulable("all"), 1)),
     ],
 )
 def test_one_row_has_its_answer_of_the_table(plugin: type[Silent], expected: object) -> None:

@@ -134,6 +134,16 @@ class Plugin(ABC):
         return ()
 
 
+def _lacks_row_method(cls: type[Plugin], name: str) -> bool:
+    """Whether the class that has the method for tables has none for one row.
+
+    A method for one row that is inherited from elsewhere would answer otherwise.
+    """
+    row_method = f"{name}_row"
+    owner = next(each for each in cls.__mro__ if {name, row_method} & each.__dict__.keys())
+    return row_method not in owner.__dict__
+
+
 class NoState(msgspec.Struct, frozen=True):
     """Takes the place of a missing state.
 
@@ -221,8 +231,7 @@ class FilterPlugin(Plugin, Generic[S]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "filter" in cls.__dict__ and "filter_row" not in cls.__dict__:
-            # An inherited `filter_row` answers as the inherited `filter`.
+        if _lacks_row_method(cls, "filter"):
             cls.filter_row = FilterPlugin.filter_row  # type: ignore[method-assign]
 
     def filter_state(
@@ -327,8 +336,7 @@ class ScorePlugin(Plugin, Generic[S]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "score" in cls.__dict__ and "score_row" not in cls.__dict__:
-            # An inherited `score_row` answers as the inherited `score`.
+        if _lacks_row_method(cls, "score"):
             cls.score_row = ScorePlugin.score_row  # type: ignore[method-assign]
 
     def score_state(

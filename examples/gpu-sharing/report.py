@@ -157,7 +157,8 @@ _STYLE: Final = (
 body{font:15px/1.5 system-ui,sans-serif;color:var(--text);background:var(--back);max-width:60rem;
 margin:2rem auto;padding:0 1rem}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin:2.2rem 0 .4rem}p{max-width:44rem}
-.dim{color:var(--dim)}figure{margin:0}svg{width:100%;height:auto;display:block}
+.dim{color:var(--dim)}figure{margin:0;overflow-x:auto}
+svg{width:100%;min-width:36rem;height:auto;display:block}
 svg text{fill:var(--dim);font:12px system-ui,sans-serif}svg .name{font-weight:600}
 .grid{stroke:var(--rule)}.all{stroke:var(--dim);stroke-dasharray:4 4}
 .line{fill:none;stroke-width:2;stroke-linejoin:round}.band{opacity:.16}.leader{opacity:.6}
@@ -261,7 +262,8 @@ def _figure(trace: str, policies: dict[str, list[Run]]) -> str:
     parts.append(_labels(curves, scale))
     label = f"GPU allocation against arrived GPU requests, trace {trace}; the table has the values"
     return (
-        f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">'
+        f'<figure tabindex="0"><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'aria-label="{escape(label)}">'
         f"{''.join(parts)}</svg></figure>"
     )
 

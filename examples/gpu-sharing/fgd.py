@@ -12,23 +12,28 @@ Differs:  fragmentation is counted in whole numbers, so that equal nodes tie how
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from functools import lru_cache
+from math import exp
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from fragmentation import Target
-from gpu_sharing import GpuSharing, Milli, Request, can_take, fullest_sufficient, request_of
+from gpu_sharing import WHOLE, GpuSharing, Milli, Request, can_take, request_of
 
 from kubesched import ConfigError
 from kubesched.framework import Handle, NodeTable, PluginArgs, PodInfo, child, decode_args, required
 
-_ROWS_FEW: Final = 64
-"""Up to so many rows, it is cheaper to rate all than to look for equal ones."""
-_STATE_BITS: Final = 32
-"""More than the numbers of `Target.alike` have."""
 
+class Best(NamedTuple):
+    """The best place for a pod on a node.
 
-_KNOWN_MAX: Final = 65_536
-"""The number of scores that are remembered."""
+    Attributes:
+        score: Its score.
+        lefts: What is left of the devices that reach it.
+    """
+
+    score: int
+    lefts: frozenset[int]
 
 
 class TargetKind(PluginArgs, frozen=True, kw_only=True):
@@ -63,7 +68,6 @@ class FragmentationGradientDescent(GpuSharing):
     def __init__(self, args: FragmentationGradientDescentArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._target = Target(args.target)
-        self._known: dict[tuple[object, ...], int] = {}
 
     @classmethod
     def decode_args(
@@ -71,7 +75,7 @@ class FragmentationGradientDescent(GpuSharing):
     ) -> FragmentationGradientDescentArgs:
         """Decode and check; every field error is reported with its field path."""
         args = decode_args(FragmentationGradientDescentArgs, raw, path)
-        if not args.target:
+        if sum(kind.pods for kind in args.target) < 1:
             raise ConfigError([required(child(path, "target"), "name at least one kind of pod")])
         return args
 
@@ -80,40 +84,23 @@ class FragmentationGradientDescent(GpuSharing):
         request = request_of(pod)
         cpu = nodes.allocatable_of("cpu") - nodes.requested_of("cpu")
         gpus = self.gpus(nodes)
-        fits = (cpu >= request.cpu) & can_take(gpus, request)
-        if len(nodes) <= _ROWS_FEW:
-            scores: Milli = self._scores(cpu, gpus.free, gpus.model, request) * fits
-            return scores
-        scores, rows = np.zeros(len(nodes), np.int64), fits.nonzero()[0]
-        cpu, free, model = cpu[rows], gpus.free[rows], gpus.model[rows]
+        rows = ((cpu >= request.cpu) & can_take(gpus, request)).nonzero()[0]
         # Many nodes are still empty or have the same pods, so few are different.
-        states = (gpus.code[rows] << _STATE_BITS) + self._target.alike(cpu, model, request)
-        _, first, numbers = np.unique(states, return_index=True, return_inverse=True)
-        if len(first):
-            scores[rows] = self._scores(cpu[first], free[first], model[first], request)[numbers]
+        states = [*zip(cpu[rows].tolist(), gpus.code[rows].tolist(), strict=True)]
+        row_of = dict(zip(states, rows.tolist(), strict=True))
+        known = {
+            (left, code): self._best(request, left, gpus.model.item(row), gpus.free[row].tolist())
+            for (left, code), row in row_of.items()
+        }
+        scores = np.zeros(len(nodes), np.int64)
+        scores[rows] = [known[state].score for state in states]
         return scores
 
     def score_row(self, state: None, pod: PodInfo, nodes: NodeTable, row: int) -> int:
         """Score one node that the pod fits."""
-        request, gpus = request_of(pod), self.gpus_of_row(nodes, row)
+        gpus = self.gpus_of_row(nodes, row)
         offered, used = nodes.amounts_on(row, "cpu")
-        cpu, free = offered - used, tuple(sorted(gpus.free))
-        steps = self._target.step_of(cpu), self._target.step_of(cpu - request.cpu)
-        # Half of the nodes that change have been in a state that is as good for the target.
-        state_of_node = request, steps, gpus.model, free
-        score = self._known.get(state_of_node)
-        if score is None:
-            cpus, models = np.array([cpu]), np.array([gpus.model])
-            score = self._scores(cpus, np.array([free]), models, request).item(0)
-            if len(self._known) == _KNOWN_MAX:
-                self._known.clear()
-            self._known[state_of_node] = score
-        return score
-
-    def _scores(self, cpu: Milli, free: Milli, models: Milli, request: Request) -> Milli:
-        """Score the best device of each row, see `Target.gains`."""
-        gains = self._target.gains(cpu, free, models, request)
-        return self._target.scores(gains.max(axis=1), request)
+        return self._best(request_of(pod), offered - used, gpus.model, gpus.free).score
 
     def model_code(self, model: str | None) -> int:
         """Return the target's number of a model."""
@@ -121,9 +108,42 @@ class FragmentationGradientDescent(GpuSharing):
 
     def pick(self, free: Sequence[int], milli_cpu: int, request: Request, model: str | None) -> int:
         """Return the first device that reaches the node's score."""
-        if len({left for left in free if left >= request.milli}) == 1:
-            return fullest_sufficient(free, request.milli)
-        left, model_code = np.array([free]), np.array([self.model_code(model)])
-        gains = self._target.gains(np.array([milli_cpu]), left, model_code, request)
-        scores = self._target.scores(gains[0], request)
-        return int(np.where(left[0] >= request.milli, scores, -1).argmax())
+        best = self._best(request, milli_cpu, self.model_code(model), free)
+        return next(device for device, left in enumerate(free) if left in best.lefts)
+
+    def _best(self, request: Request, cpu: int, model: int, free: Sequence[int]) -> Best:
+        """Return the best place on a node that the pod fits; see `Target.usable`."""
+        steps = self._target.step_of(cpu), self._target.step_of(cpu - request.cpu)
+        return self._best_of(request, steps, model, tuple(sorted(free)))
+
+    @lru_cache(maxsize=65_536)  # noqa: B019 - a plugin lives as long as its scheduler
+    def _best_of(
+        self, request: Request, steps: tuple[int, int], model: int, free: tuple[int, ...]
+    ) -> Best:
+        # By what is left of the device that is shared; whole devices are equal.
+        if request.is_shared:
+            lefts = {left for left in free if left >= request.milli}
+            after = {left: _less(free, left, request.milli) for left in lefts}
+        else:
+            after = {WHOLE: (0,) * request.count + free[: len(free) - request.count]}
+        usable = self._target.usable
+        now = usable(model, steps[0], free)
+        scores = {
+            left: self._score_of(usable(model, steps[1], then) - now, request)
+            for left, then in after.items()
+        }
+        best = max(scores.values())
+        return Best(best, frozenset(left for left, score in scores.items() if score == best))
+
+    def _score_of(self, gain: int, request: Request) -> int:
+        """Return 0 to 100 for how much more GPU is usable after the pod is placed."""
+        pods = self._target.pods
+        growth = -(gain + pods * request.total) / (pods * WHOLE)
+        return int(100 / (1 + exp(growth)))
+
+
+def _less(free: tuple[int, ...], left: int, milli: int) -> tuple[int, ...]:
+    """Return what is left of each device after one loses a part, ascending."""
+    others = list(free)
+    others.remove(left)
+    return tuple(sorted([*others, left - milli]))

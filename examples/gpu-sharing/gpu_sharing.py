@@ -101,7 +101,7 @@ class Gpus:
         largest: What is left of the device with the most.
         whole: The number of completely free devices.
         kinds: The kinds of requests that the pods have, a bit each.
-        code: A number for what is left of each device: equal if and only if that is.
+        code: A number that is equal for nodes of one model with the same left of each device.
         model: The policy's number of their model.
         free: Rows x devices, what is left of each; 0 where a node has fewer devices.
     """
@@ -134,10 +134,11 @@ class Gpus:
     def write(self, row: int, kinds: int, free: Sequence[int]) -> None:
         """Replace what is left of a row's devices."""
         count = self.count.item(row)
-        code = self._codes.setdefault(tuple(free), len(self._codes))
+        model = self.model.item(row)
+        code = self._codes.setdefault((model, *free), len(self._codes))
         left = sum(free)
         sums = left, WHOLE * count - left, max(free), free.count(WHOLE)
-        self.numbers[1:, row] = [*sums, kinds, code, self.model.item(row), *free]
+        self.numbers[1:, row] = [*sums, kinds, code, model, *free]
 
 
 class GpusOfRow(NamedTuple):

@@ -372,13 +372,15 @@ def test_fragmentation_equals_that_of_a_twin(seed: int) -> None:
     """The sum over kinds, devices one by one."""
     plugin = _plugin("FragmentationGradientDescent")
     snapshot, twin = _random_cluster(plugin, Random(seed))
-    nodes, target = snapshot.nodes, fragmentation.Target(KINDS)
-    cpu = nodes.allocatable_of("cpu") - nodes.requested_of("cpu")
-    models = nodes.label(sharing.MODEL_LABEL).map(target.code_of, np.int64)
-    known = [TwinNode(nodes, row, free) for row, free in enumerate(twin)]
-    assert [_fragmented(node.cpu, node.free, node.model) for node in known] == target.fragmented(
-        cpu, plugin.gpus(nodes).free, models
-    ).tolist()
+    target = fragmentation.Target(KINDS)
+    nodes = [TwinNode(snapshot.nodes, row, free) for row, free in enumerate(twin)]
+    expected = [_fragmented(node.cpu, node.free, node.model) for node in nodes]
+    assert expected == [_fragmented_for(target, n.cpu, n.free, n.model) for n in nodes]
+
+
+def _fragmented_for(target: Any, cpu: int, free: list[int], model: str = "") -> int:
+    usable = target.usable(target.code_of(model), target.step_of(cpu), tuple(sorted(free)))
+    return int(target.pods * sum(free) - usable)
 
 
 def test_fragmentation_by_hand() -> None:
@@ -387,9 +389,9 @@ def test_fragmentation_by_hand() -> None:
         fgd.TargetKind(milli_cpu=1_000, gpus=1, gpu_milli=600, pods=3),
         fgd.TargetKind(milli_cpu=1_000, gpus=2, gpu_milli=1_000, pods=1),
     )
-    cpu, free, models = np.array([8_000, 500]), np.array([[1_000, 400]] * 2), np.array([0, 0])
-    found = fragmentation.Target(kinds).fragmented(cpu, free, models)
-    assert [3 * 400 + 1_400, 4 * 1_400] == found.tolist()
+    target = fragmentation.Target(kinds)
+    found = [_fragmented_for(target, cpu, [1_000, 400]) for cpu in (8_000, 500)]
+    assert [3 * 400 + 1_400, 4 * 1_400] == found
 
 
 # node-0: two GPUs, one with 600 left; node-1: two free; node-2: four, of which two are taken.

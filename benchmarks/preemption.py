@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from benchmarks.loop import BindingApi
 from benchmarks.throughput import peak_rss_mib
 from kubesched.api.core import Node, Pod, PodCondition
-from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
@@ -36,7 +36,6 @@ from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.api_client import PodConditionPatch
 from kubesched.scheduler.assembly import assemble
 from kubesched.simulator.virtual_loop import run
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
 NODES: Final = 5_000
@@ -195,7 +194,7 @@ async def play(nodes: int, preemptors: int) -> PreemptionSpeed:
     api = PreemptionApi(budgets)
     scheduler, handlers = assemble(in_tree_setup(gates), api, random=Random(1))
     api.handlers = handlers
-    cluster: tuple[KubernetesObject, ...] = (
+    cluster: tuple[KubeObject, ...] = (
         *_nodes(nodes),
         *budgets.values(),
         *_low_pods(nodes),

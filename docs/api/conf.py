@@ -39,7 +39,7 @@ nitpick_ignore_regex = [
     ("py:class", r"kubesched\..*\.[A-Z]"),
     # Parts of Kubernetes' objects, whose fields are those of Kubernetes in snake_case.
     ("py:class", r"kubesched\.api\..*"),
-    ("py:class", r"(kubesched\.snapshot\.objects\.)?KubernetesObject"),
+    ("py:class", r"(kubesched\.snapshot\.objects\.)?KubeObject"),
     # What only plugins of kube-scheduler use of tables, templates and handles.
     ("py:class", r"([a-z_.]*\.)?(AffinityTerms|FilterReads|GateSpec|HostPort|ImageStates)"),
     ("py:class", r"([a-z_.]*\.)?(LabelGroups?|Marker|NominatedPods|PodCounts|PodFields)"),

@@ -17,18 +17,18 @@ from kubesched.answers.cluster_comparison import (
     WorkloadDifference,
     compared_clusters,
 )
+from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.simulation import simulate_cluster
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
 GATES: Final = FeatureGates()
 CONFIGURATION: Final = default_configuration(GATES)
 
 
-def compare(*clusters: Sequence[KubernetesObject]) -> ClusterComparison:
+def compare(*clusters: Sequence[KubeObject]) -> ClusterComparison:
     """Compare clusters that are named by their places."""
     return compared_clusters(
         [
@@ -41,15 +41,13 @@ def compare(*clusters: Sequence[KubernetesObject]) -> ClusterComparison:
     )
 
 
-def difference(
-    before: Sequence[KubernetesObject], after: Sequence[KubernetesObject]
-) -> ClusterDifference:
+def difference(before: Sequence[KubeObject], after: Sequence[KubeObject]) -> ClusterDifference:
     """Return how the second cluster differs from the first."""
     (found,) = compare(before, after).differences
     return found
 
 
-def nodes(*amounts: int) -> list[KubernetesObject]:
+def nodes(*amounts: int) -> list[KubeObject]:
     """Return nodes n0, n1 and so on with so many cpus."""
     return [
         make_node(f"n{at}", allocatable={"cpu": cpu, "pods": 9}) for at, cpu in enumerate(amounts)
@@ -175,9 +173,7 @@ CLUSTERS: Final = st.builds(
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(CLUSTERS, CLUSTERS)
-def test_comparing_backwards(
-    first: Sequence[KubernetesObject], second: Sequence[KubernetesObject]
-) -> None:
+def test_comparing_backwards(first: Sequence[KubeObject], second: Sequence[KubeObject]) -> None:
     """Gone is new, before is after, and a cluster does not differ from itself."""
     forwards, backwards = difference(first, second), difference(second, first)
     assert [_turned(pod) for pod in backwards.elsewhere] == list(forwards.elsewhere)

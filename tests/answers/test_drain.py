@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from kubesched.answers.drain import DrainReport, PodFate, drain
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.simulator.rehearsal import Rehearsal
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_pod
 
 from .trials import (
@@ -32,7 +32,7 @@ from .trials import (
 )
 
 
-def drained(objects: Iterable[KubernetesObject], *names: str) -> DrainReport:
+def drained(objects: Iterable[KubeObject], *names: str) -> DrainReport:
     """Return the answer for nodes."""
 
     async def ask(cluster: TrialCluster) -> DrainReport:
@@ -139,7 +139,7 @@ def test_a_budget_lets_pods_go_one_after_another() -> None:
 
 def test_a_budget_that_lets_no_pod_go() -> None:
     """The answer names it, and what it needs."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         node("a"),
         node("b"),
         running("web-0", "a", owner="web"),
@@ -154,7 +154,7 @@ def test_a_budget_that_lets_no_pod_go() -> None:
 
 def test_a_replacement_without_a_place_blocks_the_next_eviction() -> None:
     """One pod is pending then, and the other one stays where it is."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         node("a"),
         node("b", "1"),
         running("web-0", "a", "2", owner="web"),
@@ -194,7 +194,7 @@ def test_pods_as_kubectl_treats_them(pod: Pod, fate: PodFate, flags: tuple[str, 
 
 def test_pods_that_preemption_evicts_for_those_that_move() -> None:
     """They need a place too."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         node("a"),
         node("b"),
         running("high", "a", "3", owner="high", priority=5),
@@ -209,7 +209,7 @@ def test_pods_that_preemption_evicts_for_those_that_move() -> None:
 
 def test_nodes_that_are_drained_together_are_no_place_for_each_others_pods() -> None:
     """Both are cordoned before the first eviction."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         node("a"),
         node("b"),
         node("c"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,14 +14,14 @@ from kubesched.answers.fit import FitQuestion, FitReport, fit
 from kubesched.answers.node_shapes import parse_shape
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.decode import decode_object
+from kubesched.api.meta import KubeObject
 from kubesched.simulator.rehearsal import Rehearsal
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_pod
 
 from .trials import node, random_cluster, rehearsed, running, tried
 
 
-def workload(kind: str = "Deployment", cpu: str = "1", **spec: Any) -> KubernetesObject:
+def workload(kind: str = "Deployment", cpu: str = "1", **spec: Any) -> KubeObject:
     """Return a workload named web whose pods request some CPU."""
     container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}
     pod_spec = {"containers": [container], **spec.pop("pod", {})}
@@ -29,15 +29,13 @@ def workload(kind: str = "Deployment", cpu: str = "1", **spec: Any) -> Kubernete
     return decoded(kind, {"name": "web", "namespace": "default"}, {**spec, "template": template})
 
 
-def decoded(kind: str, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> KubernetesObject:
+def decoded(kind: str, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> KubeObject:
     """Return an object of the group apps."""
     raw = {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
-    return cast("KubernetesObject", decode_object(raw))
+    return decode_object(raw)
 
 
-def ask(
-    objects: Iterable[KubernetesObject], *items: KubernetesObject, **question: Any
-) -> FitReport:
+def ask(objects: Iterable[KubeObject], *items: KubeObject, **question: Any) -> FitReport:
     """Return the answer about workloads."""
 
     async def asked(cluster: TrialCluster) -> FitReport:
@@ -144,7 +142,7 @@ def test_a_claim_of_a_stateful_set_is_provisioned() -> None:
 
 def test_evicted_pods_and_where_they_go() -> None:
     """A controller creates the victim again, and it goes elsewhere."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         node("a", big="yes"),
         node("b"),
         running("low", "a", "3", owner="low", priority=-1),

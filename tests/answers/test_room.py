@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from kubesched.answers.room import StoppingReason, parse_pod_shape, room_for_shape, room_like
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.cluster import ClusterState
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 
@@ -33,7 +33,7 @@ SPREAD: Final = {
 }
 
 
-def cluster_of(objects: Sequence[KubernetesObject], *, remembers: bool = True) -> ClusterState:
+def cluster_of(objects: Sequence[KubeObject], *, remembers: bool = True) -> ClusterState:
     """Return a cluster of the objects."""
     cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION), remembers=remembers)
     cluster.load(objects)
@@ -82,7 +82,7 @@ NODES: Final = st.lists(
 
 
 @st.composite
-def occupied(draw: st.DrawFn) -> list[KubernetesObject]:
+def occupied(draw: st.DrawFn) -> list[KubeObject]:
     """Return nodes with pods on them, which may request more than there is."""
     nodes = draw(NODES)
     pods = [
@@ -96,7 +96,7 @@ def occupied(draw: st.DrawFn) -> list[KubernetesObject]:
 @settings(max_examples=60)
 @given(occupied(), AMOUNTS)
 def test_room_for_amounts_is_the_room_for_such_a_pod(
-    objects: list[KubernetesObject], amounts: dict[str, str]
+    objects: list[KubeObject], amounts: dict[str, str]
 ) -> None:
     """Where nothing but amounts decides, division and placing agree on every node."""
     cluster = cluster_of(objects)
@@ -123,10 +123,10 @@ PODS: Final = st.builds(
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(occupied(), PODS)
-def test_room_is_found_by_placing(objects: list[KubernetesObject], pod: Pod) -> None:
+def test_room_is_found_by_placing(objects: list[KubeObject], pod: Pod) -> None:
     """A scheduler that remembers nothing, in a cluster of its own, places as many."""
     found = room_like(cluster_of(objects), pod)
-    placed: list[KubernetesObject] = []
+    placed: list[KubeObject] = []
     while True:
         cluster = cluster_of([*objects, *placed], remembers=False)
         decision = cluster.schedule_one(PodInfo(pod))

@@ -8,11 +8,11 @@ import pytest
 
 from kubesched.answers.room import room_for_shape
 from kubesched.answers.top import TopGroup, TopReport, pool_label_of, top
+from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.cluster import ClusterState
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
 GATES: Final = FeatureGates()
@@ -23,7 +23,7 @@ REGION: Final = "topology.kubernetes.io/region"
 GPU: Final = "nvidia.com/gpu"
 
 
-def cluster_of(*objects: KubernetesObject) -> ClusterState:
+def cluster_of(*objects: KubeObject) -> ClusterState:
     """Return a cluster of the objects."""
     cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION))
     cluster.load(objects)

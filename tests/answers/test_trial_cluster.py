@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +11,7 @@ from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.core import Node, PersistentVolumeClaim
 from kubesched.api.decode import decode_object
-from kubesched.snapshot.objects import KubernetesObject
+from kubesched.api.meta import KubeObject
 
 from .trials import budget, node, random_cluster, running, state_of, tried
 
@@ -54,7 +52,7 @@ def test_a_replacement_has_claims_of_its_own(mode: str) -> None:
         "provisioner": "csi.example.com",
         "volumeBindingMode": mode,
     }
-    storage = cast("KubernetesObject", decode_object(raw))
+    storage = decode_object(raw)
     template = {"spec": {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"]}}
     volume = {"name": "data", "ephemeral": {"volumeClaimTemplate": template}}
     pod = running("db-0", "a", owner="db", kind="StatefulSet", volumes=[volume])
@@ -76,5 +74,5 @@ def test_a_pod_without_a_ready_condition_counts_as_healthy() -> None:
         return found.status.current_healthy
 
     bare = running("web-0", "a", owner="web")
-    objects: list[KubernetesObject] = [node("a"), bare, budget("web", "web", minAvailable=1)]
+    objects: list[KubeObject] = [node("a"), bare, budget("web", "web", minAvailable=1)]
     assert tried(objects, ask) == 1

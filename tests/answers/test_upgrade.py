@@ -17,17 +17,17 @@ from kubesched.answers.upgrade import (
     upgrade,
 )
 from kubesched.api.core import Node
-from kubesched.snapshot.objects import KubernetesObject
+from kubesched.api.meta import KubeObject
 
 from .trials import BudgetWatch, budget, node, running, tried, with_budgets
 
 
-def _names(objects: list[KubernetesObject]) -> list[str]:
+def _names(objects: list[KubeObject]) -> list[str]:
     return [item.metadata.name for item in objects if isinstance(item, Node)]
 
 
 def upgraded(
-    objects: list[KubernetesObject], at_once: int = 1, *, may_lose: bool = False
+    objects: list[KubeObject], at_once: int = 1, *, may_lose: bool = False
 ) -> UpgradeReport:
     """Return the order for all nodes."""
 
@@ -38,7 +38,7 @@ def upgraded(
 
 
 def compacted(
-    objects: list[KubernetesObject], *names: str, watch: WatchNodes | None = None
+    objects: list[KubeObject], *names: str, watch: WatchNodes | None = None
 ) -> CompactReport:
     """Return the nodes that can go, of some nodes or all."""
 
@@ -119,7 +119,7 @@ def test_a_compaction_can_be_carried_out(seed: int) -> None:
 
 def test_a_budget_blocks_a_node() -> None:
     """The others are upgraded all the same."""
-    nodes: list[KubernetesObject] = [node("a"), node("b")]
+    nodes: list[KubeObject] = [node("a"), node("b")]
     pods = [running("db-0", "a", owner="db", kind="StatefulSet"), running("web-0", "b", owner="w")]
     report = upgraded([*nodes, *pods, budget("db", "db", maxUnavailable=0)])
     assert not report.works
@@ -130,7 +130,7 @@ def test_a_budget_blocks_a_node() -> None:
 
 def test_a_full_pool_is_upgraded_one_by_one() -> None:
     """Two nodes at once would leave no room, so that the second one goes in a step of its own."""
-    nodes: list[KubernetesObject] = [node(name, "2") for name in "abc"]
+    nodes: list[KubeObject] = [node(name, "2") for name in "abc"]
     pods = [running(f"w-{name}", name, "1", owner="w") for name in "abc"]
     report = upgraded([*nodes, *pods], 3)
     assert report.works
@@ -139,14 +139,14 @@ def test_a_full_pool_is_upgraded_one_by_one() -> None:
 
 def test_a_pod_without_a_controller_blocks_unless_it_may_go() -> None:
     """As kubectl refuses to drain its node without --force."""
-    objects: list[KubernetesObject] = [node("a"), node("b"), running("bare", "a")]
+    objects: list[KubeObject] = [node("a"), node("b"), running("bare", "a")]
     assert [PodFate.LOST] == [pod.fate for pod in upgraded(objects).blocked[0].pods]
     assert upgraded(objects, may_lose=True).works
 
 
 def test_the_emptiest_node_goes_first() -> None:
     """And then as many as the pods leave over."""
-    nodes: list[KubernetesObject] = [node(name) for name in "abc"]
+    nodes: list[KubeObject] = [node(name) for name in "abc"]
     pods = [running(f"a-{at}", "a", "1", owner="w") for at in range(2)]
     report = compacted([*nodes, *pods, running("b-0", "b", "1", owner="w")])
     assert [("c",), ("b",)] == [step.nodes for step in report.removable]
@@ -155,7 +155,7 @@ def test_the_emptiest_node_goes_first() -> None:
 
 def test_no_pod_is_preempted_to_do_without_a_node() -> None:
     """A node is kept whose pod would fit only where it evicts another one, which fits elsewhere."""
-    nodes: list[KubernetesObject] = [node(name) for name in "abc"]
+    nodes: list[KubeObject] = [node(name) for name in "abc"]
     urgent = running("urgent", "a", "4", owner="u", priority=10)
     others = [
         running("low", "b", "2", owner="l"),
@@ -170,6 +170,6 @@ def test_progress_is_reported_after_each_node() -> None:
     """With the numbers of nodes that were tried, that are to be tried, and that can go."""
     seen: list[tuple[int, int, int]] = []
     pods = [running("a-0", "a", "4", owner="w")]
-    objects: list[KubernetesObject] = [node("a"), node("b"), *pods]
+    objects: list[KubeObject] = [node("a"), node("b"), *pods]
     compacted(objects, watch=lambda *numbers: seen.append(numbers))
     assert [(1, 2, 1), (2, 2, 1)] == seen

@@ -15,8 +15,8 @@ from kubesched.answers.plan import decode_plan
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
 from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.simulator.rehearsal import Rehearsal
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_pod
 
 from .test_fit import workload
@@ -33,7 +33,7 @@ from .trials import (
 )
 
 
-def planned(objects: Iterable[KubernetesObject], *steps: dict[str, Any]) -> WhatIfReport:
+def planned(objects: Iterable[KubeObject], *steps: dict[str, Any]) -> WhatIfReport:
     """Return what steps change."""
 
     async def ask(cluster: TrialCluster) -> WhatIfReport:
@@ -42,7 +42,7 @@ def planned(objects: Iterable[KubernetesObject], *steps: dict[str, Any]) -> What
     return tried(objects, ask)
 
 
-def web(*on: str, cpu: str = "1") -> list[KubernetesObject]:
+def web(*on: str, cpu: str = "1") -> list[KubeObject]:
     """Return the pods of a Deployment on nodes."""
     labels = {"app": "web", "pod-template-hash": "5d"}
     return [
@@ -114,7 +114,7 @@ def test_a_lost_zone() -> None:
 
 def test_pending_pods_get_a_node() -> None:
     """By an uncordoned node, a label, or a smaller taint list."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         replace(node("a"), spec=replace(node("a").spec, unschedulable=True)),
         make_pod("one", requests={"cpu": 1}, node_selector={"disk": "ssd"}),
     ]
@@ -161,7 +161,7 @@ def test_a_priority_evicts_others() -> None:
     owners = running("x", "", owner="api-5d").metadata.owner_references
     pending = make_pod("api-5d-1", requests={"cpu": 4}, labels=labels, uid="api")
     pending = replace(pending, metadata=replace(pending.metadata, owner_references=owners))
-    objects: list[KubernetesObject] = [node("a"), pending, *web("a")]
+    objects: list[KubeObject] = [node("a"), pending, *web("a")]
     report = planned(objects, {"setPriority": {"workload": "deploy/api", "priority": 10}})
     assert ["default/api-5d-1"] == [one.pod for one in report.no_longer_pending]
     assert ["default/web-5d-0"] == [one.pod for one in report.preempted]

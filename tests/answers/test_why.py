@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.answers.why import PodState, WhyReport, explain_pod, state_of, why, why_undecided
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.evaluate import exhaustive
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 
@@ -28,14 +28,14 @@ CONFIGURATION: Final = exhaustive(default_configuration(GATES))
 TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 
 
-def cluster_of(objects: Sequence[KubernetesObject]) -> ClusterState:
+def cluster_of(objects: Sequence[KubeObject]) -> ClusterState:
     """Return a cluster of the objects."""
     cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION), remembers=False)
     cluster.load(objects)
     return cluster
 
 
-def ask(pod: Pod, *others: KubernetesObject) -> WhyReport:
+def ask(pod: Pod, *others: KubeObject) -> WhyReport:
     """Ask why a pod of a cluster is pending."""
     cluster = cluster_of([pod, *others])
     explanation = explain_pod(cluster, PodInfo(pod), all_filters=True)
@@ -181,7 +181,7 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
         ),
     ],
 )
-def test_a_change_is_found(pod: Pod, others: list[KubernetesObject], sentence: str) -> None:
+def test_a_change_is_found(pod: Pod, others: list[KubeObject], sentence: str) -> None:
     """The change that a person would make is among those suggested."""
     report = ask(pod, *others)
     assert sentence in [change.sentence for change in report.changes]
@@ -190,7 +190,7 @@ def test_a_change_is_found(pod: Pod, others: list[KubernetesObject], sentence: s
 def test_a_pod_of_a_daemon_set_is_not_evicted() -> None:
     """It would come back."""
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
-    others: list[KubernetesObject] = [
+    others: list[KubeObject] = [
         make_node("n", allocatable={"cpu": "1", "pods": 5}),
         make_pod(
             "a",
@@ -367,11 +367,11 @@ _pods = st.builds(
 )
 
 
-def _fits(objects: Sequence[KubernetesObject], pod: Pod) -> bool:
+def _fits(objects: Sequence[KubeObject], pod: Pod) -> bool:
     return isinstance(cluster_of(objects).schedule_one(PodInfo(pod)), Placed)
 
 
-def _plain(item: KubernetesObject) -> dict[str, Any]:
+def _plain(item: KubeObject) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(item)
     return found
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.core import Node, Pod
 from kubesched.api.decode import decode_object
-from kubesched.api.meta import KubeStruct, controller_of
+from kubesched.api.meta import KubeObject, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import matches_label_selector
 from kubesched.cluster.eviction import is_ready
@@ -22,14 +22,13 @@ from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.instant_server import InstantServer
 from kubesched.simulator.rehearsal import Rehearsal
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
 T = TypeVar("T")
 GATES = FeatureGates.parse("")
 
 
-def rehearsed(objects: Iterable[KubernetesObject], ask: Callable[[Rehearsal], Awaitable[T]]) -> T:
+def rehearsed(objects: Iterable[KubeObject], ask: Callable[[Rehearsal], Awaitable[T]]) -> T:
     """Return what a question finds out about a rehearsal of a cluster."""
 
     async def main() -> T:
@@ -43,7 +42,7 @@ def rehearsed(objects: Iterable[KubernetesObject], ask: Callable[[Rehearsal], Aw
     return virtual_loop.run(main())
 
 
-def tried(objects: Iterable[KubernetesObject], ask: Callable[[TrialCluster], Awaitable[T]]) -> T:
+def tried(objects: Iterable[KubeObject], ask: Callable[[TrialCluster], Awaitable[T]]) -> T:
     """Return what a question finds out in a trial of a cluster."""
 
     async def main(rehearsal: Rehearsal) -> T:
@@ -87,7 +86,7 @@ def running(
     )
 
 
-def random_cluster(seed: int, *, owned: bool) -> list[KubernetesObject]:
+def random_cluster(seed: int, *, owned: bool) -> list[KubeObject]:
     """Return nodes, pods that run on them as far as they have room, and pending pods.
 
     Args:
@@ -97,9 +96,7 @@ def random_cluster(seed: int, *, owned: bool) -> list[KubernetesObject]:
     random = Random(seed)
     names = [f"n-{at}" for at in range(random.randint(2, 5))]
     free = {name: random.randint(2, 6) for name in names}
-    found: list[KubernetesObject] = [
-        node(name, str(free[name]), random.choice("ab")) for name in names
-    ]
+    found: list[KubeObject] = [node(name, str(free[name]), random.choice("ab")) for name in names]
     for at in range(random.randint(2, 10)):
         cpu, name = random.randint(1, 2), random.choice(names)
         owner = f"w-{at % 3}" if owned else ""
@@ -136,7 +133,7 @@ def state_of(cluster: TrialCluster) -> dict[object, object]:
     found: dict[object, object] = {}
     for key, item, _ in cluster.server.store.everything():
         metadata = replace(item.metadata, resource_version="")
-        found[key] = replace(cast("KubeStruct", item), metadata=metadata)
+        found[key] = replace(item, metadata=metadata)
     return found
 
 
@@ -173,7 +170,7 @@ def by_name(pods: Iterable[Pod]) -> list[Pod]:
     return sorted(pods, key=lambda pod: pod.metadata.name)
 
 
-def with_budgets(seed: int) -> list[KubernetesObject]:
+def with_budgets(seed: int) -> list[KubeObject]:
     """Return a random cluster whose owners have budgets."""
     random = Random(seed)
     objects = random_cluster(seed, owned=True)
@@ -209,7 +206,7 @@ class BudgetWatch:
             for pod in self.cluster.server.all(Pod)
         )
 
-    def _written(self, change: Change[KubernetesObject]) -> None:
+    def _written(self, change: Change[KubeObject]) -> None:
         assert self._next is not None
         self._next(change)
         for found in self._budgets():

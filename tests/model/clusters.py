@@ -9,12 +9,12 @@ from typing import Final, TypeAlias
 from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.config.types import Configuration
 from kubesched.plugins.registry import in_tree_registry, in_tree_setup
 from kubesched.simulator.cluster import ClusterState
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
 from .ratings import NodeAffinityRating, PodAffinityRating, Rating, Ratings, TaintRating
@@ -46,7 +46,7 @@ _RATED_BY: Final[Mapping[Rating, str]] = {
 
 
 def make_cluster(
-    items: Iterable[KubernetesObject],
+    items: Iterable[KubeObject],
     ratings: Ratings,
     *,
     seed: int = 0,

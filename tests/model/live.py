@@ -16,6 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
 from kubesched.framework.status import Status
 from kubesched.plugins.registry import in_tree_setup
@@ -33,7 +34,6 @@ from kubesched.simulator.object_server import PODS
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
 from kubesched.simulator.world import World
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 
 from .clusters import GATES, configuration_of
@@ -61,17 +61,17 @@ class Seen:
         self._pods: dict[str, Pod] = {}
         self.assumed: dict[str, tuple[Pod, str]] = {}
 
-    def added(self, item: KubernetesObject) -> None:
+    def added(self, item: KubeObject) -> None:
         """An object came."""
         self._take(item)
         self._handlers.added(item)
 
-    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
         """An object changed."""
         self._take(new)
         self._handlers.updated(old, new)
 
-    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """An object is gone."""
         if isinstance(item, Node):
             del self._nodes[item.metadata.name]
@@ -80,7 +80,7 @@ class Seen:
             self.assumed.pop(item.metadata.uid, None)
         self._handlers.deleted(item, is_final_state_known=is_final_state_known)
 
-    def _take(self, item: KubernetesObject) -> None:
+    def _take(self, item: KubeObject) -> None:
         if isinstance(item, Node):
             self._nodes[item.metadata.name] = item
         elif isinstance(item, Pod):

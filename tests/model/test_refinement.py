@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 
 from kubesched.api.core import Pod
+from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.scheduler.decision import Decision, Placed, Rejected
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
 from .clusters import HOST, label, make_cluster, near, prefer_nodes, required, states
@@ -46,9 +46,7 @@ from .refinement import (
 from .state import Objects, Same, Unbound, key
 
 
-def _real(
-    items: Objects | list[KubernetesObject], name: str = "p", percentage: int = 100
-) -> Decision:
+def _real(items: Objects | list[KubeObject], name: str = "p", percentage: int = 100) -> Decision:
     cluster = make_cluster(items, RATINGS, percentage=percentage)
     return cluster.schedule_one(cluster.pending[f"default/{name}"])
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PostFilterResult
@@ -20,7 +21,6 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_pod, make_snapshot
 
@@ -363,7 +363,7 @@ def test_pod_groups(places: bool, preempts: bool, group_name: str, reason: str) 
         "TopologyAwareWorkloadScheduling": places,
         "WorkloadAwarePreemption": preempts,
     }
-    groups: list[KubernetesObject] = [group("plain"), group("placed", is_placed=True)]
+    groups: list[KubeObject] = [group("plain"), group("placed", is_placed=True)]
     snapshot = make_snapshot([node("n1", ONE_POD)], [pod_on("n1", "p1")], groups)
     spec = {"schedulingGroup": {"podGroupName": group_name}}
     result = post_filter(make_pod("p", priority=HIGH, spec=spec), snapshot, gates=gates)

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from kubesched.api.meta import KubeObject
 from kubesched.api.resource import DeviceClass
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
@@ -25,7 +26,6 @@ from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.evaluate import exhaustive
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
@@ -47,7 +47,7 @@ def _set(*names: str) -> dict[str, list[dict[str, str]]]:
 
 def _cluster(
     plugins: Mapping[str, object],
-    objects: Sequence[KubernetesObject],
+    objects: Sequence[KubeObject],
     gates: FeatureGates,
     *,
     remembers: bool,
@@ -66,7 +66,7 @@ def _cluster(
 def _decide(
     plugins: Mapping[str, object],
     pod: Mapping[str, Any] | None = None,
-    objects: Sequence[KubernetesObject] = (),
+    objects: Sequence[KubeObject] = (),
     gates: FeatureGates = GATES,
 ) -> tuple[Decision, Trace]:
     """Decide with a trace; cached answers must give the same decision."""
@@ -151,7 +151,7 @@ def test_volume_zone_filters_without_pre_filter() -> None:
     """Zones are compared as usual; a rejection by PreFilter rejects every node."""
     plugins = _without_pre_filter("VolumeZone")
     pod = {"volumes": claim_volumes("c")}
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         make_claim("c", volume="v"),
         make_volume("v", labels={ZONE: "z1"}),
     ]
@@ -168,7 +168,7 @@ def test_volume_limits_filter_without_pre_filter() -> None:
     """Volumes are counted as usual."""
     plugins, driver = _without_pre_filter("NodeVolumeLimits"), "csi.example.com"
     csi = {"driver": driver, "volumeHandle": "h"}
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         make_claim("c", volume="v"),
         make_volume("v", csi=csi),
         make_csi_node("n0", {driver: 0}),

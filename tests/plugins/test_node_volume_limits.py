@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.api.storage import CSINode, StorageClass, VolumeAttachment
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
@@ -20,7 +21,7 @@ from kubesched.plugins.node_volume_limits import (
     after_csi_node_update,
     after_pod_deletion,
 )
-from kubesched.snapshot.objects import KubernetesObject, ObjectStore
+from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
@@ -42,7 +43,7 @@ DRIVER = "csi.example.com"
 Json = dict[str, object]
 
 
-def csi_pair(name: str, handle: str | None = None, driver: str = DRIVER) -> list[KubernetesObject]:
+def csi_pair(name: str, handle: str | None = None, driver: str = DRIVER) -> list[KubeObject]:
     """A claim and its CSI volume."""
     csi = {"driver": driver, "volumeHandle": handle or name}
     return [make_claim(name, volume=f"pv-{name}"), make_volume(f"pv-{name}", csi=csi)]
@@ -66,7 +67,7 @@ def ask(pod: Pod, snapshot: Snapshot, *, scaling: bool = False) -> dict[str, Sta
 
 def ask_one(
     volumes: list[Json],
-    objects: list[KubernetesObject],
+    objects: list[KubeObject],
     *,
     in_place: list[list[Json]] | None = None,
     limits: dict[str, int | None] | None = None,
@@ -170,7 +171,7 @@ def test_what_counts(
     counts: bool,
 ) -> None:
     """A claim counts if a driver is to attach its volume, made or still to be made."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         item for item in (claim, volume, storage_class) if item is not None
     ]
     limits: dict[str, int | None] = {DRIVER: 0, EBS: 0, "csi.vsphere.vmware.com": 0, "": 0}
@@ -221,13 +222,13 @@ def test_in_tree_volumes_of_pods_count() -> None:
 def test_trouble_with_new_volumes(volume: Json, owner: str | None, expected: Status) -> None:
     """A missing claim rejects the pod; a volume that cannot be identified is an error."""
     claim = make_claim("new-e", storage_class="s", owner_uid=owner)
-    objects: list[KubernetesObject] = [claim, make_class("s", provisioner=DRIVER)]
+    objects: list[KubeObject] = [claim, make_class("s", provisioner=DRIVER)]
     assert expected == ask_one([volume], objects, limits={DRIVER: 0})
 
 
 def test_trouble_with_volumes_in_place() -> None:
     """Missing claims of pods on nodes are ignored; a foreign ephemeral claim is an error."""
-    objects: list[KubernetesObject] = [*PAIRS, make_claim("old0-e", owner_uid="stranger")]
+    objects: list[KubeObject] = [*PAIRS, make_claim("old0-e", owner_uid="stranger")]
     gone = [claim_volumes("gone")]
     assert SUCCESS == ask_one(claim_volumes("a"), objects, in_place=gone, limits={DRIVER: 1})
     foreign: list[list[Json]] = [[{"name": "e", "ephemeral": {}}]]
@@ -238,7 +239,7 @@ def test_trouble_with_volumes_in_place() -> None:
     assert SUCCESS == ask_one(claim_volumes("a"), objects, in_place=foreign, limits=without)
 
 
-def many_nodes(pods: list[Pod], *objects: KubernetesObject) -> Snapshot:
+def many_nodes(pods: list[Pod], *objects: KubeObject) -> Snapshot:
     """More nodes than are counted pod by pod, each with room for two volumes."""
     names = [f"n{i}" for i in range(20)]
     csi_nodes = [make_csi_node(name, {DRIVER: 2}) for name in names]
@@ -290,7 +291,7 @@ def test_attachments() -> None:
         make_attachment("5", node="n", volume=None),
         make_attachment("6", node="n", volume="pv-b", attacher=""),
     ]
-    objects: list[KubernetesObject] = [*PAIRS, plain, *attachments]
+    objects: list[KubeObject] = [*PAIRS, plain, *attachments]
     assert FULL == ask_one(claim_volumes("a"), objects, limits={DRIVER: 1})
     assert SUCCESS == ask_one(claim_volumes("a"), objects, limits={DRIVER: 2})
     assert FULL == ask_one(claim_volumes("b"), objects, limits={DRIVER: 1})
@@ -300,7 +301,7 @@ def test_attachments() -> None:
 
 def test_missing_driver() -> None:
     """With the gate VolumeLimitScaling, a driver may require to be installed."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         *PAIRS,
         make_driver(DRIVER, preventPodSchedulingIfMissing=True),
         make_csi_node("installed", {DRIVER: None}),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.field_errors import ConfigError
+from kubesched.api.meta import KubeObject
 from kubesched.api.storage import CSIStorageCapacity, StorageClass
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
@@ -23,7 +24,6 @@ from kubesched.plugins.volume_binding import (
     after_csi_node_change,
     after_storage_class_change,
 )
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
@@ -60,7 +60,7 @@ def make_plugin(gates: dict[str, bool] | None = None) -> VolumeBinding:
     return VolumeBinding(VolumeBindingArgs(), FakeHandle(gates))
 
 
-def ask(pod: PodInfo, objects: Sequence[KubernetesObject]) -> dict[str, Status] | Status:
+def ask(pod: PodInfo, objects: Sequence[KubeObject]) -> dict[str, Status] | Status:
     """Return the answers per node, or what pre_filter said if that was no success."""
     plugin, snapshot = make_plugin(), make_snapshot(NODES, objects=objects)
     result = plugin.pre_filter(CycleState(), pod, snapshot)
@@ -76,7 +76,7 @@ def ask(pod: PodInfo, objects: Sequence[KubernetesObject]) -> dict[str, Status] 
     return found
 
 
-def passing(pod: PodInfo, objects: Sequence[KubernetesObject]) -> str:
+def passing(pod: PodInfo, objects: Sequence[KubeObject]) -> str:
     """Return the numbers of the nodes that pass."""
     found = ask(pod, objects)
     assert isinstance(found, dict)
@@ -143,14 +143,14 @@ EPHEMERAL = make_pod_info("pod", volumes=[{"name": "e", "ephemeral": {}}])
         ),
     ],
 )
-def test_pre_filter_rejects(pod: PodInfo, objects: Sequence[KubernetesObject], status: str) -> None:
+def test_pre_filter_rejects(pod: PodInfo, objects: Sequence[KubeObject], status: str) -> None:
     """Claims that cannot be used, or that others must bind first, reject the pod."""
     assert unresolvable(status) == ask(pod, objects)
 
 
 def test_class_without_mode_is_an_error() -> None:
     """A class without a binding mode is an error."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         make_claim("c", storage_class="s"),
         make_class("s", mode=None),
     ]
@@ -175,7 +175,7 @@ def test_skip_and_sign() -> None:
     plugin.unreserve(cycle, pod, "n0")
 
 
-def bound(*volumes: PersistentVolume) -> list[KubernetesObject]:
+def bound(*volumes: PersistentVolume) -> list[KubeObject]:
     """Volumes, and a claim c0, c1, ... bound to each."""
     claims = [make_claim(f"c{i}", volume=v.metadata.name) for i, v in enumerate(volumes)]
     return [*volumes, *claims]
@@ -214,7 +214,7 @@ def test_bound_volume(volume: PersistentVolume, expected: str) -> None:
 def test_bound_volumes_are_checked_in_order() -> None:
     """The first problem of a node is the one that is reported."""
     here = make_volume("here", nodes={ZONE: ["a"]})
-    objects: list[KubernetesObject] = [*bound(here), make_claim("gone", volume="gone")]
+    objects: list[KubeObject] = [*bound(here), make_claim("gone", volume="gone")]
     conflict, missing = unresolvable(NODE_CONFLICT), unresolvable(VOLUME_MISSING)
     expected = {"n0": missing, "n1": missing, "n2": conflict, "n3": conflict}
     assert expected == ask(using("c0", "gone"), objects)
@@ -306,7 +306,7 @@ def test_static_matching(
     claim: dict[str, Any], volumes: list[dict[str, Any]], expected: str
 ) -> None:
     """Without a provisioner a claim needs a volume that fits it."""
-    objects: list[KubernetesObject] = [STATIC, make_claim("c", storage_class="static", **claim)]
+    objects: list[KubeObject] = [STATIC, make_claim("c", storage_class="static", **claim)]
     for i, volume in enumerate(volumes):
         objects.append(make_volume(f"v{i}", **{"storage_class": "static", **volume}))
     assert expected == passing(using("c"), objects)
@@ -314,7 +314,7 @@ def test_static_matching(
 
 def test_smallest_claim_takes_smallest_volume() -> None:
     """Claims are served by size, so that the large volume is left for the large claim."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         STATIC,
         make_claim("large", storage_class="static", storage="5Gi"),
         make_claim("small", storage_class="static", storage="1Gi"),
@@ -352,7 +352,7 @@ def test_smallest_claim_takes_smallest_volume() -> None:
 )
 def test_claim_named_twice(volumes: list[dict[str, Any]], expected: str) -> None:
     """As upstream, a pod that names a claim twice needs two volumes for it."""
-    objects: list[KubernetesObject] = [STATIC, make_claim("c", storage_class="static")]
+    objects: list[KubeObject] = [STATIC, make_claim("c", storage_class="static")]
     for i, volume in enumerate(volumes):
         objects.append(make_volume(f"v{i}", storage_class="static", **volume))
     assert expected == passing(using("c", "c"), objects)
@@ -430,7 +430,7 @@ def test_capacity(
     expected: str,
 ) -> None:
     """A driver that reports its capacity needs a pool with room for the volume."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         WAIT,
         make_driver(CSI, storageCapacity=True),
         make_claim("c", storage_class="wait", storage=storage),
@@ -450,7 +450,7 @@ def test_capacity(
 
 def test_two_reasons() -> None:
     """A node may be rejected for a bound claim and for an unbound one, in this order."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         *bound(make_volume("v", nodes={ZONE: ["a"]})),
         STATIC,
         make_claim("c", storage_class="static"),
@@ -461,7 +461,7 @@ def test_two_reasons() -> None:
     assert unresolvable(NODE_CONFLICT, BIND_CONFLICT) == found["n3"]
 
 
-def score(objects: Sequence[KubernetesObject], *claims: str) -> list[int]:
+def score(objects: Sequence[KubeObject], *claims: str) -> list[int]:
     """Return the scores of the nodes, with the gate on."""
     plugin, pod = make_plugin(GATE), using(*claims)
     snapshot = make_snapshot(NODES, objects=objects)
@@ -479,7 +479,7 @@ def score(objects: Sequence[KubernetesObject], *claims: str) -> list[int]:
 
 def test_score_static() -> None:
     """With the gate on, emptier volumes are better: 100 - utilization by default."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         STATIC,
         make_claim("c", storage_class="static", storage="1Gi"),
         make_volume("small", storage_class="static", storage="2Gi", nodes={ZONE: ["a"]}),
@@ -490,7 +490,7 @@ def test_score_static() -> None:
 
 def test_score_dynamic() -> None:
     """Claims of one class share the pool's capacity; without known capacity the score is 0."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         WAIT,
         make_driver(CSI, storageCapacity=True),
         make_claim("c", storage_class="wait", storage="1Gi"),
@@ -647,9 +647,9 @@ class Twin:
         return best
 
 
-def build(cluster: dict[str, Any]) -> list[KubernetesObject]:
+def build(cluster: dict[str, Any]) -> list[KubeObject]:
     """Build the objects of a cluster."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         STATIC,
         make_class("wait", topologies=cluster["topologies"]),
         make_driver(CSI, storageCapacity=cluster["pools"] is not None),
@@ -845,7 +845,7 @@ def passing_rows(plugin: VolumeBinding, pod: PodInfo, snapshot: Snapshot) -> lis
 
 def two_claims() -> Snapshot:
     """Two claims and one volume in zone a."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         STATIC,
         make_volume("v", storage_class="static", nodes={ZONE: ["a"]}),
         make_claim("c", storage_class="static"),

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.api.core import PersistentVolume
+from kubesched.api.meta import KubeObject
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, unresolvable
@@ -14,7 +15,6 @@ from kubesched.plugins.volume_zone import (
     after_storage_class_addition,
     after_volume_change,
 )
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
 from tests.plugins.volume_objects import (
@@ -54,7 +54,7 @@ PLUGIN = VolumeZone(None, FakeHandle())
 )
 def test_filter(volume: dict[str, str], node: dict[str, str], fits: bool) -> None:
     """A node with a zone or region must have those of the volume."""
-    objects: list[KubernetesObject] = [make_claim("c", volume="v"), make_volume("v", labels=volume)]
+    objects: list[KubeObject] = [make_claim("c", volume="v"), make_volume("v", labels=volume)]
     snapshot = make_snapshot([make_node("n", labels=node)], objects=objects)
     pod = make_pod_info(volumes=claim_volumes("c"))
     result = PLUGIN.pre_filter(CycleState(), pod, snapshot)
@@ -86,7 +86,7 @@ def test_filter(volume: dict[str, str], node: dict[str, str], fits: bool) -> Non
 )
 def test_pre_filter_rejects(claim: str, reason: str) -> None:
     """Claims without a volume or class reject the pod on all nodes."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         make_claim("no-volume", volume="gone"),
         make_claim("no-class"),
         make_claim("class-gone", storage_class="gone"),
@@ -113,7 +113,7 @@ def test_pre_filter_rejects(claim: str, reason: str) -> None:
 def test_pre_filter_skips(volumes: list[dict[str, object]]) -> None:
     """Without a zone or region on a bound volume there is nothing to do."""
     beta = {"volume.beta.kubernetes.io/storage-class": "wait"}
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         make_claim("waiting", storage_class="wait"),
         make_claim("beta", storage_class="other", annotations=beta),
         make_class("wait"),
@@ -156,7 +156,7 @@ def slow_fits(volumes: list[dict[str, str]], node: dict[str, str]) -> bool:
 @given(st.lists(VOLUME_LABELS, min_size=1, max_size=2), st.lists(NODE_LABELS, max_size=6))
 def test_filter_equals_twin(volumes: list[dict[str, str]], nodes: list[dict[str, str]]) -> None:
     """The columns answer as the rule does for each node."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         item
         for i, labels in enumerate(volumes)
         for item in (make_claim(f"c{i}", volume=f"v{i}"), make_volume(f"v{i}", labels=labels))

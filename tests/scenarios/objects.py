@@ -14,7 +14,6 @@ from kubesched.api.decode import load_bytes
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import KINDS, Kind
 from kubesched.simulator.virtual_loop import timestamp
-from kubesched.snapshot.objects import KubernetesObject
 
 Json: TypeAlias = "dict[str, Any]"
 
@@ -44,25 +43,25 @@ def merged(base: Json, patch: Mapping[str, Any]) -> Json:
     return result
 
 
-def plain_of(item: KubernetesObject) -> Json:
+def plain_of(item: KubeObject) -> Json:
     """Return an object as JSON."""
-    return cast("Json", json.loads(encode_json(cast("KubeObject", item))))
+    return cast("Json", json.loads(encode_json(item)))
 
 
-def object_of(plain: Json) -> KubernetesObject:
+def object_of(plain: Json) -> KubeObject:
     """Return the object of JSON; one without a uid gets one from its name."""
     metadata = plain["metadata"]
     metadata.setdefault("uid", f"uid-{metadata['name']}")
-    return cast("KubernetesObject", decode_object(plain))
+    return decode_object(plain)
 
 
-def objects_of(body: str) -> Iterable[KubernetesObject]:
+def objects_of(body: str) -> Iterable[KubeObject]:
     """Return the objects of YAML documents."""
     for item, _ in load_bytes(body.encode(), "transcript.yaml", Counter()):
-        yield object_of(plain_of(cast("KubernetesObject", item)))
+        yield object_of(plain_of(item))
 
 
-def node_of(name: str, options: Iterable[str], body: str) -> KubernetesObject:
+def node_of(name: str, options: Iterable[str], body: str) -> KubeObject:
     """Return a node: 4 cpu, 32Gi, 110 pods, if nothing else is said."""
     base = {
         "apiVersion": "v1",
@@ -73,7 +72,7 @@ def node_of(name: str, options: Iterable[str], body: str) -> KubernetesObject:
     return object_of(merged(merged(base, node_patch(options)), patch_of(body)))
 
 
-def pod_of(name: str, options: Iterable[str], body: str) -> KubernetesObject:
+def pod_of(name: str, options: Iterable[str], body: str) -> KubeObject:
     """Return a pod with one container; one on a node runs."""
     base = {
         "apiVersion": "v1",

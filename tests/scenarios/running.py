@@ -38,6 +38,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import KINDS
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
@@ -53,7 +54,6 @@ from kubesched.scheduler.loop import Scheduler
 from kubesched.simulator.informer import SimulatedInformer, is_unfinished
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer
 from kubesched.simulator.virtual_loop import run
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.extender import FakeExtender
 
@@ -226,7 +226,7 @@ class Scenario:
 
     # Objects.
 
-    def _create(self, item: KubernetesObject) -> None:
+    def _create(self, item: KubeObject) -> None:
         _ = self.scheduler
         self._server.create(item)
 
@@ -241,7 +241,7 @@ class Scenario:
         pod = self._server.pod(namespace or "default", name)
         return None if pod is None else PodInfo(pod)
 
-    def _object(self, word: str, name: str) -> KubernetesObject:
+    def _object(self, word: str, name: str) -> KubeObject:
         kind = kind_of_word(word)
         namespace, _, name = name.rpartition("/")
         namespace = (namespace or "default") if kind.is_namespaced else ""

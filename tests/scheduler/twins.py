@@ -16,6 +16,7 @@ from kubesched.api.core import (
     Pod,
     Service,
 )
+from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceClass
 from kubesched.config.feature_gates import FeatureGates
@@ -24,7 +25,6 @@ from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 from tests.scheduler.toys import told
 
@@ -187,11 +187,11 @@ def node_of(name: int, variant: int) -> Node:
     )
 
 
-def _make(body: Fields, kind: Callable[..., object] | type) -> KubernetesObject:
+def _make(body: Fields, kind: Callable[..., object] | type) -> KubeObject:
     return msgspec.convert(body, kind)  # type: ignore[no-any-return]  # decoded JSON
 
 
-def _claim_of(namespace: str, name: str, mode: str) -> KubernetesObject:
+def _claim_of(namespace: str, name: str, mode: str) -> KubeObject:
     return _make(
         {
             "metadata": {
@@ -210,7 +210,7 @@ def _claim_of(namespace: str, name: str, mode: str) -> KubernetesObject:
     )
 
 
-def _volume_of(namespace: str, name: str, zone: str) -> KubernetesObject:
+def _volume_of(namespace: str, name: str, zone: str) -> KubeObject:
     return _make(
         {
             "metadata": {"name": f"{namespace}-{name}", "labels": {ZONE: zone}},
@@ -225,7 +225,7 @@ def _volume_of(namespace: str, name: str, zone: str) -> KubernetesObject:
     )
 
 
-def _budget_of(app: str, allowed: int) -> KubernetesObject:
+def _budget_of(app: str, allowed: int) -> KubeObject:
     return _make(
         {
             "metadata": {"name": app, "namespace": "a"},
@@ -236,7 +236,7 @@ def _budget_of(app: str, allowed: int) -> KubernetesObject:
     )
 
 
-OBJECTS: Final[tuple[KubernetesObject, ...]] = (
+OBJECTS: Final[tuple[KubeObject, ...]] = (
     *(_budget_of(app, allowed) for app in ("web", "db") for allowed in range(3)),
     *(
         _make(

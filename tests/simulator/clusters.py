@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar, cast
 
+from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration
@@ -15,7 +16,6 @@ from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import Simulation, Watch
-from kubesched.snapshot.objects import KubernetesObject
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ def simulate(
     """Run a simulation to its end, or until the watch returns False."""
 
     async def steps(rehearsal: Rehearsal) -> SimulationReport:
-        loaded = cast("Iterable[KubernetesObject]", objects)
+        loaded = cast("Iterable[KubeObject]", objects)
         simulation = Simulation(rehearsal, loaded, seed, watch)
         await rehearsal.settle()
         return simulation.report()

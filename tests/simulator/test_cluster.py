@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from kubesched.api.core import Namespace, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod, make_pod_info
 
 GATES = FeatureGates({})
@@ -35,7 +35,7 @@ TWO_PROFILES = load_configuration(
 )
 
 
-def _cluster(*objects: KubernetesObject, seed: int = 0) -> ClusterState:
+def _cluster(*objects: KubeObject, seed: int = 0) -> ClusterState:
     cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION), seed=seed)
     cluster.load(objects)
     return cluster
@@ -49,7 +49,7 @@ def _check(cluster: ClusterState) -> None:
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_objects_come_in_any_order(order: tuple[int, ...]) -> None:
     """A pod counts on its node whether it comes before it or after."""
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         make_node("a", allocatable={"pods": 1}),
         make_node("b", allocatable={"pods": 1}),
         make_pod("bound", node_name="a"),

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.meta import KubeObject
 from kubesched.cluster.store import Store
 from kubesched.simulator.informer import SimulatedInformer, is_anything, is_unfinished
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.virtual_loop import run
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_pod
 
 
@@ -21,26 +21,26 @@ class Follower:
     """Keeps what it is told, and notes how it was told."""
 
     def __init__(self) -> None:
-        self.there: dict[str, KubernetesObject] = {}
+        self.there: dict[str, KubeObject] = {}
         self.told: list[tuple[float, str, str]] = []
 
-    def _note(self, what: str, item: KubernetesObject) -> None:
+    def _note(self, what: str, item: KubeObject) -> None:
         now = asyncio.get_running_loop().time()
         self.told.append((round(now, 3), what, item.metadata.name))
 
-    def added(self, item: KubernetesObject) -> None:
+    def added(self, item: KubeObject) -> None:
         """Take note."""
         assert item.metadata.name not in self.there, "added twice"
         self.there[item.metadata.name] = item
         self._note("added", item)
 
-    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Take note."""
         assert old == self.there[new.metadata.name], "the old state is the one told before"
         self.there[new.metadata.name] = new
         self._note("updated", new)
 
-    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Take note."""
         del self.there[item.metadata.name]
         self._note("deleted" if is_final_state_known else "vanished", item)
@@ -149,7 +149,7 @@ def test_a_watch_that_fell_behind_lists_again() -> None:
     follower = Follower()
 
     async def main() -> None:
-        store: Store[KubernetesObject] = Store(lambda value, _: value, changes_kept=1)
+        store: Store[KubeObject] = Store(lambda value, _: value, changes_kept=1)
         server = ObjectServer(lambda: 0.0)
         server.store = store
         informer = _start(server, follower)

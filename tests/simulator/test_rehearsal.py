@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -16,7 +15,6 @@ from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.node_life import evict
 from kubesched.simulator.rehearsal import Rehearsal
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 
 from .clusters import rehearse
@@ -103,7 +101,7 @@ def test_a_random_source_of_its_own_breaks_ties() -> None:
 
 def test_a_drained_pod_moves_unless_its_budget_forbids() -> None:
     """Evictions ask the disruption budgets; a replacement goes to another node."""
-    found = decode_object(
+    budget = decode_object(
         {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
@@ -113,7 +111,6 @@ def test_a_drained_pod_moves_unless_its_budget_forbids() -> None:
         },
         Source("test"),
     )
-    budget = cast("KubernetesObject", found)
 
     async def steps(rehearsal: Rehearsal) -> dict[str, str]:
         pods = [running("free", "first", 1), running("kept", "first", 3)]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.decode import Source, decode_object
+from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
@@ -26,7 +27,6 @@ from kubesched.scheduler.decision import Placed
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import Simulation, simulate_cluster
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod
@@ -375,7 +375,7 @@ def test_what_an_extender_manages_is_not_counted() -> None:
         },
         gates,
     )
-    objects: list[KubernetesObject] = [node("n"), make_pod("a", requests={"example.com/disk": 1})]
+    objects: list[KubeObject] = [node("n"), make_pod("a", requests={"example.com/disk": 1})]
     report = simulate_cluster(in_tree_setup(gates, configuration), objects).report
     assert {"a": "n"} == placed(report)
 
@@ -565,7 +565,7 @@ def test_devices_are_given_once() -> None:
     assert ("DynamicResources",) == report.unplaced[0].plugins
 
     async def steps(rehearsal: Rehearsal) -> list[str]:
-        rehearsal.load(cast("Iterable[KubernetesObject]", [node("n"), *objects, *pods]))
+        rehearsal.load(cast("Iterable[KubeObject]", [node("n"), *objects, *pods]))
         await rehearsal.settle()
         rehearsal.server.delete_pod("default", "p1")
         await rehearsal.settle()

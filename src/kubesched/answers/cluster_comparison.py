@@ -17,13 +17,13 @@ import msgspec
 
 from kubesched.answers.owners import Owners, PodOwner
 from kubesched.api.core import Pod
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
 from kubesched.simulator.report import Eviction, SimulationReport, Summary, ZoneUse
 from kubesched.simulator.simulation import SimulationEnd
 from kubesched.simulator.utilisation import AveragePod, fragmentation
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 
 
@@ -134,7 +134,7 @@ class ClusterEnd(NamedTuple):
     """
 
     name: str
-    objects: Sequence[KubernetesObject]
+    objects: Sequence[KubeObject]
     end: SimulationEnd
 
 

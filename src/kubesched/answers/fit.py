@@ -37,14 +37,13 @@ from kubesched.api.apps import DaemonSet, ReplicaSet
 from kubesched.api.batch import CronJob, Job
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import AlreadyExistsError
-from kubesched.api.meta import controller_of
+from kubesched.api.meta import KubeObject, controller_of
 from kubesched.api.scheme import kind_of
 from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.object_server import key_of
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import uid_of
 
 _MORE_FIRST: Final = 8
@@ -170,7 +169,7 @@ class AskedWorkload(NamedTuple):
 
 
 async def fit(
-    cluster: TrialCluster, items: Iterable[KubernetesObject], question: FitQuestion
+    cluster: TrialCluster, items: Iterable[KubeObject], question: FitQuestion
 ) -> FitReport:
     """Return whether the workloads among `items`, the objects of manifests, fit into a cluster."""
     given = list(items)
@@ -363,7 +362,7 @@ async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) 
 
 
 def parse_question(
-    items: Iterable[KubernetesObject],
+    items: Iterable[KubeObject],
     replicas: Iterable[str],
     node_templates: Sequence[str],
     *,

@@ -7,9 +7,8 @@ from typing import Final, NamedTuple
 
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
-from kubesched.api.meta import OwnerReference, controller_of
+from kubesched.api.meta import KubeObject, OwnerReference, controller_of
 from kubesched.api.well_known import TEMPLATE_HASH
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 
 _BETWEEN: Final = ("ReplicaSet", "Job")
@@ -37,7 +36,7 @@ class PodOwner(NamedTuple):
 class Owners:
     """The owners of a cluster's pods."""
 
-    def __init__(self, objects: Iterable[KubernetesObject]) -> None:
+    def __init__(self, objects: Iterable[KubeObject]) -> None:
         """Read the ReplicaSets and Jobs among the objects; others are ignored."""
         self._above: dict[PodOwner, OwnerReference | None] = {}
         for item in objects:

@@ -25,11 +25,11 @@ from kubesched.answers.node_shapes import NodeShape, parse_shape, parse_taint
 from kubesched.answers.workload_pods import read_manifests
 from kubesched.api.core import Taint
 from kubesched.api.decode import STANDARD_INPUT
+from kubesched.api.meta import KubeObject
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.inputs.pod_names import OWNER_KINDS
-from kubesched.snapshot.objects import KubernetesObject
 
 Names: TypeAlias = str | tuple[str, ...]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
@@ -250,7 +250,7 @@ class PlanInput(NamedTuple):
 
     place: str
     steps: list[tuple[str, PlanStep]]
-    manifests: dict[str, list[KubernetesObject]]
+    manifests: dict[str, list[KubeObject]]
     warnings: list[str]
 
 

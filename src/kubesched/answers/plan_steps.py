@@ -33,7 +33,7 @@ from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of, new_nodes
 from kubesched.answers.workload_pods import SCALED, WORKLOADS, Scaled, replacement_of
 from kubesched.api.core import Node, Pod
-from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.requirements import SelectorError
@@ -48,12 +48,11 @@ from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import did_you_mean
 from kubesched.inputs.pod_names import belongs_to
 from kubesched.simulator.defaults import SYSTEM_CLASSES
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import uid_of
 
 _SELECTOR_SIGNS: Final = frozenset("=!(), ")
 
-Manifests = Mapping[str, Sequence[KubernetesObject]]
+Manifests = Mapping[str, Sequence[KubeObject]]
 
 
 class PlanRun:

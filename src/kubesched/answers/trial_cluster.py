@@ -25,7 +25,7 @@ from kubesched.answers.workload_pods import make, replacement_of
 from kubesched.api.apps import DaemonSet
 from kubesched.api.core import Node, PersistentVolumeClaim, Pod
 from kubesched.api.errors import AlreadyExistsError
-from kubesched.api.meta import KubeStruct, OwnerReference, controller_of
+from kubesched.api.meta import KubeObject, OwnerReference, controller_of
 from kubesched.api.pod import PodResourceClaimStatus
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
@@ -42,7 +42,6 @@ from kubesched.simulator.instant_server import InstantVolumeWriter
 from kubesched.simulator.object_server import NODES, key_of
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Eviction
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import uid_of
 
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
@@ -75,7 +74,7 @@ class TrialCluster:
         self._keys = {uid_of(pod): key_of(pod) for pod in self.server.all(Pod)}
         self._new_claims: list[Key] = []
         self._volumes = InstantVolumeWriter(self.server)
-        self._journal: dict[Key, KubernetesObject | None] | None = None
+        self._journal: dict[Key, KubeObject | None] | None = None
         self._before: tuple[dict[str, str], int] = ({}, 0)
         self._random_states: list[tuple[Any, ...]] = []
         self._recreates = True
@@ -93,7 +92,7 @@ class TrialCluster:
 
     # Consequences of a write.
 
-    def _written(self, change: Change[KubernetesObject]) -> None:
+    def _written(self, change: Change[KubeObject]) -> None:
         if self._journal is not None:
             self._journal.setdefault(change.key, change.previous)
         assert self._deliver is not None, "the rehearsal is connected"
@@ -190,7 +189,7 @@ class TrialCluster:
     def _random_sources(self) -> list[Random]:
         return [profile.random for profile in self.rehearsal.scheduler.profiles.values()]
 
-    def _restore(self, key: Key, before: KubernetesObject | None) -> None:
+    def _restore(self, key: Key, before: KubeObject | None) -> None:
         store = self.server.store
         now = store.find(key)
         if before is None:
@@ -203,7 +202,7 @@ class TrialCluster:
 
     # Objects.
 
-    def add(self, item: KubernetesObject) -> KubernetesObject:
+    def add(self, item: KubeObject) -> KubeObject:
         """Create an object, or replace the one of its name; return it as stored."""
         known = self.server.store.find(key_of(item))
         if known is not None:
@@ -213,8 +212,7 @@ class TrialCluster:
                 creation_timestamp=known.metadata.creation_timestamp,
                 generation=known.metadata.generation + 1,
             )
-            changed = replace(cast("KubeStruct", item), metadata=metadata)
-            stored = self.server.update(cast("KubernetesObject", changed))
+            stored = self.server.update(replace(item, metadata=metadata))
         else:
             if isinstance(item, PersistentVolumeClaim):
                 item = self._with_class(item)
@@ -324,7 +322,7 @@ class TrialCluster:
                 if found is not None:
                     self.server.delete(found)
 
-    def _find(self, type_: type, namespace: str, name: str) -> KubernetesObject | None:
+    def _find(self, type_: type, namespace: str, name: str) -> KubeObject | None:
         return self.server.store.find(Key(kind_name(type_), namespace, name))
 
     # Nodes.
@@ -456,7 +454,7 @@ def _begins_to_go(before: Pod, after: Pod) -> bool:
     return bool(after.metadata.deletion_timestamp) and not before.metadata.deletion_timestamp
 
 
-def _is_same_pod(now: KubernetesObject, before: KubernetesObject | None) -> bool:
+def _is_same_pod(now: KubeObject, before: KubeObject | None) -> bool:
     return (
         before is not None
         and now.metadata.uid == before.metadata.uid

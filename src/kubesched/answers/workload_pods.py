@@ -22,7 +22,7 @@ from kubesched.api.batch import CronJob, Job
 from kubesched.api.codec import objects_in
 from kubesched.api.core import Node, PersistentVolumeClaim, Pod, ReplicationController
 from kubesched.api.decode import Loaded, Source, load
-from kubesched.api.meta import ObjectMeta, controller_of
+from kubesched.api.meta import KubeObject, ObjectMeta, controller_of
 from kubesched.api.pod import FINISHED, PodSpec
 from kubesched.api.scheme import kind_of
 from kubesched.cluster.controllers.cron_jobs import job_of
@@ -40,7 +40,6 @@ from kubesched.inputs.pod_names import belongs_to
 from kubesched.simulator.local_server import plain_workload
 from kubesched.simulator.object_server import TOPOLOGY_LABELS
 from kubesched.simulator.soundness import spec_errors
-from kubesched.snapshot.objects import KubernetesObject
 
 _JOB_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
 _ONE_RUN: Final = "1"
@@ -210,7 +209,7 @@ def replacement_of(pod: Pod) -> Pod | None:
 
 def read_manifests(
     manifests: Sequence[Path | Mapping[str, Any]], namespace: str, *, needs_workload: bool = True
-) -> tuple[list[KubernetesObject], list[str]]:
+) -> tuple[list[KubeObject], list[str]]:
     """Return the objects of manifests without those that workloads create, and warnings.
 
     Objects that name no namespace get the given one.

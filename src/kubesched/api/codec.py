@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kubesched.api.meta import KubeObject, KubeStruct, ObjectMeta
+from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.object_checks import first_invalid_value
 from kubesched.api.scheme import Kind, find_kind, kind_of
 from kubesched.api.yaml_syntax import YamlError, dump, load_documents
@@ -115,7 +115,7 @@ class _NamedHeader(msgspec.Struct):
 _header_decoder: Final = msgspec.json.Decoder(_Header)
 _list_decoder: Final = msgspec.json.Decoder(_RawList)
 _array_decoder: Final = msgspec.json.Decoder(list[msgspec.Raw])
-_decoders: Final[dict[type[KubeStruct], msgspec.json.Decoder[KubeStruct]]] = {}
+_decoders: Final[dict[type[KubeObject], msgspec.json.Decoder[KubeObject]]] = {}
 
 Raw = Plain | bytes | msgspec.Raw
 _CONTAINERS: Final = (msgspec.Raw, bytes, dict, list)
@@ -246,7 +246,6 @@ def _plain_header(raw: Plain, source: Source) -> _Header:
 
 
 def _decode(raw: Raw, kind: Kind, source: Source) -> KubeObject:
-    item: Any
     try:
         item = _typed(raw, kind.type)
     except msgspec.ValidationError as error:
@@ -256,11 +255,10 @@ def _decode(raw: Raw, kind: Kind, source: Source) -> KubeObject:
     except RecursionError:
         raise DecodeError(source, "it is nested too deeply", object_name=_name_of(raw)) from None
     _check(item, kind, source)
-    checked: KubeObject = item
-    return checked
+    return item
 
 
-def _typed(raw: Raw, type_: type[KubeStruct]) -> KubeStruct:
+def _typed(raw: Raw, type_: type[KubeObject]) -> KubeObject:
     if isinstance(raw, dict):
         return msgspec.convert(raw, type_)
     decoder = _decoders.get(type_)
@@ -271,7 +269,7 @@ def _typed(raw: Raw, type_: type[KubeStruct]) -> KubeStruct:
 
 def _decode_without_nulls(
     raw: Raw, kind: Kind, source: Source, error: msgspec.ValidationError
-) -> KubeStruct:
+) -> KubeObject:
     try:
         plain = raw if isinstance(raw, dict) else msgspec.json.decode(raw)
         return msgspec.convert(_without_nulls(plain, "", 0), kind.type)
@@ -306,8 +304,8 @@ def _without_nulls(value: Any, field: str, depth: int) -> Any:
     }
 
 
-def _check(item: Any, kind: Kind, source: Source) -> None:
-    metadata: ObjectMeta = item.metadata
+def _check(item: KubeObject, kind: Kind, source: Source) -> None:
+    metadata = item.metadata
     if item.kind and item.kind != kind.kind:
         name = _object_name(kind.kind, metadata)
         raise DecodeError(source, "it is there twice", object_name=name, path="$.kind")
@@ -319,19 +317,16 @@ def _check(item: Any, kind: Kind, source: Source) -> None:
         raise DecodeError(source, invalid.message, object_name=name, path=invalid.path)
 
 
-def _placed(item: Any, namespace: str) -> KubeObject:
+def _placed(item: KubeObject, namespace: str) -> KubeObject:
     """Return the object in the namespace in which kubectl would create it, with a name."""
     kind = kind_of(type(item))
-    metadata: ObjectMeta = item.metadata
-    if not metadata.name:
-        metadata = msgspec.structs.replace(metadata, name=f"{metadata.generate_name}1")
-        item = msgspec.structs.replace(item, metadata=metadata)
+    metadata = item.metadata
+    name = metadata.name or f"{metadata.generate_name}1"
     wanted = (metadata.namespace or namespace) if kind.is_namespaced else ""
-    if metadata.namespace != wanted:
-        moved = msgspec.structs.replace(metadata, namespace=wanted)
-        item = msgspec.structs.replace(item, metadata=moved)
-    placed: KubeObject = item
-    return placed
+    if (name, wanted) == (metadata.name, metadata.namespace):
+        return item
+    metadata = msgspec.structs.replace(metadata, name=name, namespace=wanted)
+    return msgspec.structs.replace(item, metadata=metadata)
 
 
 def _json(decoder: msgspec.json.Decoder[Any], raw: Any, source: Source) -> Any:
@@ -429,7 +424,7 @@ def encode_yaml(item: KubeObject) -> str:
     return dump(msgspec.to_builtins(_with_kind(item)))
 
 
-def _with_kind(item: Any) -> Any:
+def _with_kind(item: KubeObject) -> KubeObject:
     if item.kind and item.api_version:
         return item
     kind = kind_of(type(item))

@@ -21,7 +21,7 @@ from kubesched.api.core import (
     Service,
 )
 from kubesched.api.events import Event
-from kubesched.api.meta import KubeStruct
+from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import (
     DeviceClass,
@@ -53,7 +53,7 @@ class Kind(NamedTuple):
         is_namespaced: Whether its objects are in namespaces.
     """
 
-    type: type[KubeStruct]
+    type: type[KubeObject]
     group: str
     versions: tuple[str, ...]
     kind: str
@@ -83,7 +83,7 @@ _ALPHA_2: Final = ("v1alpha2",)
 
 
 def _kind(
-    type_: type[KubeStruct],
+    type_: type[KubeObject],
     group: str,
     versions: tuple[str, ...],
     plural: str,
@@ -154,6 +154,6 @@ def find_kind(api_version: str, kind: str) -> Kind | None:
     return _BY_NAME.get((api_version, kind))
 
 
-def kind_of(type_: type[KubeStruct]) -> Kind:
+def kind_of(type_: type[KubeObject]) -> Kind:
     """Return the kind of a class; raises KeyError if there is none."""
     return _BY_TYPE[type_]

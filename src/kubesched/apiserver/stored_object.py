@@ -13,12 +13,12 @@ from typing import Final, TypeVar, cast
 import msgspec
 
 from kubesched.api.codec import decode_object
-from kubesched.api.meta import KubeStruct
+from kubesched.api.meta import KubeObject
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.resources import Resource
 from kubesched.cluster.store import Key, Store
 
-T = TypeVar("T", bound=KubeStruct)
+T = TypeVar("T", bound=KubeObject)
 
 _TYPE: Final = frozenset(("kind", "apiVersion"))
 
@@ -32,7 +32,7 @@ class StoredObject:
         self.plain = plain
         self._items: dict[str, bytes] = {}
         self._others: dict[str, Plain] = {}
-        self._typed: KubeStruct | None = None
+        self._typed: KubeObject | None = None
 
     def typed(self, type_: type[T]) -> T:
         """Return the object as a value of `kubesched.api`."""

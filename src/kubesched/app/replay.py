@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from kubesched.api.core import Pod
+from kubesched.api.meta import KubeObject
 from kubesched.app.shadow_judge import ShadowDecision, ShadowJudge
 from kubesched.app.shadow_watch import ShadowSetup, ShadowWatch
 from kubesched.cache.cache import CacheError
@@ -27,7 +28,6 @@ from kubesched.scheduler.decision import Failed
 from kubesched.scheduler.decision_recorder import LineType, RecordedBy, RecordedDecision
 from kubesched.scheduler.placer import reserve, unreserve
 from kubesched.scheduler.profile import Profile
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo, uid_of
 
 
@@ -45,8 +45,8 @@ class RecordedEvent(NamedTuple):
 
     type: LineType
     at: float
-    item: KubernetesObject | None = None
-    old: KubernetesObject | None = None
+    item: KubeObject | None = None
+    old: KubeObject | None = None
     is_final_state_known: bool = True
     decision: RecordedDecision | None = None
 
@@ -80,17 +80,17 @@ class ExactWatch:
     def synced(self) -> None:
         """Do nothing: decisions say themselves when they were made."""
 
-    def added(self, item: KubernetesObject) -> None:
+    def added(self, item: KubeObject) -> None:
         """Apply an added object."""
         self._handlers.added(item)
         self.judge.version = item.metadata.resource_version
 
-    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Apply a change."""
         self._handlers.updated(old, new)
         self.judge.version = new.metadata.resource_version
 
-    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion."""
         self._handlers.deleted(item, is_final_state_known=is_final_state_known)
         self.judge.version = item.metadata.resource_version

@@ -27,7 +27,7 @@ from kubesched.api.core import (
     ReplicationController,
     Service,
 )
-from kubesched.api.meta import KubeStruct
+from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubesched.api.scheduling import PodGroup
@@ -45,7 +45,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.plugin import Plugin
 from kubesched.scheduler.loop import Scheduler
 
-_Classes = tuple[type[KubeStruct], ...]
+_Classes = tuple[type[KubeObject], ...]
 
 _ALWAYS: Final[_Classes] = (Node, Namespace)
 _VOLUMES: Final[_Classes] = (

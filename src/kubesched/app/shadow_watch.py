@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.app.live_writers import DryRunClient
 from kubesched.app.shadow_judge import ShadowChoice, ShadowDecision, ShadowJudge
@@ -19,7 +20,6 @@ from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.decision_recorder import RecordedDecision
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import scheduler_name_of, uid_of
 
 _NOT_ASKED: Final = "The extenders of the configuration were not asked."
@@ -99,14 +99,14 @@ class ShadowWatch:
         for pod in tuple(self.scheduler.pods.all()):
             self._appears(pod)
 
-    def added(self, item: KubernetesObject) -> None:
+    def added(self, item: KubeObject) -> None:
         """Apply an added object, and decide for a new pod."""
         self._handlers.added(item)
         self._note(None, item)
         if isinstance(item, Pod):
             self._appears(item)
 
-    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Apply a change."""
         self._handlers.updated(old, new)
         seen = self._pending.get(uid_of(new)) if isinstance(new, Pod) else None
@@ -118,7 +118,7 @@ class ShadowWatch:
         elif new.spec.node_name or new.status.phase in FINISHED:
             del self._pending[uid_of(new)]
 
-    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion."""
         self._handlers.deleted(item, is_final_state_known=is_final_state_known)
         self._note(item, None)
@@ -143,8 +143,8 @@ class ShadowWatch:
 
     def _note(
         self,
-        old: KubernetesObject | None,
-        new: KubernetesObject | None,
+        old: KubeObject | None,
+        new: KubeObject | None,
         number: int | None = None,
     ) -> None:
         item = new or old

@@ -25,9 +25,10 @@ from collections.abc import Iterable
 import msgspec
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.snapshot.node_columns import NodeColumns
-from kubesched.snapshot.objects import KubernetesObject, Objects, ObjectStore
+from kubesched.snapshot.objects import Objects, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo, uid_of
 from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, NominatedPods, Snapshot
 
@@ -108,11 +109,11 @@ class Cache:
         """Mark a kind as complete, even if it has no objects."""
         self._objects.declare_complete(kind)
 
-    def put(self, item: KubernetesObject) -> KubernetesObject | None:
+    def put(self, item: KubeObject) -> KubeObject | None:
         """Add or replace any other object; return the one it replaces."""
         return self._objects.put(item)
 
-    def delete(self, item: KubernetesObject) -> KubernetesObject | None:
+    def delete(self, item: KubeObject) -> KubeObject | None:
         """Remove any other object; return it as stored, None if it was not."""
         return self._objects.delete(item)
 

@@ -23,12 +23,12 @@ from types import NoneType
 from typing import Any, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import NODEFAULT
+from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields, replace
 
 from kubesched.api.codec import encode_json
 from kubesched.api.core import Node, Pod
-from kubesched.api.meta import KubeStruct
+from kubesched.api.meta import KubeObject, KubeStruct
 from kubesched.api.resource import DeviceClass
 from kubesched.api.storage import CSIDriver
 from kubesched.cli.errors import naming
@@ -40,11 +40,10 @@ from kubesched.plugins.image_locality import normalized_image_name
 from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 from kubesched.simulator.defaults import SYSTEM_CLASSES
-from kubesched.snapshot.objects import KubernetesObject
 
 # Fields.
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Struct)
 
 KEPT_ANNOTATIONS: Final = frozenset(
     (
@@ -146,7 +145,7 @@ class FieldRules:
             value = getattr(item, name)
             if value:
                 changes[name] = change(value)
-        return replace(item, **changes) if changes else item  # type: ignore[type-var]  # a struct
+        return replace(item, **changes) if changes else item
 
     def _plan(self, type_: type) -> list[tuple[str, Change]]:
         plan = self._plans.get(type_)
@@ -254,7 +253,7 @@ class AnonymousNames:
     them; so are well-known label keys, and names of drivers and device classes.
     """
 
-    def __init__(self, objects: Iterable[KubernetesObject]) -> None:
+    def __init__(self, objects: Iterable[KubeObject]) -> None:
         """Gather the texts of all objects."""
         self.names: dict[str, str] = {}
         self._kept = set(_KEPT_TEXTS)
@@ -350,11 +349,11 @@ def write_snapshot(cluster: ClusterInput, output: Path, *, anonymous: bool = Fal
 
 
 def _text(
-    objects: Iterable[KubernetesObject], complete: Collection[type], rules: FieldRules
+    objects: Iterable[KubeObject], complete: Collection[type], rules: FieldRules
 ) -> Iterator[bytes]:
     before = _HEAD
     for item in objects:
-        yield before + encode_json(rules.apply(item))  # type: ignore[arg-type]  # it has a kind
+        yield before + encode_json(rules.apply(item))
         before = b",\n"
     for kind in READ_KINDS:
         if kind.type not in complete:
@@ -372,7 +371,7 @@ def _compressed(parts: Iterator[bytes]) -> Iterator[bytes]:
     yield packing.flush()
 
 
-def _summary(source: str, objects: Iterable[KubernetesObject]) -> str:
+def _summary(source: str, objects: Iterable[KubeObject]) -> str:
     numbers = Counter(map(type, objects))
     nodes, pods = numbers.pop(Node, 0), numbers.pop(Pod, 0)
     others = count(numbers.total(), "other object")
@@ -396,7 +395,7 @@ def recording_to(file: Path | None, recorded_by: RecordedBy) -> Iterator[Decisio
         return
     rules = FieldRules()
 
-    def keep(item: KubernetesObject) -> KubernetesObject:
+    def keep(item: KubeObject) -> KubeObject:
         return rules.apply(item)
 
     with replacing(file, keeps_part=True) as write:

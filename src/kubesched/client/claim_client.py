@@ -26,13 +26,13 @@ from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.decode import DecodeError, decode_object
 from kubesched.api.errors import ApiError
 from kubesched.api.media_types import PROTOBUF, STRATEGIC_MERGE_PATCH
-from kubesched.api.meta import KubeStruct, ObjectMeta
+from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, WireField, field, fields_of
 from kubesched.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus
 from kubesched.api.scheme import kind_of
 from kubesched.client.requests import Request, Rest, path_of
 
-T = TypeVar("T", bound=KubeStruct)
+T = TypeVar("T", bound=KubeObject)
 
 Plain = dict[str, Any]
 
@@ -96,7 +96,7 @@ class WholeObjects:
         request = Request(method="PUT", path=path, body=changed, content_type=PROTOBUF)
         return _typed(type_, await self._rest.send(request))
 
-    async def delete(self, type_: type[KubeStruct], namespace: str, name: str) -> None:
+    async def delete(self, type_: type[KubeObject], namespace: str, name: str) -> None:
         """Delete an object."""
         kind = kind_of(type_)
         options = {"kind": "DeleteOptions", "apiVersion": kind.api_version}

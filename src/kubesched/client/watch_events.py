@@ -26,7 +26,7 @@ from msgspec.structs import force_setattr
 
 from kubesched.api.decode import DecodeError, decode_object
 from kubesched.api.errors import ApiError
-from kubesched.api.meta import KubeObject, KubeStruct, ObjectMeta
+from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.pod import PodSpec
 from kubesched.api.scheme import Kind
 from kubesched.api.volume import Volume
@@ -79,7 +79,7 @@ class _Fields(NamedTuple):
 class SharedParts:
     """Shares the parts of the objects of one class."""
 
-    def __init__(self, type_: type[KubeStruct]) -> None:
+    def __init__(self, type_: type[KubeObject]) -> None:
         hints = get_type_hints(type_)
         self._tables: _Tables = defaultdict(dict)
         self._sections = tuple(

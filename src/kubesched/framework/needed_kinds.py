@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from kubesched.snapshot.objects import KubernetesObject
+from kubesched.api.meta import KubeObject
 
 
 class Decides(StrEnum):
@@ -30,6 +30,6 @@ class NeededKind(NamedTuple):
         decides: What the objects may change.
     """
 
-    kind: type[KubernetesObject]
+    kind: type[KubeObject]
     why: str
     decides: Decides = Decides.FIT

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubesched.api.core import Pod
 from kubesched.api.decode import GZIP_MAGIC, STANDARD_INPUT, Loaded, Source, load, load_bytes
+from kubesched.api.meta import KubeObject
 from kubesched.inputs.completed_input import ALL_KINDS, completed, unknown_fields
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.simulator.openb import is_openb, read_openb
-from kubesched.snapshot.objects import KubernetesObject
 
 if TYPE_CHECKING:
     from kubesched.inputs.live_cluster import LiveCluster
@@ -40,7 +40,7 @@ class ClusterInput(NamedTuple):
         namespace: The namespace of the live context; "" for files.
     """
 
-    objects: list[KubernetesObject]
+    objects: list[KubeObject]
     warnings: list[str]
     complete: tuple[type, ...]
     source: str
@@ -80,7 +80,7 @@ def read_cluster(
     further = collecting(_further(skipped, placed), to_place)
     if live is not None and not pod_files:
         # A server stores nothing twice and nothing invalid.
-        given: Sequence[KubernetesObject] = live.objects
+        given: Sequence[KubeObject] = live.objects
     else:
         given = distinct_objects(chain(cluster, further))
     objects, warnings, complete = completed(given, skipped)
@@ -136,7 +136,7 @@ def _further(skipped: Counter[str], placed: Sequence[tuple[Path, list[Pod]]]) ->
                 yield found
 
 
-def owned(item: KubernetesObject, scheduler_name: str | None) -> KubernetesObject:
+def owned(item: KubeObject, scheduler_name: str | None) -> KubeObject:
     """Return a pod without a node with another scheduler's name; None changes nothing."""
     if not isinstance(item, Pod) or item.spec.node_name:
         return item

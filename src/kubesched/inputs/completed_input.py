@@ -21,6 +21,7 @@ import yaml
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.decode import files_in
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PriorityClass
@@ -32,7 +33,6 @@ from kubesched.simulator.defaults import (
     node_with_defaults,
     pod_with_defaults,
 )
-from kubesched.snapshot.objects import KubernetesObject
 
 ALL_KINDS: Final = tuple(kind.type for kind in KINDS)
 """Every kind that may be among the files."""
@@ -53,12 +53,12 @@ class CompletedInput(NamedTuple):
         listed: Kinds of empty lists in the files.
     """
 
-    objects: list[KubernetesObject]
+    objects: list[KubeObject]
     warnings: list[str]
     listed: tuple[type, ...] = ()
 
 
-def completed(objects: Iterable[KubernetesObject], skipped: Counter[str]) -> CompletedInput:
+def completed(objects: Iterable[KubeObject], skipped: Counter[str]) -> CompletedInput:
     """Fill in the API server's defaults; `skipped` counts skipped objects by `apiVersion/Kind`."""
     given = list(objects)
     classes = PriorityClasses(item for item in given if isinstance(item, PriorityClass))
@@ -80,7 +80,7 @@ def _listed(skipped: Iterable[str]) -> Iterator[type]:
             yield found.type
 
 
-def _with_defaults(item: KubernetesObject, classes: PriorityClasses) -> KubernetesObject:
+def _with_defaults(item: KubeObject, classes: PriorityClasses) -> KubeObject:
     if isinstance(item, Pod):
         return pod_with_defaults(item, classes)
     if isinstance(item, Node):
@@ -91,7 +91,7 @@ def _with_defaults(item: KubernetesObject, classes: PriorityClasses) -> Kubernet
 # Warnings.
 
 
-def not_read(objects: Sequence[KubernetesObject], skipped: Counter[str]) -> Iterator[str]:
+def not_read(objects: Sequence[KubeObject], skipped: Counter[str]) -> Iterator[str]:
     """Yield warnings about skipped objects that the user may have meant to be read."""
     if skipped and not objects:
         yield f"nothing to schedule was found, only objects of kind {', '.join(sorted(skipped))}"
@@ -107,7 +107,7 @@ def not_read(objects: Sequence[KubernetesObject], skipped: Counter[str]) -> Iter
             yield f"not read: {count(skipped[name], kind)} of {api_version}; it is read as {known}"
 
 
-def _on_unknown_nodes(objects: Sequence[KubernetesObject]) -> Iterator[str]:
+def _on_unknown_nodes(objects: Sequence[KubeObject]) -> Iterator[str]:
     known = frozenset(item.metadata.name for item in objects if isinstance(item, Node))
     missing: Counter[str] = Counter(
         item.spec.node_name

@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,7 +20,7 @@ from kubesched.api.coordination import Lease
 from kubesched.api.core import Binding, CoreEvent, Node, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.events import Event
-from kubesched.api.meta import KubeObject, KubeStruct
+from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import KINDS, Kind
 from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings, new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
@@ -299,7 +299,7 @@ class FollowedCluster:
         """Count a change, unless nothing that is read has changed."""
         version = old.metadata.resource_version
         metadata = replace(new.metadata, resource_version=version)
-        self.version += replace(cast("KubeStruct", new), metadata=metadata) != cast("object", old)
+        self.version += replace(new, metadata=metadata) != old
 
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Count a change."""

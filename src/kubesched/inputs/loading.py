@@ -26,6 +26,7 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.api.decode import Loaded, Source
 from kubesched.api.field_errors import ConfigError, FieldError
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
@@ -38,7 +39,6 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.soundness import errors_of
-from kubesched.snapshot.objects import KubernetesObject
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -50,19 +50,18 @@ _ERRORS_MAX: Final = 10
 # Objects.
 
 
-def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
+def distinct_objects(loaded: Iterable[Loaded]) -> list[KubeObject]:
     """Return the objects, after checking for duplicates and invalid fields.
 
     Raises:
         UserError: With one line for each of them.
     """
-    objects: list[KubernetesObject] = []
+    objects: list[KubeObject] = []
     places: dict[type, dict[str, Source]] = {}
     owners: dict[str, str] = {}
     messages: list[str] = []
     unsound: list[str] = []
-    for found, source in loaded:
-        item: Any = found  # every kind that is loaded has metadata
+    for item, source in loaded:
         key = _key(item)
         first = places.setdefault(type(item), {}).setdefault(key, source)
         if first is not source:
@@ -89,13 +88,13 @@ def _some(messages: list[str], words: str) -> list[str]:
     return [*messages[:_ERRORS_MAX], *([f"and {more} more {words}"] if more > 0 else [])]
 
 
-def _key(item: KubernetesObject) -> str:
+def _key(item: KubeObject) -> str:
     metadata = item.metadata
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
-def _kind(item: KubernetesObject) -> str:
-    return getattr(item, "kind", "") or type(item).__name__
+def _kind(item: KubeObject) -> str:
+    return item.kind or type(item).__name__
 
 
 # The scheduler.

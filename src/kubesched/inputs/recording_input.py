@@ -12,16 +12,16 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NoReturn, Self, cast
+from typing import Final, NoReturn, Self
 
 import msgspec
 
 from kubesched.api.codec import DecodeError, decode_object
 from kubesched.api.decode import GZIP_MAGIC, STANDARD_INPUT
+from kubesched.api.meta import KubeObject
 from kubesched.app.replay import RecordedEvent
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.decision_recorder import RECORDING_VERSION, LineType, RecordedLine
-from kubesched.snapshot.objects import KubernetesObject
 
 _NOT_ONE: Final = "it is no recording; `kubesched shadow --record FILE` writes one"
 _CUT_OFF: Final = "the recording is cut off here; its last line says END"
@@ -47,7 +47,7 @@ class RecordingInput:
         self._file.seek(0)
         self._line = 0
         self._decode = msgspec.json.Decoder(RecordedLine).decode
-        self._objects: dict[_Key, KubernetesObject] = {}
+        self._objects: dict[_Key, KubeObject] = {}
         try:
             self._lines = self._unpacked()
             self.header = self._header()
@@ -134,7 +134,7 @@ class RecordingInput:
         if not raw:
             self._fail(f"{line.type} without `object`")
         try:
-            item = cast("KubernetesObject", decode_object(raw))
+            item = decode_object(raw)
         except DecodeError as error:
             self._fail(": ".join(filter(None, (error.object_name, error.path, error.problem))))
         metadata = item.metadata

@@ -15,9 +15,9 @@ from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kubesched.api.batch import CronJob, Job
 from kubesched.api.core import Pod, ReplicationController
 from kubesched.api.decode import Loaded
+from kubesched.api.meta import KubeObject
 from kubesched.api.selectors import SelectorError, compile_label_selector, matches_set
 from kubesched.inputs.errors import UserError
-from kubesched.snapshot.objects import KubernetesObject
 
 _WORKLOADS: Final = (
     Deployment,
@@ -47,7 +47,7 @@ def collecting(loaded: Iterable[Loaded], workloads: list[Loaded]) -> Iterator[Lo
 
 
 def check_workloads(
-    objects: Sequence[KubernetesObject],
+    objects: Sequence[KubeObject],
     of_cluster: Sequence[Loaded],
     to_place: Sequence[Loaded] = (),
     placed: Sequence[Pod] = (),
@@ -115,16 +115,16 @@ def _selects_any(found: Loaded, pods: Sequence[Pod]) -> bool:
     return any(map(compiled.matches, _labels(item, pods)))
 
 
-def _labels(item: KubernetesObject, pods: Sequence[Pod]) -> Iterator[dict[str, str]]:
+def _labels(item: KubeObject, pods: Sequence[Pod]) -> Iterator[dict[str, str]]:
     namespace = item.metadata.namespace
     return (pod.metadata.labels for pod in pods if pod.metadata.namespace == namespace)
 
 
-def _owners(pods: Iterable[Pod], objects: Sequence[KubernetesObject]) -> frozenset[Key]:
+def _owners(pods: Iterable[Pod], objects: Sequence[KubeObject]) -> frozenset[Key]:
     """Return what owns one of the pods, directly or through a ReplicaSet or a Job."""
     found: dict[Key, None] = {}
 
-    def add(item: KubernetesObject) -> None:
+    def add(item: KubeObject) -> None:
         metadata = item.metadata
         for owner in metadata.owner_references:
             found[metadata.namespace, owner.kind, owner.name] = None

@@ -22,11 +22,11 @@ from typing import Final, Protocol
 import msgspec
 
 from kubesched.api.codec import encode_json
+from kubesched.api.meta import KubeObject
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt, Placed, Rejected
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
-from kubesched.snapshot.objects import KubernetesObject
 
 RECORDING_VERSION: Final = 1
 _SECONDS_DIGITS: Final = 6
@@ -101,11 +101,11 @@ class RecordedLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 
 class _Handlers(Protocol):
-    def added(self, item: KubernetesObject, /) -> None: ...
+    def added(self, item: KubeObject, /) -> None: ...
 
-    def updated(self, old: KubernetesObject, new: KubernetesObject, /) -> None: ...
+    def updated(self, old: KubeObject, new: KubeObject, /) -> None: ...
 
-    def deleted(self, item: KubernetesObject, /, *, is_final_state_known: bool = True) -> None: ...
+    def deleted(self, item: KubeObject, /, *, is_final_state_known: bool = True) -> None: ...
 
 
 class DecisionRecorder(Observer):
@@ -119,7 +119,7 @@ class DecisionRecorder(Observer):
         self,
         recorded_by: RecordedBy,
         write: Callable[[bytes], object],
-        keep: Callable[[KubernetesObject], KubernetesObject],
+        keep: Callable[[KubeObject], KubeObject],
     ) -> None:
         """Set up; `write` will receive each line with its newline.
 
@@ -163,29 +163,29 @@ class DecisionRecorder(Observer):
 
     # Events.
 
-    def added(self, item: KubernetesObject) -> None:
+    def added(self, item: KubeObject) -> None:
         """Apply and write an added object."""
         self._handlers.added(item)
         self._put_object(LineType.ADDED, item)
 
-    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Apply and write a changed object."""
         self._handlers.updated(old, new)
         self._put_object(LineType.MODIFIED, new)
 
-    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Apply and write a deletion."""
         self._handlers.deleted(item, is_final_state_known=is_final_state_known)
         self._put_object(LineType.DELETED, item, final_state_unknown=not is_final_state_known)
 
     def _put_object(
-        self, type_: LineType, item: KubernetesObject, *, final_state_unknown: bool = False
+        self, type_: LineType, item: KubeObject, *, final_state_unknown: bool = False
     ) -> None:
         # Where the handlers defer a change, its line has to wait as well.
         again = partial(self._put_object, type_, item, final_state_unknown=final_state_unknown)
         if self._scheduler.steps.defers(again):
             return
-        encoded = msgspec.Raw(encode_json(self._keep(item)))  # type: ignore[arg-type]  # it has a kind
+        encoded = msgspec.Raw(encode_json(self._keep(item)))
         self._put(RecordedLine(type_, self._at(), encoded, final_state_unknown=final_state_unknown))
 
     # Decisions.

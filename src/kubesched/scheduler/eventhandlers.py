@@ -28,6 +28,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubesched.api.scheduling import PodGroup
@@ -56,7 +57,6 @@ from kubesched.queue.queue_events import (
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.pod_scheduling import PodScheduling, assumed_pod
 from kubesched.scheduler.scheduling_log import log_observed
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of
 
 log = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ class EventHandlers:
         self._has_declared_features = self._gates.enabled("NodeDeclaredFeatures")
         self._has_taint_rules = self._gates.enabled("DRADeviceTaintRules")
 
-    def added(self, item: KubernetesObject) -> None:
+    def added(self, item: KubeObject) -> None:
         """Apply an added object."""
         if self._steps.defers(self.added, item):
             return
@@ -142,7 +142,7 @@ class EventHandlers:
             self._pods.put(pod)
         self._cache.add_pods(found)
 
-    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Apply a changed object."""
         if self._steps.defers(self.updated, old, new):
             return
@@ -159,7 +159,7 @@ class EventHandlers:
                 self._cache.put(new)
                 self._other(Action.UPDATE, old, new)
 
-    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion; `item` is the last observed state."""
         if self._steps.defers(
             partial(self.deleted, item, is_final_state_known=is_final_state_known)

@@ -13,6 +13,7 @@ from random import Random
 import msgspec
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.cache.cache import Cache
 from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.plugin_error import PluginError
@@ -25,7 +26,6 @@ from kubesched.scheduler.profile import Profile, services_for
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.trace import Trace
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -66,7 +66,7 @@ class ClusterState:
             for name, profile in self.profiles.items()
         }
 
-    def load(self, objects: Iterable[KubernetesObject]) -> None:
+    def load(self, objects: Iterable[KubeObject]) -> None:
         """Add objects, in any order."""
         on_nodes: list[Pod] = []
         for item in objects:

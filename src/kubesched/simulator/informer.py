@@ -16,34 +16,34 @@ from typing import Protocol
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import GoneError
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.cluster.store import Change, ChangeType, Key, Store, Watch
 from kubesched.simulator.object_server import key_of
-from kubesched.snapshot.objects import KubernetesObject
 
 
 class EventHandler(Protocol):
     """Receives added, changed and deleted objects."""
 
-    def added(self, item: KubernetesObject) -> None:
+    def added(self, item: KubeObject) -> None:
         """An object was added."""
         ...
 
-    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
         """An object changed."""
         ...
 
-    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """An object was deleted."""
         ...
 
 
-def is_unfinished(item: KubernetesObject) -> bool:
+def is_unfinished(item: KubeObject) -> bool:
     """Whether the scheduler's field selector matches an object: a pod that is not finished."""
     return not isinstance(item, Pod) or item.status.phase not in FINISHED
 
 
-def is_anything(item: KubernetesObject) -> bool:
+def is_anything(item: KubeObject) -> bool:
     """Match every object."""
     return True
 
@@ -59,24 +59,24 @@ class SimulatedInformer:
 
     def __init__(
         self,
-        store: Store[KubernetesObject],
+        store: Store[KubeObject],
         kind: str,
         handler: EventHandler,
         latency: Callable[[], float],
-        selects: Callable[[KubernetesObject], bool] = is_anything,
+        selects: Callable[[KubeObject], bool] = is_anything,
     ) -> None:
         """Set up; `start` begins to deliver the selected objects and their changes to the handler.
 
         `latency` draws the seconds from a change to its delivery.
         """
         self.kind = kind
-        self.known: dict[Key, KubernetesObject] = {}
+        self.known: dict[Key, KubeObject] = {}
         self.relists = 0
         self._store = store
         self._handler = handler
         self._latency = latency
         self._selects = selects
-        self._watch: Watch[KubernetesObject] | None = None
+        self._watch: Watch[KubeObject] | None = None
         self._delivery: asyncio.TimerHandle | None = None
 
     @property
@@ -137,7 +137,7 @@ class SimulatedInformer:
         for change in changes:
             self._deliver_change(change)
 
-    def _deliver_change(self, change: Change[KubernetesObject]) -> None:
+    def _deliver_change(self, change: Change[KubeObject]) -> None:
         old = self.known.get(change.key)
         if change.type is not ChangeType.DELETED and self._selects(change.value):
             self._deliver_state(change.key, old, change.value)
@@ -145,7 +145,7 @@ class SimulatedInformer:
             del self.known[change.key]
             self._handler.deleted(change.value)
 
-    def _deliver_state(self, key: Key, old: KubernetesObject | None, new: KubernetesObject) -> None:
+    def _deliver_state(self, key: Key, old: KubeObject | None, new: KubeObject) -> None:
         self.known[key] = new
         if old is None:
             self._handler.added(new)

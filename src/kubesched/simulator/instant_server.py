@@ -27,7 +27,7 @@ from kubesched.api.core import (
     PodExtendedResourceClaimStatus,
 )
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.pod import FINISHED
 from kubesched.api.resource import ResourceClaim
@@ -48,7 +48,6 @@ from kubesched.plugins.volumes.csi_translation import plugin_named
 from kubesched.simulator.informer import EventHandler
 from kubesched.simulator.object_server import ObjectServer, key_of
 from kubesched.simulator.virtual_loop import timestamp
-from kubesched.snapshot.objects import KubernetesObject
 
 _SECONDS_PER_POD: Final = 1.0
 
@@ -69,7 +68,7 @@ class InstantServer(ObjectServer):
         self._start_seconds = 0.0
         self._handler: EventHandler | None = None
 
-    def restore(self, objects: Iterable[KubernetesObject], start_seconds: float) -> None:
+    def restore(self, objects: Iterable[KubeObject], start_seconds: float) -> None:
         """Take over the objects of a cluster, each with the fields that its API server gave it.
 
         Pods start after `start_seconds`, each a second after the one before.
@@ -83,7 +82,7 @@ class InstantServer(ObjectServer):
         self._handler = handler
         self.store.on_write = self._deliver
 
-    def _deliver(self, change: Change[KubernetesObject]) -> None:
+    def _deliver(self, change: Change[KubeObject]) -> None:
         handler = self._handler
         assert handler is not None, "it was connected"
         before, after = change.previous, change.value
@@ -142,16 +141,16 @@ class InstantServer(ObjectServer):
         asyncio.get_running_loop().call_soon(attempt)
 
 
-def _version_of(item: KubernetesObject) -> int:
+def _version_of(item: KubeObject) -> int:
     version = item.metadata.resource_version
     return int(version) if version.isdecimal() else 0
 
 
-def _is_finished(item: KubernetesObject) -> bool:
+def _is_finished(item: KubeObject) -> bool:
     return isinstance(item, Pod) and item.status.phase in FINISHED
 
 
-def _is_report(before: KubernetesObject | None, after: KubernetesObject) -> bool:
+def _is_report(before: KubeObject | None, after: KubeObject) -> bool:
     """Whether a write changed nothing but the status of a pod or pod group."""
     if not isinstance(before, (Pod, PodGroup)) or not isinstance(after, (Pod, PodGroup)):
         return False

@@ -15,14 +15,13 @@ from msgspec.structs import replace
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.core import Pod, PodSpec
 from kubesched.api.errors import NotFoundError
-from kubesched.api.meta import KubeStruct, ObjectMeta
+from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubesched.api.scheme import KINDS, kind_of
 from kubesched.cluster.server import Follower, OnChange, Plain, Typed, kind_name
 from kubesched.cluster.store import Key
 from kubesched.simulator.object_server import PODS, ObjectServer, key_of
 from kubesched.simulator.virtual_loop import EPOCH, timestamp
-from kubesched.snapshot.objects import KubernetesObject
 
 _SPECS_KEPT: Final = 256
 
@@ -48,7 +47,7 @@ class LocalServer:
         self._server = server
         self._seconds = seconds
         self._delay_of = delay_of
-        self._plains: dict[Key, tuple[KubernetesObject, Plain]] = {}
+        self._plains: dict[Key, tuple[KubeObject, Plain]] = {}
         self._specs: dict[int, tuple[Plain, PodSpec]] = {}
 
     def now(self) -> float:
@@ -61,9 +60,7 @@ class LocalServer:
 
     # Pods, nodes and disruption budgets.
 
-    def watch(
-        self, type_: type[Typed], on_change: OnChange[Typed]
-    ) -> Follower[KubernetesObject, Typed]:
+    def watch(self, type_: type[Typed], on_change: OnChange[Typed]) -> Follower[KubeObject, Typed]:
         """Return a subscription to the objects of a class; it has to be started."""
         kind = kind_name(type_)
 
@@ -101,7 +98,7 @@ class LocalServer:
 
     # Plain objects.
 
-    def follow(self, kind: str, on_change: OnChange[Plain]) -> Follower[KubernetesObject, Plain]:
+    def follow(self, kind: str, on_change: OnChange[Plain]) -> Follower[KubeObject, Plain]:
         """Return a subscription to the objects of a kind; it has to be started."""
         delay = self._delay_of(kind)
         return Follower(self._server.store, kind, on_change, self._plain, delay)
@@ -115,7 +112,7 @@ class LocalServer:
         """Return the objects of a kind, of one namespace or of all."""
         return [self._plain(item) for item in self._server.store.list(kind, namespace).items]
 
-    def _plain(self, item: KubernetesObject) -> Plain:
+    def _plain(self, item: KubeObject) -> Plain:
         """Return an object as plain values; objects of a template share its values."""
         key = key_of(item)
         known = self._plains.get(key)
@@ -131,9 +128,7 @@ class LocalServer:
     def create(self, kind: str, obj: Plain) -> Plain:
         """Create an object and return it; raises ApiError if it is refused."""
         type_ = next(one.type for one in KINDS if kind_name(one.type) == kind)
-        return self._plain(
-            self._server.create(cast("KubernetesObject", msgspec.convert(obj, type_)))
-        )
+        return self._plain(self._server.create(msgspec.convert(obj, type_)))
 
     def patch_status(self, key: Key, status: Plain) -> None:
         """Replace the status of a disruption budget; other statuses are not stored.
@@ -152,8 +147,7 @@ class LocalServer:
         if found is not None:
             annotations = {**found.metadata.annotations, name: value}
             metadata = replace(found.metadata, annotations=annotations)
-            changed = replace(cast("KubeStruct", found), metadata=metadata)
-            self._server.update(cast("KubernetesObject", changed))
+            self._server.update(replace(found, metadata=metadata))
 
     def scale(self, key: Key, replicas: int) -> None:
         """Set the number of replicas of a replica set; raises NotFoundError if it is gone."""
@@ -178,9 +172,9 @@ class LocalServer:
         self._server.delete(found)
 
 
-def plain_workload(item: KubernetesObject) -> Plain:
+def plain_workload(item: KubeObject) -> Plain:
     """Return an object as plain values, with the fields that controllers of workloads read."""
-    kind = kind_of(type(cast("KubeStruct", item)))
+    kind = kind_of(type(item))
     found: Plain = msgspec.to_builtins(item)
     spec = {**found.get("spec", {})}
     spec["template"] = {"spec": {}, **spec.get("template", {})}

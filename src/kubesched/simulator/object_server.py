@@ -13,7 +13,7 @@ Differs:  validation, quota, limit ranges, service accounts, finalizers and owne
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from kubesched.api.core import (
     Toleration,
 )
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
-from kubesched.api.meta import Condition, ObjectMeta
+from kubesched.api.meta import Condition, KubeObject, ObjectMeta
 from kubesched.api.pod import FINISHED
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.well_known import REGION, ZONE
@@ -37,7 +37,6 @@ from kubesched.cluster.store import Key, Store
 from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
 from kubesched.simulator.defaults import PriorityClasses, node_with_defaults, pod_with_defaults
 from kubesched.simulator.virtual_loop import timestamp
-from kubesched.snapshot.objects import KubernetesObject
 
 # Conditions.
 
@@ -159,7 +158,7 @@ def _default_tolerations(given: tuple[Toleration, ...]) -> tuple[Toleration, ...
 
 # The server.
 
-T = TypeVar("T", bound=KubernetesObject)
+T = TypeVar("T", bound=KubeObject)
 
 PODS: Final = "pods"
 NODES: Final = "nodes"
@@ -173,21 +172,13 @@ TOPOLOGY_LABELS: Final[tuple[str, ...]] = (ZONE, REGION)
 _CHANGES_KEPT: Final = 2_000
 
 
-def key_of(item: KubernetesObject) -> Key:
+def key_of(item: KubeObject) -> Key:
     """Return where an object is stored."""
     return Key(kind_name(type(item)), item.metadata.namespace, item.metadata.name)
 
 
-def _stamp(item: KubernetesObject, version: int) -> KubernetesObject:
-    return with_metadata(item, replace(item.metadata, resource_version=str(version)))
-
-
-def with_metadata(item: T, metadata: ObjectMeta) -> T:
-    """Return the object with other metadata."""
-    # Every kind is a struct with metadata; a protocol cannot express both.
-    struct: Any = item
-    changed: T = replace(struct, metadata=metadata)
-    return changed
+def _stamp(item: KubeObject, version: int) -> KubeObject:
+    return replace(item, metadata=replace(item.metadata, resource_version=str(version)))
 
 
 class ObjectServer:
@@ -205,7 +196,7 @@ class ObjectServer:
         With `taints_new_nodes`, nodes are created not ready, as by an API server; otherwise as if
         somebody had found them ready at once.
         """
-        self.store: Store[KubernetesObject] = Store(_stamp, _CHANGES_KEPT)
+        self.store: Store[KubeObject] = Store(_stamp, _CHANGES_KEPT)
         self._now = now
         self._taints_new_nodes = taints_new_nodes
         self._created = 0
@@ -229,7 +220,7 @@ class ObjectServer:
             creation_timestamp=timestamp(self._now()),
             generation=0 if isinstance(item, _WITHOUT_GENERATION) else 1,
         )
-        completed: KubernetesObject = with_metadata(item, metadata)
+        completed: KubeObject = replace(item, metadata=metadata)
         if isinstance(completed, Pod):
             completed = complete_pod(completed, self._priority_classes(), self._now())
         elif isinstance(completed, Node):
@@ -259,7 +250,7 @@ class ObjectServer:
         """Replace an object without checking its version; raises NotFoundError if there is none."""
         return cast("T", self.store.update(key_of(item), item))
 
-    def delete(self, item: KubernetesObject) -> None:
+    def delete(self, item: KubeObject) -> None:
         """Remove an object, if it is there."""
         key = key_of(item)
         if self.store.find(key) is not None:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.api.quantity import milli_value, value
 from kubesched.cluster.store import Change, ChangeType
 from kubesched.simulator.object_server import ObjectServer
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 
 
@@ -127,7 +127,7 @@ class PodLedger:
         """Yield the names of the nodes, in order of creation."""
         yield from self._allocatable
 
-    def _read(self, change: Change[KubernetesObject]) -> None:
+    def _read(self, change: Change[KubeObject]) -> None:
         item, old = change.value, change.previous
         is_deleted = change.type is ChangeType.DELETED
         if isinstance(item, Pod):

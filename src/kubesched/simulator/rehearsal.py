@@ -35,7 +35,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.meta import controller_of
+from kubesched.api.meta import KubeObject, controller_of
 from kubesched.api.times import parse_time
 from kubesched.config.args import ignore_extender_resources
 from kubesched.explain.explain import awaited
@@ -54,12 +54,10 @@ from kubesched.simulator.instant_server import (
     InstantServer,
     InstantVolumeWriter,
 )
-from kubesched.simulator.object_server import with_metadata
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.report import Eviction, Gated, PodPlacement, Unplaced
 from kubesched.simulator.simulated_api import SimulatedApi
 from kubesched.simulator.virtual_loop import seconds_of
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo, uid_of
 
 
@@ -241,14 +239,14 @@ class Rehearsal:
         self._binding: asyncio.Task[None] | None = None
         self._to_bind: list[Coroutine[Any, Any, None]] = []
 
-    def load(self, objects: Iterable[KubernetesObject]) -> None:
+    def load(self, objects: Iterable[KubeObject]) -> None:
         """Take over a cluster.
 
         Pods without a node arrive in the order of their creation if all have a valid creation time,
         else in the given order.
         """
         nodes: list[Node] = []
-        others: list[KubernetesObject] = []
+        others: list[KubeObject] = []
         there: list[Pod] = []
         pending: list[Pod] = []
         for item in objects:
@@ -373,12 +371,12 @@ class Rehearsal:
         return found
 
 
-def _identified(item: KubernetesObject) -> KubernetesObject:
+def _identified(item: KubeObject) -> KubeObject:
     """Return an object with a uid, which those of manifests lack: volumes refer to claims by it."""
     metadata = item.metadata
     if metadata.uid:
         return item
-    return with_metadata(item, replace(metadata, uid=metadata.key))
+    return replace(item, metadata=replace(metadata, uid=metadata.key))
 
 
 def _by_creation(pods: list[Pod]) -> list[Pod]:

@@ -14,10 +14,11 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.decode import load
+from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration
@@ -43,7 +44,6 @@ from kubesched.simulator.timeline import Timeline
 from kubesched.simulator.timeline_report import RequestCount, TimelineReport
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World
-from kubesched.snapshot.objects import KubernetesObject
 
 _SERIES_BINS: Final = 300
 _CHECKS: Final = 100
@@ -121,9 +121,9 @@ def _configuration(scenario: Scenario, gates: FeatureGates) -> Configuration:
     return default_configuration(gates)
 
 
-def _objects(files: Iterable[str]) -> list[KubernetesObject]:
+def _objects(files: Iterable[str]) -> list[KubeObject]:
     skipped: Counter[str] = Counter()
-    return [cast("KubernetesObject", item) for item, _ in load(files, skipped)]
+    return [item for item, _ in load(files, skipped)]
 
 
 class _Simulation:
@@ -197,7 +197,7 @@ class _Simulation:
                 self._end.cancel()
 
     async def run(
-        self, objects: list[KubernetesObject], steps: list[Callable[[], None]], *, checks: bool
+        self, objects: list[KubeObject], steps: list[Callable[[], None]], *, checks: bool
     ) -> TimelineReport:
         """Run to the end, or until the watch returns False.
 

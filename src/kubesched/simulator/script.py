@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.simulator.openb import trace_nodes, trace_pods
 from kubesched.simulator.pod_reports import RUN_SECONDS
 from kubesched.simulator.scenario import (
@@ -46,7 +46,6 @@ from kubesched.simulator.scenario_objects import (
 )
 from kubesched.simulator.workloads import pod_of_template
 from kubesched.simulator.world import World
-from kubesched.snapshot.objects import KubernetesObject
 
 _SECONDS_PER_HOUR: Final = 3600.0
 # math.exp(700) is near the largest float; no pod runs that long.
@@ -104,7 +103,7 @@ def run_seconds(run_time: RunTime | None, random: Random) -> Callable[[], float 
 
 log = logging.getLogger(__name__)
 
-Chosen = TypeVar("Chosen", bound=KubernetesObject)
+Chosen = TypeVar("Chosen", bound=KubeObject)
 
 
 class Script:
@@ -115,7 +114,7 @@ class Script:
         self._world = world
         self.refused = 0
 
-    def prepare(self, objects: Iterable[KubernetesObject] = ()) -> None:
+    def prepare(self, objects: Iterable[KubeObject] = ()) -> None:
         """Create the objects that exist from the beginning: those given, and those of traces.
 
         Raises:
@@ -159,7 +158,7 @@ class Script:
 
     # Nodes and other objects.
 
-    def _create_object(self, item: KubernetesObject) -> None:
+    def _create_object(self, item: KubeObject) -> None:
         if isinstance(item, Node):
             self._world.nodes.add(item)
         else:

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from kubesched.api.core import Pod
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.explain.report import Unknown
 from kubesched.explain.unknown import (
@@ -31,7 +32,6 @@ from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Gated, Ignored, SimulationReport, Summary, Unplaced
 from kubesched.simulator.utilisation import Usage, Utilisation
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate, scheduler_name_of
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -101,7 +101,7 @@ class SimulationEnd(NamedTuple):
 
 def simulate_cluster(
     setup: SchedulerSetup,
-    objects: Iterable[KubernetesObject],
+    objects: Iterable[KubeObject],
     *,
     seed: int = 0,
     complete: Iterable[type] = (),
@@ -134,7 +134,7 @@ class Simulation:
     def __init__(
         self,
         rehearsal: Rehearsal,
-        objects: Iterable[KubernetesObject],
+        objects: Iterable[KubeObject],
         seed: int,
         watch: Watch | None = None,
     ) -> None:

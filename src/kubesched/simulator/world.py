@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.meta import KubeStruct
+from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
@@ -130,7 +130,7 @@ class World:
             self.nodes.on_disrupted(pod, Disruption.REMOVED)
 
     def connect(
-        self, handlers: EventHandler, kinds: Iterable[type[KubeStruct]] | None = None
+        self, handlers: EventHandler, kinds: Iterable[type[KubeObject]] | None = None
     ) -> None:
         """Report all objects and every change from now on to a scheduler's event handlers.
 

@@ -8,21 +8,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import KubeObject, ObjectMeta
 
-
-class KubernetesObject(Protocol):
-    """Anything with metadata."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """The object's metadata."""
-        ...
-
-
-K = TypeVar("K", bound=KubernetesObject)
+K = TypeVar("K", bound=KubeObject)
 T = TypeVar("T")
 _CHANGES_KEPT: Final = 1024
 
@@ -57,7 +47,7 @@ class Objects:
 
     def __init__(self) -> None:
         self.changes = 0
-        self._kinds: dict[type, dict[str, dict[str, KubernetesObject]]] = {}
+        self._kinds: dict[type, dict[str, dict[str, KubeObject]]] = {}
         self._logs: dict[type, ChangeLog[tuple[str, str]]] = {}
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
@@ -105,7 +95,7 @@ class ObjectStore(Objects):
         """Mark a kind as complete, even if it has no objects."""
         self._kinds.setdefault(kind, {})
 
-    def put(self, item: KubernetesObject) -> KubernetesObject | None:
+    def put(self, item: KubeObject) -> KubeObject | None:
         """Add or replace an object; return the one it replaces, None if none."""
         metadata = item.metadata
         space = self._kinds.setdefault(type(item), {}).setdefault(metadata.namespace, {})
@@ -114,7 +104,7 @@ class ObjectStore(Objects):
         self._moved(type(item), metadata)
         return previous
 
-    def delete(self, item: KubernetesObject) -> KubernetesObject | None:
+    def delete(self, item: KubeObject) -> KubeObject | None:
         """Remove an object; return it as stored, None if it was not."""
         spaces = self._kinds.get(type(item), {})
         space = spaces.get(item.metadata.namespace, {})

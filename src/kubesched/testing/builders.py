@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.queue.nominator import Nominator
 from kubesched.snapshot.node_columns import NodeColumns
-from kubesched.snapshot.objects import KubernetesObject, ObjectStore
+from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -237,7 +238,7 @@ def make_table(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> NodeColumns:
 def make_snapshot(
     nodes: Iterable[Node] = (),
     pods: Iterable[Pod] = (),
-    objects: Iterable[KubernetesObject] = (),
+    objects: Iterable[KubeObject] = (),
 ) -> Snapshot:
     """Build a snapshot: bound pods are on their nodes, others nominated if their status says so."""
     pods = list(pods)

@@ -11,6 +11,7 @@ from random import Random
 import msgspec
 import numpy as np
 
+from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import ClaimTracker
@@ -22,7 +23,7 @@ from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.profile import relevant_nominated_pods
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
-from kubesched.snapshot.objects import KubernetesObject, Objects, ObjectStore
+from kubesched.snapshot.objects import Objects, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -47,7 +48,7 @@ class FakeHandle:
         feature_gates: Mapping[str, bool] | FeatureGates | None = None,
         *,
         plugins: Iterable[Plugin] = (),
-        objects: Iterable[KubernetesObject] = (),
+        objects: Iterable[KubeObject] = (),
         scheduler_name: str = "default-scheduler",
         seed: int = 0,
     ) -> None:

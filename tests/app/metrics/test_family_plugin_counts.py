@@ -6,12 +6,11 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
-from kubesched.api.meta import Condition
+from kubesched.api.meta import Condition, KubeObject
 from kubesched.api.resource import AllocatedDeviceStatus
 from kubesched.framework.services import VolumeWriteError
 from kubesched.scheduler.assembly import Writers
 from kubesched.simulator.virtual_loop import run
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
 from tests.plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
 from tests.plugins.dynamic_resources.objects import DRIVER, allocation_of, claim, result
@@ -50,7 +49,7 @@ class RefusingWriter:
         return True
 
 
-def page_with(pod: Pod, *objects: KubernetesObject) -> dict[str, Any]:
+def page_with(pod: Pod, *objects: KubeObject) -> dict[str, Any]:
     """Return the page after a pod has come to a node and these objects."""
 
     async def main() -> str:
@@ -94,7 +93,7 @@ def test_rejection_is_no_failure() -> None:
     assert VOLUME_ERRORS not in page_with(make_pod("p", volumes=claim_volumes("c")))
 
 
-def cluster_of(found: Measured, *objects: KubernetesObject) -> Cluster:
+def cluster_of(found: Measured, *objects: KubeObject) -> Cluster:
     """Return a cluster whose plugin tells the scheduler's metrics."""
     cluster = Cluster(*objects)
     cluster.handle.provide(observer=found.scheduler.profiles[PROFILE].services.observer)

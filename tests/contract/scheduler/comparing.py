@@ -23,12 +23,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
 from kubesched.api.codec import decode_object
-from kubesched.api.meta import KubeStruct
 from kubesched.api.scheme import kind_of
 
 from .in_process_connection import Plain, Sent
@@ -163,7 +162,7 @@ def _full(value: Any) -> Any:
 
 def _projected(item: Plain) -> Plain:
     """Return an object with only the fields that the scheduler's classes hold."""
-    found = cast("KubeStruct", decode_object(item))
+    found = decode_object(item)
     values: Plain = msgspec.to_builtins(found)
     kind = kind_of(type(found))
     return {**values, "apiVersion": kind.api_version, "kind": kind.kind}

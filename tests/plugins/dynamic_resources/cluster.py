@@ -16,6 +16,7 @@ from kubesched.api.core import (
     PodExtendedResourceClaimStatus,
     PodResourceClaim,
 )
+from kubesched.api.meta import KubeObject
 from kubesched.api.resource import (
     DeviceClass,
     ResourceClaim,
@@ -26,7 +27,7 @@ from kubesched.framework.status import NodeToStatus, Status
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
-from kubesched.snapshot.objects import KubernetesObject, ObjectStore
+from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_table
@@ -143,7 +144,7 @@ class Cluster:
 
     def __init__(
         self,
-        *objects: KubernetesObject,
+        *objects: KubeObject,
         nodes: Iterable[Node] = (),
         gates: dict[str, bool] | None = None,
         args: DynamicResourcesArgs | None = None,
@@ -204,7 +205,7 @@ def user_of(*claims: str, name: str = "p", requests: dict[str, str | int] | None
     return PodInfo(replace(pod, spec=replace(pod.spec, resource_claims=entries)))
 
 
-def local(name: str, node: str, count: int = 1) -> KubernetesObject:
+def local(name: str, node: str, count: int = 1) -> KubeObject:
     """A slice with devices of one node."""
     parts = [device(f"{node}-{at}") for at in range(count)]
     return slice_of(parts, name, pool=node, node_name=node)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.field_errors import ConfigError
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.resource import (
     CELDeviceSelector,
     Device,
@@ -27,7 +27,6 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.node_resources import NodeResourcesFit
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import Amounts, Json, all_rows, make_node, make_pod, make_snapshot
@@ -424,7 +423,7 @@ def test_devices_are_scored(copies: int) -> None:
         make_node("plugin", allocatable={GPU: 2}),
         *(make_node(f"bare{i}") for i in range(copies)),
     ]
-    objects: list[KubernetesObject] = [
+    objects: list[KubeObject] = [
         _device_class(expression=expression),
         _slice("dra", 5, 20, 20, 20, 20),
     ]

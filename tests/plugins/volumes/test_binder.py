@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.meta import KubeObject
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.services import VolumeWriteError
 from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
-from kubesched.snapshot.objects import KubernetesObject, ObjectStore
+from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_table
@@ -51,7 +52,7 @@ class FakeApi:
         self.has_the_pod = True
         self.polls = 0
         self.at_poll: dict[int, Callable[[], object]] = {}
-        self.written: list[KubernetesObject] = []
+        self.written: list[KubeObject] = []
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Store under the next version."""

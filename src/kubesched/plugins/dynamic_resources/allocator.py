@@ -39,7 +39,6 @@ from kubesched.plugins.dynamic_resources.remembered_searches import (
 from kubesched.plugins.dynamic_resources.requests import (
     AllocationError,
     ParsedRequest,
-    key_of,
     requests_of,
 )
 from kubesched.plugins.dynamic_resources.results import allocation_result
@@ -180,7 +179,7 @@ class _Search:
         least = sum(min(one.count for one in alternatives) for alternatives in every)
         if least > ALLOCATION_RESULTS_MAX:
             raise AllocationError(
-                f"claim {key_of(claim)}: number of requested devices {least} exceeds the"
+                f"claim {claim.metadata.key}: number of requested devices {least} exceeds the"
                 f" claim limit of {ALLOCATION_RESULTS_MAX}"
             )
         return every
@@ -191,7 +190,7 @@ class _Search:
         first = alternatives[0]
         if first.parent_name and not self._features.prioritized_list:
             raise AllocationError(
-                f"claim {key_of(claim)}, request {first.parent_name}: has subrequests, but the"
+                f"claim {claim.metadata.key}, request {first.parent_name}: has subrequests, but the"
                 " DRAPrioritizedList feature is disabled"
             )
         if self._features.consumable_capacity:
@@ -200,8 +199,8 @@ class _Search:
             if request.capacity is not None:
                 kind = "subrequest" if request.parent_name else "request"
                 raise AllocationError(
-                    f"claim {key_of(claim)}, {kind} {request.name}: has capacity requests, but the"
-                    " DRAConsumableCapacity feature is disabled"
+                    f"claim {claim.metadata.key}, {kind} {request.name}: has capacity requests, but"
+                    " the DRAConsumableCapacity feature is disabled"
                 )
 
     # The search. Every method returns whether the rest can be solved from here.

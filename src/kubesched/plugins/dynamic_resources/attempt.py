@@ -27,7 +27,7 @@ from kubesched.plugins.dynamic_resources.node_devices import (
     Wanted,
 )
 from kubesched.plugins.dynamic_resources.pools import DeviceID
-from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest, key_of
+from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 from kubesched.plugins.dynamic_resources.results import Chosen
 
 # Constraints on the devices of several requests of a claim.
@@ -263,7 +263,7 @@ class AllocationAttempt:
                 continue
             if must:
                 raise AllocationError(
-                    f"claim {key_of(self._claims[claim])}, request {request.name}: cannot add"
+                    f"claim {self._claims[claim].metadata.key}, request {request.name}: cannot add"
                     f" device {'/'.join(candidate.id)} because a claim constraint would not be"
                     " satisfied"
                 )
@@ -293,7 +293,7 @@ def _constraints(claim: ResourceClaim) -> list[Constraint]:
         constraint = constraint_of(spec)
         if constraint is None:
             raise AllocationError(
-                f"claim {key_of(claim)}, constraint #{at}: empty constraint"
+                f"claim {claim.metadata.key}, constraint #{at}: empty constraint"
                 " (unsupported constraint type?)"
             )
         constraints.append(constraint)

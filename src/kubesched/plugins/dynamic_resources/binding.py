@@ -28,7 +28,6 @@ from kubesched.plugins.dynamic_resources.claims import (
     results_of,
 )
 from kubesched.plugins.dynamic_resources.extended_resources import is_in_memory
-from kubesched.plugins.dynamic_resources.requests import key_of
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState, NodeAllocation
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import uid_of
@@ -165,7 +164,7 @@ class ClaimBinder:
     async def _write_once(
         self, claim: ResourceClaim, allocation: AllocationResult | None
     ) -> ResourceClaim:
-        key = key_of(claim)
+        key = claim.metadata.key
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimBindingError(f"claim {key} got deleted in the meantime")
         current = claim.status.allocation

@@ -108,7 +108,6 @@ from kubesched.plugins.dynamic_resources.hints import (
 from kubesched.plugins.dynamic_resources.node_devices import Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import RememberedSearches
-from kubesched.plugins.dynamic_resources.requests import key_of
 from kubesched.plugins.dynamic_resources.results import number_shares
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
@@ -460,7 +459,7 @@ class DynamicResources(
                 continue
             if self._tracker.pending_allocation(claim.metadata.uid) is not None:
                 return unresolvable(
-                    f"resource claim {key_of(claim)} is in the process of being allocated"
+                    f"resource claim {claim.metadata.key} is in the process of being allocated"
                 )
             if not state.is_special(at):
                 status = self._look_at_requests(claim, objects)
@@ -478,7 +477,7 @@ class DynamicResources(
     def _look_at_request(
         self, claim: ResourceClaim, request: DeviceRequest, objects: Objects
     ) -> Status:
-        where = f"resource claim {key_of(claim)}, request {request.name}"
+        where = f"resource claim {claim.metadata.key}, request {request.name}"
         if request.exactly is not None:
             return _look_for_class(request.exactly.device_class_name, request.name, objects)
         if not request.first_available:

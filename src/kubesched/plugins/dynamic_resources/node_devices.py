@@ -27,7 +27,7 @@ from kubesched.plugins.dynamic_resources.pools import (
     PoolIndex,
     matches_node,
 )
-from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest, key_of
+from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 
 Capacities = dict[DeviceID, dict[str, int]]
@@ -107,7 +107,7 @@ class NodeDevices:
 
     def want(self, claim: ResourceClaim, request: ParsedRequest, allocated: Capacities) -> Wanted:
         """Check a request and determine how many devices it needs. Raises AllocationError."""
-        where = f"claim {key_of(claim)}, request {request.name}"
+        where = f"claim {claim.metadata.key}, request {request.name}"
         for at, selector in enumerate(request.selectors):
             if selector.cel is None:
                 raise AllocationError(
@@ -189,7 +189,7 @@ class NodeDevices:
         of_class, matches = wanted.device_class, self._matcher.matches
         selected = matches(
             of_class.spec.selectors, driver, device, f"class {of_class.metadata.name}"
-        ) and matches(wanted.request.selectors, driver, device, f"claim {key_of(claim)}")
+        ) and matches(wanted.request.selectors, driver, device, f"claim {claim.metadata.key}")
         if not selected or not candidate.slice.spec.per_device_node_selection:
             return selected
         try:

@@ -93,7 +93,7 @@ def _alternatives(claim: ResourceClaim, request: DeviceRequest) -> tuple[ParsedR
         return tuple(_of(sub, sub.name, request.name) for sub in request.first_available)
     if request.exactly is None:
         raise AllocationError(
-            f"resource claim {key_of(claim)}, request {request.name}: unknown request type"
+            f"resource claim {claim.metadata.key}, request {request.name}: unknown request type"
         )
     return (_of(request.exactly, request.name, ""),)
 
@@ -113,12 +113,6 @@ def _of(spec: ExactDeviceRequest | DeviceSubRequest, name: str, parent_name: str
         tolerations=spec.tolerations,
         capacity=spec.capacity,
     )
-
-
-def key_of(claim: ResourceClaim) -> str:
-    """Return `namespace/name`."""
-    metadata = claim.metadata
-    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
 def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:

@@ -13,9 +13,10 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from kubesched.snapshot.objects import KubernetesObject, Objects
+from kubesched.api.meta import KubeObject
+from kubesched.snapshot.objects import Objects
 
-K = TypeVar("K", bound=KubernetesObject)
+K = TypeVar("K", bound=KubeObject)
 
 _SWEEP_MIN: Final = 1024
 
@@ -94,7 +95,7 @@ class AssumeCache(Generic[K]):
         self._sweep_at = max(_SWEEP_MIN, 2 * len(self._assumed))
 
 
-def _key_of(item: KubernetesObject) -> str:
+def _key_of(item: KubeObject) -> str:
     metadata = item.metadata
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 

@@ -14,12 +14,12 @@ import msgspec
 import numpy as np
 
 from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.storage import CSINode
 from kubesched.api.well_known import BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.framework.services import VolumeWriteError, VolumeWriter
 from kubesched.plugins.volumes.assume_cache import AssumeCache
-from kubesched.plugins.volumes.claims import claims_of, is_fully_bound, key_of, ownership_error
+from kubesched.plugins.volumes.claims import claims_of, is_fully_bound, ownership_error
 from kubesched.plugins.volumes.csi_translation import (
     TranslationError,
     is_migrated_on,
@@ -30,7 +30,7 @@ from kubesched.plugins.volumes.decisions import DynamicProvision, PodVolumes, St
 from kubesched.plugins.volumes.matching import is_bound_to
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of
 from kubesched.snapshot.node_columns import NodeColumns
-from kubesched.snapshot.objects import KubernetesObject, Objects
+from kubesched.snapshot.objects import Objects
 
 K = TypeVar("K", PersistentVolume, PersistentVolumeClaim)
 
@@ -219,7 +219,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
         metadata = claim.metadata
         found = self.objects.get(PersistentVolumeClaim, metadata.name, metadata.namespace)
         if found is None:
-            text = f'{context}: persistentvolumeclaims "{key_of(claim)}" not found'
+            text = f'{context}: persistentvolumeclaims "{claim.metadata.key}" not found'
             raise VolumeBindingError(text)
         return found
 
@@ -269,7 +269,7 @@ def _annotate(item: K, key: str, text: str) -> K:
     return msgspec.structs.replace(item, metadata=metadata)
 
 
-def _is_newer(written: KubernetesObject, seen: KubernetesObject) -> bool:
+def _is_newer(written: KubeObject, seen: KubeObject) -> bool:
     """Whether the informer does not have the written version yet."""
     ours, theirs = written.metadata.resource_version, seen.metadata.resource_version
     return ours.isdigit() and theirs.isdigit() and int(ours) > int(theirs)

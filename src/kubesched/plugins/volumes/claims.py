@@ -115,11 +115,6 @@ def no_binding_mode(storage_class: str) -> str:
     return f'VolumeBindingMode not set for StorageClass "{storage_class}"'
 
 
-def key_of(claim: PersistentVolumeClaim) -> str:
-    """Return `namespace/name`."""
-    return f"{claim.metadata.namespace}/{claim.metadata.name}"
-
-
 def claim_not_found(name: str) -> str:
     """Return upstream's error for a missing claim."""
     return f'persistentvolumeclaim "{name}" not found'

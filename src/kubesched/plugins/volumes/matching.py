@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.quantity import Quantity, parse_quantity
 from kubesched.api.selectors import CompiledSelector, compile_label_selector, label_selector_error
-from kubesched.plugins.volumes.claims import class_of_claim, class_of_volume, key_of
+from kubesched.plugins.volumes.claims import class_of_claim, class_of_volume
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of
 
 NO_VOLUME: Final = -1
@@ -115,7 +115,7 @@ def _selector_of(claim: PersistentVolumeClaim) -> CompiledSelector | None:
         return None
     error = label_selector_error(selector)
     if error is not None:
-        text = f"error creating internal label selector for claim: {key_of(claim)}: {error}"
+        text = f"error creating internal label selector for claim: {claim.metadata.key}: {error}"
         raise MatchingError(text)
     return compile_label_selector(selector)
 

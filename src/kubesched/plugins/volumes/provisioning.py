@@ -18,7 +18,7 @@ from kubesched.api.core import PersistentVolumeClaim
 from kubesched.api.quantity import Quantity, value
 from kubesched.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
 from kubesched.api.well_known import NO_PROVISIONER
-from kubesched.plugins.volumes.claims import class_of_claim, key_of
+from kubesched.plugins.volumes.claims import class_of_claim
 from kubesched.plugins.volumes.matching import STORAGE
 from kubesched.plugins.volumes.node_access import NodeAccess
 from kubesched.snapshot.objects import Objects
@@ -82,7 +82,7 @@ def volume_size_max(pool: CSIStorageCapacity) -> Quantity | None:
 def _class_of(claim: PersistentVolumeClaim, objects: Objects) -> StorageClass:
     name = class_of_claim(claim)
     if not name:
-        raise ProvisioningError(f'no class for claim "{key_of(claim)}"')
+        raise ProvisioningError(f'no class for claim "{claim.metadata.key}"')
     storage_class = objects.get(StorageClass, name)
     if storage_class is None:
         raise ProvisioningError(f'failed to find storage class "{name}"')

@@ -9,16 +9,15 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
 from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.answers import Answers
+from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.nominated_rows import NominatedRows
@@ -31,8 +30,9 @@ from kubesched.scheduler.rejection_memory import RejectionMemory
 from kubesched.scheduler.row_answers import Filtering, RowAnswers
 from kubesched.scheduler.sampling import NodeSampler, Restriction, feasible_nodes_to_find
 from kubesched.scheduler.scoring import Scoring
-from kubesched.scheduler.search import Search
+from kubesched.scheduler.search import Feasible, Search
 from kubesched.scheduler.trace import FilterTrace, Trace
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -40,49 +40,6 @@ from kubesched.snapshot.snapshot import Snapshot
 
 class AskEveryPlugin(Exception):  # noqa: N818 - control flow, not an error
     """The remembered answers cannot be used for this pod: run every plugin."""
-
-
-class Feasible(msgspec.Struct, frozen=True, gc=False):
-    """The rows that can take the pod.
-
-    Attributes:
-        known: The answers that the cycle started with.
-        count: Number of feasible rows.
-        evaluated: Number of rows evaluated.
-        everywhere: Bool per row of the table if all were evaluated; None for those known to be
-            feasible.
-        some: The feasible rows, ascending, if not all were evaluated; else None.
-    """
-
-    known: Answers
-    count: int
-    evaluated: int
-    everywhere: NDArray[np.bool_] | None = None
-    some: NDArray[np.intp] | None = None
-
-    @property
-    def first(self) -> int:
-        """The first feasible row."""
-        if self.some is not None:
-            return self.some.item(0)
-        return int((self.known.feasible if self.everywhere is None else self.everywhere).argmax())
-
-    @property
-    def rows(self) -> NDArray[np.intp]:
-        """The feasible rows, ascending."""
-        if self.some is not None:
-            return self.some
-        if self.everywhere is None:
-            return self.known.feasible_rows
-        return np.flatnonzero(self.everywhere)
-
-    def mask(self, nodes: NodeTable) -> NDArray[np.bool_] | None:
-        """Return bool per row of the table; None for the rows that were known to be feasible."""
-        if self.some is None:
-            return self.everywhere
-        mask = np.zeros(len(nodes), np.bool_)
-        mask[self.some] = True
-        return mask
 
 
 class SchedulingCycle:
@@ -114,12 +71,12 @@ class SchedulingCycle:
         """Decide where `pod` goes in the cluster of `snapshot`; record each answer in `trace`."""
         if not self.restriction.count(snapshot.nodes):
             return Failed(pod, unresolvable(NO_NODES))
-        timer = self.profile.timer
+        timer, memory = self.profile.timer, self._memory
         timer.begin_cycle()
         try:
-            if trace is None and self._memory is not None:
-                return self._schedule_remembering(pod, snapshot, self._memory)
-            return self._schedule(pod, snapshot, self._no_answers(snapshot), trace)
+            if memory is None or trace is not None or self.restriction.rows is not None:
+                return self._schedule(self._new_attempt(pod, snapshot, trace))
+            return self._schedule_remembering(pod, snapshot, memory)
         except PluginFailure as failure:
             return Failed(pod, failure.status)
         finally:
@@ -141,8 +98,6 @@ class SchedulingCycle:
         return self._memory is not None and not is_restricted
 
     def _schedule_remembering(self, pod: PodInfo, snapshot: Snapshot, memory: Memory) -> Decision:
-        if self.restriction.rows is not None:
-            return self._schedule(pod, snapshot, self._no_answers(snapshot), None)
         recalled = self.recall_rejection(pod, snapshot)
         if recalled is not None:
             self.rejecting.count_again(recalled)
@@ -150,8 +105,8 @@ class SchedulingCycle:
         decision = self._schedule_from_memory(pod, snapshot, memory)
         if decision is None:
             self.profile.timer.begin_again()
-            decision = self._schedule(pod, snapshot, self._no_answers(snapshot), None)
-        if self._recalls and isinstance(decision, Rejected) and not self.rejecting.used_random:
+            decision = self._schedule(self._new_attempt(pod, snapshot))
+        if isinstance(decision, Rejected) and self._recalls and not self.rejecting.used_random:
             self._rejections.keep(decision, snapshot)
         return decision
 
@@ -163,7 +118,7 @@ class SchedulingCycle:
         try:
             known, is_hinted = memory.recall(pod, snapshot)
             if known is not None:
-                return self._schedule(pod, snapshot, known, None)
+                return self._schedule(Attempt(pod, snapshot, known, known.plan.new_cycle()))
         except (PluginFailure, AskEveryPlugin):
             # Remembered plugins run on more rows than a fresh cycle would use. Only a run of every
             # plugin in order shows whether it would reach the row that failed.
@@ -172,130 +127,83 @@ class SchedulingCycle:
             self.profile.timer.hint_not_used()
         return None
 
-    def _no_answers(self, snapshot: Snapshot) -> Answers:
-        rows = len(snapshot.nodes)
-        if len(self._nothing.feasible) != rows:
-            self._nothing.begin(rows)
-        return self._nothing
+    def _new_attempt(self, pod: PodInfo, snapshot: Snapshot, trace: Trace | None = None) -> Attempt:
+        """Return an attempt that starts with no answers, so that every plugin runs."""
+        nothing = self._nothing
+        if len(nothing.feasible) != len(snapshot.nodes):
+            nothing.begin(len(snapshot.nodes))
+        attempt = Attempt(pod, snapshot, nothing, nothing.plan.new_cycle(), trace)
+        if trace is not None:
+            trace.cycle = attempt.cycle
+        return attempt
 
-    def _schedule(
-        self, pod: PodInfo, snapshot: Snapshot, known: Answers, trace: Trace | None
-    ) -> Decision:
-        cycle = known.plan.new_cycle()
-        if trace is not None:
-            trace.cycle = cycle
-        found = self._find_feasible(cycle, pod, snapshot, known, trace)
+    def _schedule(self, attempt: Attempt) -> Decision:
+        found = self._find_feasible(attempt)
         if isinstance(found, Diagnosis):
-            return self.rejecting.reject(cycle, pod, snapshot, found, trace)
-        if trace is not None:
-            trace.feasible_rows = found.rows
-        if found.count == 1:
-            row = found.first
-        else:
-            mask = found.mask(snapshot.nodes)
-            row = self.scoring.choose(cycle, pod, snapshot, known, mask, found.count, trace)
-        return Placed(pod, snapshot.nodes.names[row], row, cycle, found.count, found.evaluated)
+            return self.rejecting.reject(attempt, found)
+        if attempt.trace is not None:
+            attempt.trace.feasible_rows = found.rows
+        row = found.first if found.count == 1 else self.scoring.choose(attempt, found)
+        name = attempt.snapshot.nodes.names[row]
+        return Placed(attempt.pod, name, row, attempt.cycle, found.count, found.evaluated)
 
     # Finding feasible rows.
 
-    def _find_feasible(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        known: Answers,
-        trace: Trace | None,
-    ) -> Feasible | Diagnosis:
-        status, names, contributors = self._pre_filter(cycle, pod, snapshot, known.plan, trace)
-        if known is not self._nothing and not status.is_success:
-            # Plugins after the one that rejects the pod must not have left a state.
-            raise AskEveryPlugin
-        if not status.is_success:
-            return Diagnosis.of_pre_filter(status, contributors)
-        known.names_nodes |= names is not None
-        search = Search(snapshot.nodes, names, contributors)
-        if pod.pod.status.nominated_node_name:
-            nominated = self._try_nominated(cycle, pod, snapshot, known, search, trace)
+    def _find_feasible(self, attempt: Attempt) -> Feasible | Diagnosis:
+        known = attempt.known
+        search = self._pre_filter(attempt)
+        if isinstance(search, Diagnosis):
+            if known is not self._nothing:
+                # Plugins after the one that rejects the pod must not have left a state.
+                raise AskEveryPlugin
+            return search
+        known.names_nodes |= search.names is not None
+        if attempt.pod.pod.status.nominated_node_name:
+            nominated = self._try_nominated(attempt, search)
             if nominated is not None:
                 return nominated
-        if known is not self._nothing and names is None:
+        if known is not self._nothing and search.names is None:
             # What is known is known of all rows, and the pod may go to any.
-            filtering = self._filter(cycle, pod, snapshot, known, None, None)
-            found = self._found_everywhere(cycle, known, filtering)
+            filtering = self._filter(attempt, None)
+            found = self._found_everywhere(attempt, filtering)
             if found.count:
                 return found
             search.add_all(filtering)
-            return search.diagnosis(self.rejecting.last_diagnosis(pod))
-        found = self._search(cycle, pod, snapshot, known, search, trace)
+            return search.diagnosis(self.rejecting.last_diagnosis(attempt.pod))
+        found = self._search(attempt, search)
         return found if found.count else search.diagnosis()
 
-    def _try_nominated(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        known: Answers,
-        search: Search,
-        trace: Trace | None,
-    ) -> Feasible | None:
+    def _try_nominated(self, attempt: Attempt, search: Search) -> Feasible | None:
         """Return the pod's nominated node if it passes the filters."""
-        nominated = snapshot.nodes.row_of.get(pod.pod.status.nominated_node_name)
-        if nominated is None or not self.restriction.allows(nominated):
+        row = attempt.snapshot.nodes.row_of.get(attempt.pod.pod.status.nominated_node_name)
+        if row is None or not self.restriction.allows(row):
             return None
-        rows = np.array([nominated], np.intp)
-        answers = self._filter_nominated(cycle, pod, snapshot, known, rows)
-        if answers is None:
+        rows = np.array([row], np.intp)
+        timer = self.profile.timer
+        try:
+            answers = self._filter(attempt, rows, traces=False).answers()
+        except PluginFailure:
+            # The search goes on with all nodes.
+            timer.leave(Code.ERROR)
             return None
+        timer.filtered(attempt.cycle, answers.failed_at)
         if not answers.passed[0]:
             search.add(rows, answers)
             return None
-        if trace is not None:
-            trace.nominated_hit = True
-            trace.tried_rows = rows
-        return Feasible(known, 1, 1, some=rows)
+        if attempt.trace is not None:
+            attempt.trace.nominated_hit = True
+            attempt.trace.tried_rows = rows
+        return Feasible(attempt.known, 1, 1, some=rows)
 
-    def _filter_nominated(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        known: Answers,
-        rows: NDArray[np.intp],
-    ) -> RowAnswers | None:
-        """Filter the pod's nominated node; after a failure the search goes on with all nodes."""
-        timer = self.profile.timer
-        if known is self._nothing:
-            known = Answers(self.profile, known.plan, len(rows))
-        try:
-            answers = self._filter(cycle, pod, snapshot, known, rows, None).answers()
-        except PluginFailure:
-            timer.leave(Code.ERROR)
-            return None
-        timer.filtered(cycle, answers.failed_at)
-        return answers
-
-    def _search(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        known: Answers,
-        search: Search,
-        trace: Trace | None,
-    ) -> Feasible:
+    def _search(self, attempt: Attempt, search: Search) -> Feasible:
         """Return the rows that pass the filters."""
-        nodes = snapshot.nodes
+        nodes = attempt.snapshot.nodes
         rows = self.restriction.narrow(search.candidates())
-        try:
-            filtering = self._filter(cycle, pod, snapshot, known, rows, trace)
-        except PluginFailure:
-            if trace is not None and trace.failed_filters is not None:
-                _trace_failed_filters(trace, rows, nodes)
-            raise
+        filtering = self._filter(attempt, rows)
         size = len(filtering.passed)
         limit = feasible_nodes_to_find(size, self.profile.percentage_of_nodes_to_score)
         if rows is None and limit == size:
-            found = self._found_everywhere(cycle, known, filtering)
+            found = self._found_everywhere(attempt, filtering)
             search.add_all(filtering)
         else:
             rows = np.arange(size) if rows is None else rows
@@ -303,84 +211,71 @@ class SchedulingCycle:
             if limit < size:
                 rows, answers = self._sample(nodes, rows, answers, limit)
                 passed = answers.passed
-            self.profile.timer.filtered(cycle, answers.failed_at)
+            self.profile.timer.filtered(attempt.cycle, answers.failed_at)
             search.add(rows, answers)
             evaluated = search.evaluated
             self.sampler.advance(evaluated, self.restriction.count(nodes))
             some = rows[passed]
-            found = Feasible(known, len(some), evaluated, some=some)
-        if trace is not None:
-            trace.tried_rows = np.flatnonzero(search.tried)
-            trace.statuses = search.answers().statuses()
+            found = Feasible(attempt.known, len(some), evaluated, some=some)
+        if attempt.trace is not None:
+            attempt.trace.tried_rows = np.flatnonzero(search.tried)
+            attempt.trace.statuses = search.answers().statuses()
         return found
 
-    def _found_everywhere(
-        self, cycle: CycleState, known: Answers, filtering: Filtering
-    ) -> Feasible:
+    def _found_everywhere(self, attempt: Attempt, filtering: Filtering) -> Feasible:
         """Return the rows that passed where all were looked at."""
-        self.profile.timer.filtered(cycle, filtering.answers_so_far.failed_at)
-        passed = filtering.passed
+        self.profile.timer.filtered(attempt.cycle, filtering.answers_so_far.failed_at)
+        known, passed = attempt.known, filtering.passed
         if passed is known.feasible:
             return Feasible(known, known.feasible_count, len(passed))
         return Feasible(known, int(np.count_nonzero(passed)), len(passed), everywhere=passed)
 
     def _sample(
-        self, nodes: NodeTable, rows: NDArray[np.intp], answers: RowAnswers, limit: int
+        self, nodes: NodeColumns, rows: NDArray[np.intp], answers: RowAnswers, limit: int
     ) -> tuple[NDArray[np.intp], RowAnswers]:
         """Keep only the rows that a search for `limit` feasible nodes would evaluate, ascending."""
         place = np.full(len(nodes), -1, np.intp)
         place[rows] = np.arange(len(rows))
-        order = self._order(nodes)
+        order = nodes.snapshot_order
         order = order[place[order] >= 0]
         passed = answers.passed
         tried = np.sort(self.sampler.tried(order, passed[place[order]], limit))
         return tried, answers.take(place[tried])
 
-    @staticmethod
-    def _order(nodes: NodeTable) -> NDArray[np.intp]:
-        order = getattr(nodes, "snapshot_order", None)
-        return np.arange(len(nodes)) if order is None else order
-
-    def _pre_filter(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        plan: Plan,
-        trace: Trace | None,
-    ) -> tuple[Status, frozenset[str] | None, tuple[str, ...]]:
-        """Run PreFilter; return status, allowed node names and the plugins that restricted them."""
-        timer = self.profile.timer
+    def _pre_filter(self, attempt: Attempt) -> Search | Diagnosis:
+        """Run PreFilter; return a search of the rows it allows, or why it rejects the pod."""
+        timer, plan, cycle = self.profile.timer, attempt.known.plan, attempt.cycle
         timer.enter(PRE_FILTER)
-        outcome, names, contributors = self._ask_pre_filters(cycle, pod, snapshot, plan, trace)
+        status, names, contributors = self._ask_pre_filters(attempt)
         if plan.filter_states_to_make:
-            self.profile.make_filter_states(plan.filter_states_to_make, cycle, pod, snapshot)
-        timer.leave(outcome.code)
+            self.profile.make_filter_states(
+                plan.filter_states_to_make, cycle, attempt.pod, attempt.snapshot
+            )
+        timer.leave(status.code)
         timer.pre_filtered(cycle)
-        if trace is not None:
-            trace.pre_filter_status = outcome
-            trace.restricted_to = names
-            trace.restricting_plugins = contributors
-        return outcome, names, contributors
+        if attempt.trace is not None:
+            attempt.trace.pre_filter_status = status
+            attempt.trace.restricted_to = names
+            attempt.trace.restricting_plugins = contributors
+        if not status.is_success:
+            return Diagnosis.of_pre_filter(status, contributors)
+        return Search(attempt.snapshot.nodes, names, contributors)
 
     def _ask_pre_filters(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        plan: Plan,
-        trace: Trace | None,
+        self, attempt: Attempt
     ) -> tuple[Status, frozenset[str] | None, tuple[str, ...]]:
+        """Return the status, the allowed node names and the plugins that restricted them."""
+        cycle, pod, snapshot = attempt.cycle, attempt.pod, attempt.snapshot
         outcome = SUCCESS
         names: frozenset[str] | None = None
         contributors: list[str] = []
-        for plugin in plan.pre_filters:
+        for plugin in attempt.known.plan.pre_filters:
             result = self.profile.ask(
                 failures.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
             )
             status = result.status
-            if trace is not None:
-                trace.pre_filter[plugin.name] = status.by(plugin.name)
+            if attempt.trace is not None:
+                attempt.trace.pre_filter[plugin.name] = status.by(plugin.name)
             cycle.filter_states[plugin.name] = result.state
             if status.is_skip:
                 cycle.skip_filter.add(plugin.name)
@@ -404,35 +299,30 @@ class SchedulingCycle:
         return outcome, names, tuple(contributors)
 
     def _filter(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        known: Answers,
-        rows: NDArray[np.intp] | None,
-        trace: Trace | None,
+        self, attempt: Attempt, rows: NDArray[np.intp] | None, *, traces: bool = True
     ) -> Filtering:
-        """Filter `rows` (None for all), including the second pass for nominated pods."""
-        timer = self.profile.timer
+        """Filter `rows` (None for all), including the second pass for nominated pods.
+
+        `traces` is whether the attempt's trace, if it has one, records the answers.
+        """
+        timer, known, snapshot = self.profile.timer, attempt.known, attempt.snapshot
         timer.enter(FILTER)
         nodes: NodeTable = snapshot.nodes
         if rows is None or len(rows) == len(nodes):
             filtering = Filtering(known.rejections, known.feasible)
         else:
             nodes = nodes.row_view(int(rows[0])) if len(rows) == 1 else nodes.take(rows)
-            if len(known.feasible) == len(rows):
-                filtering = Filtering(known.rejections, known.feasible)
-            else:
-                filtering = Filtering(known.rejections.take(rows), known.feasible[rows])
-        if trace is None:
+            filtering = Filtering(known.rejections.take(rows), known.feasible[rows])
+        if traces and attempt.trace is not None:
+            asked = np.arange(len(nodes)) if rows is None else rows
+            self._ask_filters_for(attempt.trace, attempt, filtering, nodes, asked)
+        else:
+            cycle, pod = attempt.cycle, attempt.pod
             for position, plugin in known.plan.filters:
                 if plugin.name not in cycle.skip_filter:
                     self.profile.add_filter(filtering, position, plugin, cycle, pod, nodes)
-        else:
-            asked = np.arange(len(nodes)) if rows is None else rows
-            self._ask_filters_for(trace, filtering, cycle, pod, nodes, asked)
         if snapshot.nominated:
-            rejections = self._nominated_rows.rejections(cycle, pod, snapshot, known, nodes)
+            rejections = self._nominated_rows.rejections(attempt, nodes)
             if rejections:
                 # A rejection in this pass counts.
                 filtering.mutable_answers().override(rejections)
@@ -443,20 +333,20 @@ class SchedulingCycle:
     def _ask_filters_for(
         self,
         trace: Trace,
+        attempt: Attempt,
         filtering: Filtering,
-        cycle: CycleState,
-        pod: PodInfo,
         nodes: NodeTable,
         rows: NDArray[np.intp],
     ) -> None:
         """Run all filters for a trace, including those after one that failed."""
+        cycle, pod = attempt.cycle, attempt.pod
         first: PluginFailure | None = None
-        for position, plugin in enumerate(self.profile.filter_plugins):
+        for position, plugin in attempt.known.plan.filters:
             if plugin.name in cycle.skip_filter:
                 continue
             found = None
             if trace.all_filters:
-                found = self._ask_filter_everywhere(cycle, pod, nodes, rows, plugin, trace)
+                found = self._ask_filter_everywhere(trace, attempt, plugin, nodes, rows)
             try:
                 if found is None:
                     self.profile.add_filter(filtering, position, plugin, cycle, pod, nodes)
@@ -468,21 +358,24 @@ class SchedulingCycle:
                 filtering.changed()
                 first = first or failure
         if first is not None:
-            trace.failed_filters = filtering.answers().statuses()
+            trace.failed_filters = failed = filtering.answers().statuses()
+            index = np.zeros(len(attempt.snapshot.nodes), np.int32)
+            index[rows] = failed.index
+            trace.statuses = NodeToStatus(index, failed.statuses)
+            trace.tried_rows = rows
             raise first
 
     def _ask_filter_everywhere(
         self,
-        cycle: CycleState,
-        pod: PodInfo,
+        trace: Trace,
+        attempt: Attempt,
+        plugin: FilterPlugin[object],
         nodes: NodeTable,
         rows: NDArray[np.intp],
-        plugin: FilterPlugin[object],
-        trace: Trace,
     ) -> NodeToStatus | None:
-        state = cycle.filter_states.get(plugin.name)
+        state = attempt.cycle.filter_states.get(plugin.name)
         try:
-            found = self.profile.ask_filter(plugin, state, pod, nodes)
+            found = self.profile.ask_filter(plugin, state, attempt.pod, nodes)
         except PluginFailure as failure:
             # It may have failed on a row that an earlier filter rejected and a normal cycle skips.
             everywhere = NodeToStatus.everywhere(len(nodes), failure.status)
@@ -490,16 +383,6 @@ class SchedulingCycle:
             return None
         trace.filters.append(FilterTrace(plugin.name, rows, found))
         return found
-
-
-def _trace_failed_filters(trace: Trace, rows: NDArray[np.intp] | None, nodes: NodeTable) -> None:
-    assert trace.failed_filters is not None, "a filter has failed"
-    rows = np.arange(len(nodes)) if rows is None else rows
-    statuses = [SUCCESS] * len(nodes)
-    for at, row in enumerate(rows.tolist()):
-        statuses[row] = trace.failed_filters[at]
-    trace.statuses = NodeToStatus.of(statuses)
-    trace.tried_rows = rows
 
 
 def _no_allowed_node(contributors: list[str]) -> Status:

@@ -20,12 +20,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
 from kubesched.queue.registrations import EXTENDER
+from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.extender import ExtenderError
@@ -82,7 +82,7 @@ class ExtendedCycle(SchedulingCycle):
         timer = self.profile.timer
         timer.begin_cycle()
         try:
-            return await self._schedule_extended(pod, snapshot)
+            return await self._schedule_extended(self._new_attempt(pod, snapshot))
         except PluginFailure as stopped:
             return Failed(pod, stopped.status)
         except ExtenderError as error:
@@ -90,37 +90,32 @@ class ExtendedCycle(SchedulingCycle):
         finally:
             timer.end_cycle()
 
-    async def _schedule_extended(self, pod: PodInfo, snapshot: Snapshot) -> Decision:
-        cycle = CycleState()
-        found = await self._find_extended(cycle, pod, snapshot)
+    async def _schedule_extended(self, attempt: Attempt) -> Decision:
+        found = await self._find_extended(attempt)
         if isinstance(found, Diagnosis):
-            return await self._reject_extended(cycle, pod, snapshot, found)
+            return await self._reject_extended(attempt, found)
         row = int(found.rows[0])
         if len(found.rows) > 1:
-            row = int(found.rows[await self._choose(cycle, pod, snapshot, found)])
-        name = snapshot.nodes.names[row]
-        return Placed(pod, name, row, cycle, len(found.rows), found.evaluated)
+            row = int(found.rows[await self._choose(attempt, found)])
+        name = attempt.snapshot.nodes.names[row]
+        return Placed(attempt.pod, name, row, attempt.cycle, len(found.rows), found.evaluated)
 
     # Finding feasible rows.
 
-    async def _find_extended(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
-    ) -> ExtendedFeasible | Diagnosis:
-        nothing = self._no_answers(snapshot)
-        plan = nothing.plan
-        status, names, contributors = self._pre_filter(cycle, pod, snapshot, plan, None)
-        if not status.is_success:
-            return Diagnosis.of_pre_filter(status, contributors)
-        search = Search(snapshot.nodes, names, contributors)
+    async def _find_extended(self, attempt: Attempt) -> ExtendedFeasible | Diagnosis:
+        pod, nodes = attempt.pod, attempt.snapshot.nodes
+        search = self._pre_filter(attempt)
+        if isinstance(search, Diagnosis):
+            return search
         failures: dict[int, Status] = {}
-        passed = await self._pass_nominated(cycle, pod, snapshot, search, failures)
+        passed = await self._pass_nominated(attempt, search, failures)
         if not len(passed.rows):
-            rows = self._search(cycle, pod, snapshot, nothing, search, None).rows
+            rows = self._search(attempt, search).rows
             # As upstream: a nominated node that an extender refused is counted twice.
             rejected = search.rejected
             twice = sum(not rejected[row] for row in failures)
-            self.sampler.advance(twice, self.restriction.count(snapshot.nodes))
-            passed = await self._extenders.filter(pod, snapshot.nodes, rows, failures)
+            self.sampler.advance(twice, self.restriction.count(nodes))
+            passed = await self._extenders.filter(pod, nodes, rows, failures)
             if not len(passed.rows):
                 diagnosis = _with_failures(search.diagnosis(), failures)
                 return diagnosis.with_rejection_by(EXTENDER) if len(rows) else diagnosis
@@ -130,63 +125,56 @@ class ExtendedCycle(SchedulingCycle):
         return ExtendedFeasible(passed.rows, evaluated, passed.are_bare)
 
     async def _pass_nominated(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        search: Search,
-        failures: dict[int, Status],
+        self, attempt: Attempt, search: Search, failures: dict[int, Status]
     ) -> Passed:
         """Try the pod's nominated node; after a failure the search goes on with all nodes."""
-        known = self._no_answers(snapshot)
-        found = self._try_nominated(cycle, pod, snapshot, known, search, None)
+        pod, nodes = attempt.pod, attempt.snapshot.nodes
+        found = self._try_nominated(attempt, search)
         if found is None:
             return Passed(np.zeros(0, np.intp))
         try:
-            return await self._extenders.filter(pod, snapshot.nodes, found.rows, failures)
+            return await self._extenders.filter(pod, nodes, found.rows, failures)
         except ExtenderError as error:
             log.warning("Extender failed on the nominated node of pod %s: %s", pod.key, error)
             return Passed(np.zeros(0, np.intp))
 
     # Scoring.
 
-    async def _choose(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, found: ExtendedFeasible
-    ) -> int:
+    async def _choose(self, attempt: Attempt, found: ExtendedFeasible) -> int:
         """Return the position of the best among the feasible rows."""
         rows = found.rows
-        nodes: NodeTable = snapshot.nodes
+        every = attempt.snapshot.nodes
+        nodes: NodeTable = every
         if found.are_bare:
-            nodes = _without_pods(nodes, rows)
-        elif len(rows) < len(nodes):
-            nodes = nodes.take(rows)
-        totals = self.scoring.score(cycle, pod, snapshot, rows, nodes)
-        scores = await self._extenders.prioritize(pod, snapshot.nodes, rows)
+            nodes = _without_pods(every, rows)
+        elif len(rows) < len(every):
+            nodes = every.take(rows)
+        totals = self.scoring.score(attempt, rows, nodes)
+        scores = await self._extenders.prioritize(attempt.pod, every, rows)
         return select_scored_host(totals + scores.added, scores.are_given, self.profile.random)
 
     # When nothing is feasible.
 
-    async def _reject_extended(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
-    ) -> Rejected:
-        nodes = self.restriction.count(snapshot.nodes)
+    async def _reject_extended(self, attempt: Attempt, diagnosis: Diagnosis) -> Rejected:
+        pod, cycle, all_nodes = attempt.pod, attempt.cycle, attempt.snapshot.nodes
+        nodes = self.restriction.count(all_nodes)
         if self.restriction.skips_post_filters or not self.profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
-        statuses = diagnosis.status_per_row(len(snapshot.nodes))
+        statuses = diagnosis.status_per_row(len(all_nodes))
         timer = self.profile.timer
         timer.enter(POST_FILTER)
-        result = await self._post_filter_extended(cycle, pod, snapshot, statuses)
+        result = await self._post_filter_extended(attempt, statuses)
         timer.leave(result.status.code)
         diagnosis = diagnosis.with_post_filter_message(result.status.message)
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
 
     async def _post_filter_extended(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
+        self, attempt: Attempt, statuses: NodeToStatus
     ) -> PostFilterResult:
         verdict = PostFilterVerdict()
         for plugin in self.profile.post_filter_plugins:
-            result = self.rejecting.ask(cycle, pod, snapshot, statuses, plugin)
-            result = await self._narrowed(plugin, result, pod, snapshot)
+            result = self.rejecting.ask(attempt, statuses, plugin)
+            result = await self._narrowed(plugin, result, attempt.pod, attempt.snapshot)
             outcome = verdict.add(plugin.name, result)
             if outcome is not None:
                 return outcome

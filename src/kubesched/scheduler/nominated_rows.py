@@ -19,15 +19,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from kubesched.framework.cycle_state import CycleState, is_clonable
+from kubesched.framework.cycle_state import is_clonable
 from kubesched.framework.plugin import Scope
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.scheduler.answers import Answers
+from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile, relevant_nominated_pods
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, NominatedPods, Snapshot
 
 _OUTCOMES_MAX: Final = 512
@@ -41,27 +41,19 @@ class NominatedRows:
         # By priority. They end with the remembered answers of their signature.
         self._kept: WeakKeyDictionary[Answers, dict[int, _Rejections]] = WeakKeyDictionary()
 
-    def rejections(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        known: Answers,
-        nodes: NodeTable,
-    ) -> Mapping[int, Status]:
+    def rejections(self, attempt: Attempt, nodes: NodeTable) -> Mapping[int, Status]:
         """Return the rejections by row of `nodes`; callers must not write to them.
-
-        `known` has the answers that the cycle started with.
 
         Raises:
             PluginFailure: if a filter fails.
         """
+        known, snapshot, skipped = attempt.known, attempt.snapshot, attempt.cycle.skip_filter
         remembers = known.plan.knows_any and all(
-            plugin.name in cycle.skip_filter for _, plugin in known.plan.filters
+            plugin.name in skipped for _, plugin in known.plan.filters
         )
-        trial = _Trial(self._profile, cycle, pod, snapshot, known if remembers else None)
+        trial = _Trial(self._profile, attempt, known if remembers else None)
         if remembers and nodes is snapshot.nodes:
-            kept = self._kept.setdefault(known, {}).setdefault(pod.priority, _Rejections())
+            kept = self._kept.setdefault(known, {}).setdefault(attempt.pod.priority, _Rejections())
             return kept.updated(trial)
         outcomes: dict[Hashable, Status] = {}
         statuses = {name: trial.ask(name, outcomes) for name in _names_in(nodes, snapshot)}
@@ -76,19 +68,12 @@ class _Trial:
         own: The node that the pod itself is nominated to; "" if none.
     """
 
-    def __init__(
-        self,
-        profile: Profile,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        known: Answers | None,
-    ) -> None:
-        self.snapshot = snapshot
-        self.own = snapshot.nominated.node_of(pod.uid)
+    def __init__(self, profile: Profile, attempt: Attempt, known: Answers | None) -> None:
+        self.snapshot = attempt.snapshot
+        self.own = attempt.snapshot.nominated.node_of(attempt.pod.uid)
         self._profile = profile
-        self._cycle = cycle
-        self._pod = pod
+        self._cycle = attempt.cycle
+        self._pod = attempt.pod
         self._known = known
 
     def ask(self, name: str, outcomes: dict[Hashable, Status]) -> Status:

@@ -10,19 +10,17 @@ from typing import Final
 
 import msgspec
 
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler import plugin_failure as failures
+from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.decision import Rejected
 from kubesched.scheduler.phase_timer import FILTER, POST_FILTER, PRE_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.sampling import Restriction
-from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
-from kubesched.snapshot.snapshot import Snapshot
 
 _TEMPLATES_MAX: Final = 8
 """The last rejections of so many templates are kept; each has an entry per node."""
@@ -34,10 +32,10 @@ class Rejecting:
     `used_random` is whether the last rejection used the run's random source, or may have.
     """
 
-    def __init__(self, profile: Profile, restriction: Restriction | None = None) -> None:
+    def __init__(self, profile: Profile, restriction: Restriction) -> None:
         self._profile = profile
         self.used_random = False
-        self._restriction = restriction or Restriction()
+        self._restriction = restriction
         self._last: dict[PodTemplate, Rejected] = {}
 
     def last_diagnosis(self, pod: PodInfo) -> Diagnosis | None:
@@ -45,15 +43,9 @@ class Rejecting:
         last = self._last.get(pod.template)
         return None if last is None or self._restriction.skips_post_filters else last.diagnosis
 
-    def reject(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        diagnosis: Diagnosis,
-        trace: Trace | None = None,
-    ) -> Rejected:
+    def reject(self, attempt: Attempt, diagnosis: Diagnosis) -> Rejected:
         """Run the PostFilter plugins and return the rejection with its message."""
+        pod, cycle, snapshot = attempt.pod, attempt.cycle, attempt.snapshot
         nodes = self._restriction.count(snapshot.nodes)
         self.used_random = False
         if self._restriction.skips_post_filters or not self._profile.post_filter_plugins:
@@ -62,7 +54,7 @@ class Rejecting:
         timer = self._profile.timer
         timer.enter(POST_FILTER)
         before = self._profile.random_asked
-        result = self._post_filter(cycle, pod, snapshot, statuses, trace)
+        result = self._post_filter(attempt, statuses)
         is_nominated = bool(result.nominated_node_name)
         has_asked = self._profile.plugins_keep_random or self._profile.random_asked > before
         self.used_random = is_nominated or has_asked
@@ -88,33 +80,22 @@ class Rejecting:
                 timer.post_filtered(plugin.name, times)
         timer.recalled(phases, times)
 
-    def _post_filter(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        statuses: NodeToStatus,
-        trace: Trace | None,
-    ) -> PostFilterResult:
+    def _post_filter(self, attempt: Attempt, statuses: NodeToStatus) -> PostFilterResult:
         verdict = PostFilterVerdict()
         for plugin in self._profile.post_filter_plugins:
-            result = self.ask(cycle, pod, snapshot, statuses, plugin)
-            if trace is not None:
-                trace.post_filters[plugin.name] = result
+            result = self.ask(attempt, statuses, plugin)
+            if attempt.trace is not None:
+                attempt.trace.post_filters[plugin.name] = result
             outcome = verdict.add(plugin.name, result)
             if outcome is not None:
                 return outcome
         return verdict.outcome()
 
     def ask(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        statuses: NodeToStatus,
-        plugin: PostFilterPlugin,
+        self, attempt: Attempt, statuses: NodeToStatus, plugin: PostFilterPlugin
     ) -> PostFilterResult:
         """Run one PostFilter plugin; a failure becomes a result."""
+        cycle, pod, snapshot = attempt.cycle, attempt.pod, attempt.snapshot
         self._profile.timer.post_filtered(plugin.name)
         try:
             return self._profile.ask(

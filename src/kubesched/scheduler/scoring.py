@@ -12,18 +12,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
 from kubesched.scheduler import plugin_failure as failures
-from kubesched.scheduler.answers import Answers
+from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.phase_timer import PRE_SCORE, SCORE
 from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
 from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.search import Feasible
 from kubesched.scheduler.select_host import select_host
-from kubesched.scheduler.trace import ScoreTrace, Trace
+from kubesched.scheduler.trace import ScoreTrace
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.snapshot import Snapshot
 
 
 class Scoring:
@@ -32,58 +30,68 @@ class Scoring:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
 
-    def choose(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        known: Answers,
-        feasible: NDArray[np.bool_] | None,
-        count: int,
-        trace: Trace | None,
-    ) -> int:
-        """Return a row with the largest total; ties are broken at random.
-
-        `feasible` has `count` rows; None stands for the rows known to be feasible.
-        """
+    def choose(self, attempt: Attempt, found: Feasible) -> int:
+        """Return a feasible row with the largest total; ties are broken at random."""
+        pod, known, trace, feasible = attempt.pod, attempt.known, attempt.trace, found.mask
         if not self._profile.score_plugins:
             if trace is not None:
-                trace.totals = np.ones(count, np.int64)
+                trace.totals = np.ones(found.count, np.int64)
             return select_host(known.mutable_totals(feasible, pod), self._profile.random)
-        timer, plan = self._profile.timer, known.plan
-        timer.enter(PRE_SCORE)
         mask = known.feasible if feasible is None else feasible
-        for plugin in plan.pre_scores:
-            self._ask_pre_score(cycle, pod, snapshot, mask, plugin, trace)
-        if plan.score_states_to_make:
-            self._profile.make_score_states(plan.score_states_to_make, cycle, pod, snapshot, mask)
-        timer.leave()
-        timer.pre_scored(cycle)
-        timer.scored(cycle, count)
+        plugins = self._pre_score(attempt, mask, found.count)
+        timer = self._profile.timer
         timer.enter(SCORE)
-        plugins = [plugin for plugin in plan.scores if plugin.name not in cycle.skip_score]
         if feasible is None and not plugins and trace is None:
             row = known.select(pod, self._profile.random)
         else:
             totals = known.mutable_totals(feasible, pod)
-            if plan.knows_any and trace is None:
-                plugins = self._add_plain_scores(totals, plugins, cycle, pod, snapshot.nodes)
+            if known.plan.knows_any and trace is None:
+                plugins = self._add_plain_scores(attempt, totals, plugins)
             if plugins:
                 rows = known.feasible_rows if feasible is None else np.flatnonzero(feasible)
-                self._add_scores(totals, plugins, cycle, pod, snapshot, rows, plan.knows_any, trace)
+                self._add_scores(attempt, totals, plugins, rows)
             row = select_host(totals, self._profile.random)
             if trace is not None:
                 trace.totals = totals[mask]
         timer.leave()
         return row
 
+    def score(
+        self, attempt: Attempt, rows: NDArray[np.intp], nodes: NodeTable
+    ) -> NDArray[np.int64]:
+        """Return the totals of all plugins for `nodes`, the table of the feasible rows."""
+        feasible = np.zeros(len(attempt.snapshot.nodes), np.bool_)
+        feasible[rows] = True
+        plugins = self._pre_score(attempt, feasible, len(rows))
+        self._profile.timer.enter(SCORE)
+        totals = self._ask_scores(
+            attempt, plugins, lambda plugin: self._ask_score(attempt, plugin, nodes), rows
+        )
+        self._profile.timer.leave()
+        return totals
+
+    def _pre_score(
+        self, attempt: Attempt, feasible: NDArray[np.bool_], count: int
+    ) -> list[ScorePlugin[object]]:
+        """Run PreScore; return the plugins that then score the `count` feasible rows."""
+        timer, plan, cycle = self._profile.timer, attempt.known.plan, attempt.cycle
+        timer.enter(PRE_SCORE)
+        for plugin in plan.pre_scores:
+            self._ask_pre_score(attempt, feasible, plugin)
+        if plan.score_states_to_make:
+            self._profile.make_score_states(
+                plan.score_states_to_make, cycle, attempt.pod, attempt.snapshot, feasible
+            )
+        timer.leave()
+        timer.pre_scored(cycle)
+        timer.scored(cycle, count)
+        return [plugin for plugin in plan.scores if plugin.name not in cycle.skip_score]
+
     def _add_plain_scores(
         self,
+        attempt: Attempt,
         totals: NDArray[np.int64],
         plugins: Sequence[ScorePlugin[object]],
-        cycle: CycleState,
-        pod: PodInfo,
-        nodes: NodeTable,
     ) -> list[ScorePlugin[object]]:
         """Add the scores of plugins that do not normalize, and return the other plugins.
 
@@ -98,7 +106,7 @@ class Scoring:
             if plugin.normalizes or plugin.survivors_only:
                 others.append(plugin)
                 continue
-            scores = self._ask_score(cycle, pod, nodes, plugin)
+            scores = self._ask_score(attempt, plugin, attempt.snapshot.nodes)
             failures.check_scores(plugin.name, scores)
             weight = self._profile.score_weights[plugin.name]
             totals += scores if weight == 1 else scores * weight
@@ -106,71 +114,34 @@ class Scoring:
 
     def _add_scores(
         self,
+        attempt: Attempt,
         totals: NDArray[np.int64],
-        plugins: list[ScorePlugin[object]],
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
+        plugins: Sequence[ScorePlugin[object]],
         rows: NDArray[np.intp],
-        asks_everywhere: bool,
-        trace: Trace | None,
     ) -> None:
-        """Add the scores of plugins for the feasible rows to `totals`.
-
-        With `asks_everywhere` plugins may score all rows: cheaper than selecting some.
-        """
-        nodes: NodeTable = snapshot.nodes
+        """Add the scores of plugins for the feasible rows to `totals`."""
+        nodes: NodeTable = attempt.snapshot.nodes
         every = len(rows) == len(nodes)
         feasible = nodes if every else nodes.take(rows)
 
         def ask(plugin: ScorePlugin[object]) -> NDArray[np.int64]:
-            if every or not asks_everywhere or plugin.survivors_only:
-                return self._ask_score(cycle, pod, feasible, plugin)
-            return self._ask_score(cycle, pod, nodes, plugin).take(rows)
+            if every or not attempt.known.plan.knows_any or plugin.survivors_only:
+                return self._ask_score(attempt, plugin, feasible)
+            # Scoring all rows is cheaper than selecting some.
+            return self._ask_score(attempt, plugin, nodes).take(rows)
 
-        gains = self._ask_scores(plugins, ask, cycle, pod, rows, trace)
+        gains = self._ask_scores(attempt, plugins, ask, rows)
         if every:
             totals += gains
         else:
             totals[rows] += gains
 
-    def score(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        rows: NDArray[np.intp],
-        nodes: NodeTable,
-    ) -> NDArray[np.int64]:
-        """Return the totals of all plugins for `nodes`, the table of the feasible rows."""
-        timer = self._profile.timer
-        timer.enter(PRE_SCORE)
-        feasible = np.zeros(len(snapshot.nodes), np.bool_)
-        feasible[rows] = True
-        for plugin in self._profile.pre_score_plugins:
-            self._ask_pre_score(cycle, pod, snapshot, feasible, plugin, None)
-        self._profile.make_score_states(
-            self._profile.scores_without_pre_score, cycle, pod, snapshot, feasible
-        )
-        timer.leave()
-        timer.pre_scored(cycle)
-        timer.scored(cycle, len(rows))
-        timer.enter(SCORE)
-        plugins = [p for p in self._profile.score_plugins if p.name not in cycle.skip_score]
-        totals = self._ask_scores(
-            plugins, lambda p: self._ask_score(cycle, pod, nodes, p), cycle, pod, rows, None
-        )
-        timer.leave()
-        return totals
-
     def _ask_scores(
         self,
+        attempt: Attempt,
         plugins: Sequence[ScorePlugin[object]],
         ask: Callable[[ScorePlugin[object]], NDArray[np.int64]],
-        cycle: CycleState,
-        pod: PodInfo,
         rows: NDArray[np.intp],
-        trace: Trace | None,
     ) -> NDArray[np.int64]:
         """Return the sum of the weighted, normalized scores per feasible row."""
         totals: NDArray[np.int64] | None = None
@@ -178,52 +149,46 @@ class Scoring:
         # counts.
         asked = [(plugin, ask(plugin)) for plugin in plugins]
         normalized = [
-            (plugin, raw, self._normalize(cycle, pod, plugin, raw, rows)) for plugin, raw in asked
+            (plugin, raw, self._normalize(attempt, plugin, raw, rows)) for plugin, raw in asked
         ]
         for plugin, raw, scores in normalized:
             failures.check_scores(plugin.name, scores)
             weight = self._profile.score_weights[plugin.name]
             gained = scores * weight
             totals = gained if totals is None else np.add(totals, gained, out=totals)
-            if trace is not None:
-                trace.scores.append(ScoreTrace(plugin.name, weight, raw, scores))
+            if attempt.trace is not None:
+                attempt.trace.scores.append(ScoreTrace(plugin.name, weight, raw, scores))
         return np.zeros(len(rows), np.int64) if totals is None else totals
 
     def _ask_score(
-        self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, plugin: ScorePlugin[object]
+        self, attempt: Attempt, plugin: ScorePlugin[object], nodes: NodeTable
     ) -> NDArray[np.int64]:
-        state = cycle.score_states.get(plugin.name)
-        return self._profile.ask_score(plugin, state, pod, nodes)
+        state = attempt.cycle.score_states.get(plugin.name)
+        return self._profile.ask_score(plugin, state, attempt.pod, nodes)
 
     def _normalize(
         self,
-        cycle: CycleState,
-        pod: PodInfo,
+        attempt: Attempt,
         plugin: ScorePlugin[object],
         raw: NDArray[np.int64],
         rows: NDArray[np.intp],
     ) -> NDArray[np.int64]:
         if not plugin.normalizes:
             return raw
-        state = cycle.score_states.get(plugin.name)
+        state = attempt.cycle.score_states.get(plugin.name)
         return self._profile.ask(
-            failures.NORMALIZE, plugin, plugin.normalize_score, state, pod, raw, rows
+            failures.NORMALIZE, plugin, plugin.normalize_score, state, attempt.pod, raw, rows
         )
 
     def _ask_pre_score(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        feasible: NDArray[np.bool_],
-        plugin: PreScorePlugin[object],
-        trace: Trace | None,
+        self, attempt: Attempt, feasible: NDArray[np.bool_], plugin: PreScorePlugin[object]
     ) -> None:
+        cycle, pod, snapshot = attempt.cycle, attempt.pod, attempt.snapshot
         result = self._profile.ask(
             failures.PRE_SCORE, plugin, plugin.pre_score, cycle, pod, snapshot, feasible
         )
-        if trace is not None:
-            trace.pre_score[plugin.name] = result.status
+        if attempt.trace is not None:
+            attempt.trace.pre_score[plugin.name] = result.status
         cycle.score_states[plugin.name] = result.state
         if result.status.is_skip:
             cycle.skip_score.add(plugin.name)

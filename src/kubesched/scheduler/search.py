@@ -1,4 +1,4 @@
-"""Search collects the results of one pod's search for feasible rows.
+"""Search collects the results of one pod's search for feasible rows; Feasible are those it found.
 
 Upstream: pkg/scheduler/schedule_one.go, findNodesThatFitPod (v1.36)
 Invariants: a row counts once, however often it is evaluated.
@@ -7,13 +7,59 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.status import Status, unresolvable
+from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.row_answers import Filtering, RowAnswers
 from kubesched.snapshot.node_columns import NodeColumns
+
+
+class Feasible(msgspec.Struct, frozen=True, gc=False):
+    """The rows that can take the pod.
+
+    Attributes:
+        known: The answers that the cycle started with.
+        count: Number of feasible rows.
+        evaluated: Number of rows evaluated.
+        everywhere: Bool per row of the table if all were evaluated; None for those known to be
+            feasible.
+        some: The feasible rows, ascending, if not all were evaluated; else None.
+    """
+
+    known: Answers
+    count: int
+    evaluated: int
+    everywhere: NDArray[np.bool_] | None = None
+    some: NDArray[np.intp] | None = None
+
+    @property
+    def first(self) -> int:
+        """The first feasible row."""
+        if self.some is not None:
+            return self.some.item(0)
+        return int((self.known.feasible if self.everywhere is None else self.everywhere).argmax())
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The feasible rows, ascending."""
+        if self.some is not None:
+            return self.some
+        if self.everywhere is None:
+            return self.known.feasible_rows
+        return np.flatnonzero(self.everywhere)
+
+    @property
+    def mask(self) -> NDArray[np.bool_] | None:
+        """Bool per row of the table; None for the rows that were known to be feasible."""
+        if self.some is None:
+            return self.everywhere
+        mask = np.zeros(len(self.known.feasible), np.bool_)
+        mask[self.some] = True
+        return mask
 
 
 class Search:

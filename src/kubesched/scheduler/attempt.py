@@ -1,0 +1,29 @@
+"""Attempt: a pod on its way through the phases of one scheduling cycle."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.scheduler.answers import Answers
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+
+class Attempt(msgspec.Struct, frozen=True, gc=False):
+    """What every phase of a cycle needs.
+
+    Attributes:
+        pod: The pod.
+        snapshot: The cluster.
+        known: The answers that the cycle starts with; their plan says which plugins to ask.
+        cycle: The states of the plugins, which the phases add to.
+        trace: Records what the plugins answer; None if nobody reads it.
+    """
+
+    pod: PodInfo
+    snapshot: Snapshot
+    known: Answers
+    cycle: CycleState
+    trace: Trace | None = None

@@ -39,7 +39,7 @@ from kubesched.scheduler.decision import Failed, Placed, Rejected
 from kubesched.scheduler.placement_search import PlacementSearch
 from kubesched.scheduler.pod_group_outcome import (
     SCHEDULED,
-    Attempt,
+    MemberAttempt,
     Outcome,
     condition_of,
     final_attempt,
@@ -167,7 +167,7 @@ class PodGroupCycle:
 
     async def _try_pods(self, members: Sequence[QueuedPodInfo], profile: Profile) -> Outcome:
         """Place pod after pod tentatively, then undo all."""
-        attempts: list[Attempt] = []
+        attempts: list[MemberAttempt] = []
         try:
             for member in members:
                 attempt = await self._attempt(member, profile)
@@ -181,29 +181,29 @@ class PodGroupCycle:
             for attempt in reversed(attempts):
                 self._revert(attempt, profile)
 
-    async def _attempt(self, queued: QueuedPodInfo, profile: Profile) -> Attempt:
+    async def _attempt(self, queued: QueuedPodInfo, profile: Profile) -> MemberAttempt:
         started = self._steps.now()
         decision = await self._steps.decide(queued.pod_info, profile)
         match decision:
             case Placed():
-                attempt = Attempt(queued, decision)
+                attempt = MemberAttempt(queued, decision)
                 attempt = self._place(attempt, decision.node_name, decision.cycle, profile)
             case Rejected():
                 decision = await self._steps.preempt(decision, profile)
                 nominated = decision.nominated_node_name
                 status = Status(Code.UNSCHEDULABLE, (decision.message,))
-                attempt = Attempt(queued, decision, status, nominated, decision.diagnosis)
+                attempt = MemberAttempt(queued, decision, status, nominated, decision.diagnosis)
                 if nominated:
                     # The later pods see it where it will be when its victims are gone.
                     attempt = self._place(attempt, nominated, decision.cycle, profile)
             case Failed():
-                attempt = Attempt(queued, decision, decision.status)
+                attempt = MemberAttempt(queued, decision, decision.status)
         duration_seconds = self._steps.now() - started
         return msgspec.structs.replace(attempt, duration_seconds=duration_seconds)
 
     def _place(
-        self, attempt: Attempt, node_name: str, cycle: CycleState, profile: Profile
-    ) -> Attempt:
+        self, attempt: MemberAttempt, node_name: str, cycle: CycleState, profile: Profile
+    ) -> MemberAttempt:
         """Assume the pod, run Reserve and Permit; on failure undo all."""
         pod = attempt.queued.pod_info
         found = self._steps.placer.place(profile, cycle, pod, node_name)
@@ -213,17 +213,17 @@ class PodGroupCycle:
         # Reserve or Permit failed on a single node.
         return msgspec.structs.replace(refused(attempt, found.status), diagnosis=None)
 
-    def _revert(self, attempt: Attempt, profile: Profile) -> None:
+    def _revert(self, attempt: MemberAttempt, profile: Profile) -> None:
         if attempt.there is not None and not isinstance(attempt.decision, Failed):
             self._take_back(attempt, profile, attempt.decision.cycle, attempt.there)
 
     def _take_back(
-        self, attempt: Attempt, profile: Profile, cycle: CycleState, there: PodInfo
+        self, attempt: MemberAttempt, profile: Profile, cycle: CycleState, there: PodInfo
     ) -> None:
         if self._steps.placer.undo(profile, cycle, there, there.node_name):
             self._nominate_again(attempt)
 
-    def _nominate_again(self, attempt: Attempt) -> None:
+    def _nominate_again(self, attempt: MemberAttempt) -> None:
         """Restore the pod's nomination, which assuming it has cleared."""
         pod = attempt.queued.pod_info
         if pod.pod.status.nominated_node_name:
@@ -278,10 +278,10 @@ class PodGroupCycle:
         for member in members[len(outcome.attempts) :]:
             failed = Failed(member.pod_info, outcome.status)
             nominated = None if outcome.status.is_rejected else ""
-            untried = Attempt(member, failed, outcome.status, nominated)
+            untried = MemberAttempt(member, failed, outcome.status, nominated)
             self._put_back(untried, profile, self._steps.now())
 
-    def _put_back(self, attempt: Attempt, profile: Profile, started: float) -> None:
+    def _put_back(self, attempt: MemberAttempt, profile: Profile, started: float) -> None:
         self._steps.notify_decided(attempt.decision, started)
         self._steps.fail(
             attempt.queued,

@@ -25,7 +25,7 @@ UNSCHEDULABLE: Final = "pod group is unschedulable"
 WAITS_FOR_PREEMPTION: Final = "pod group is waiting for preemption to complete"
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class MemberAttempt(msgspec.Struct, frozen=True):
     """The attempt to schedule one pod of the group.
 
     Attributes:
@@ -64,7 +64,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """
 
     status: Status
-    attempts: Sequence[Attempt]
+    attempts: Sequence[MemberAttempt]
     waits_for_preemption: bool = False
 
     @property
@@ -77,7 +77,7 @@ class Outcome(msgspec.Struct, frozen=True):
         )
 
 
-def outcome_of(attempts: Sequence[Attempt]) -> Outcome:
+def outcome_of(attempts: Sequence[MemberAttempt]) -> Outcome:
     """Return the group's outcome; none of the attempts is an error."""
     status, waits = Status(Code.UNSCHEDULABLE, error=UNSCHEDULABLE), False
     requires_preemption = False
@@ -94,12 +94,12 @@ def outcome_of(attempts: Sequence[Attempt]) -> Outcome:
     return Outcome(status, attempts, waits)
 
 
-def refused(attempt: Attempt, status: Status) -> Attempt:
+def refused(attempt: MemberAttempt, status: Status) -> MemberAttempt:
     """Return the attempt with the pod rejected after all."""
-    return Attempt(attempt.queued, Failed(attempt.queued.pod_info, status), status)
+    return MemberAttempt(attempt.queued, Failed(attempt.queued.pod_info, status), status)
 
 
-def final_attempt(attempt: Attempt, outcome: Outcome) -> Attempt:
+def final_attempt(attempt: MemberAttempt, outcome: Outcome) -> MemberAttempt:
     """Return the attempt with which a pod goes back to the queue."""
     if attempt.there is None and outcome.status.code is not Code.ERROR:
         return attempt

@@ -24,10 +24,10 @@ from benchmarks.workloads import Nodes, Workload, workload
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
+from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.app.collector import tune_collector
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup
-from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.simulator.virtual_loop import run

@@ -10,8 +10,8 @@ import msgspec
 from benchmarks import templates
 from benchmarks.templates import Json
 from benchmarks.workloads import Nodes, Pods, Workload
+from kubesched.api.codec import decode_object
 from kubesched.api.core import Pod
-from kubesched.api.decode import decode_object
 from kubesched.api.meta import KubeObject
 
 _encode = msgspec.json.Encoder().encode

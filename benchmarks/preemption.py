@@ -30,10 +30,10 @@ from kubesched.api.policy import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
+from kubesched.api.writes import PodConditionPatch
 from kubesched.app.collector import tune_collector
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup
-from kubesched.scheduler.api_client import PodConditionPatch
 from kubesched.scheduler.assembly import assemble
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod

@@ -16,7 +16,7 @@ from kubesched.lazy import lazy_names
 if TYPE_CHECKING:
     from kubesched.answers.cluster import Cluster, SchedulerArguments
     from kubesched.answers.scenario_play import ScenarioPlay, compare
-    from kubesched.api.decode import DecodeError
+    from kubesched.api.codec import DecodeError
     from kubesched.api.errors import SetupError
     from kubesched.api.field_errors import ConfigError
     from kubesched.framework.plugin_error import PluginError

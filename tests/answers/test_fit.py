@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kubesched.answers.fit import FitQuestion, FitReport, fit
 from kubesched.answers.node_shapes import parse_shape
 from kubesched.answers.trial_cluster import TrialCluster
-from kubesched.api.decode import decode_object
+from kubesched.api.codec import decode_object
 from kubesched.api.meta import KubeObject
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_pod

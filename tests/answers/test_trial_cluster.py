@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kubesched.answers.drain import drain_nodes
 from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, PersistentVolumeClaim
-from kubesched.api.decode import decode_object
 from kubesched.api.meta import KubeObject
 
 from .trials import budget, node, random_cluster, running, state_of, tried

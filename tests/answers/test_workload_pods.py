@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from kubesched.answers.workload_pods import Workload, make, owns, replacement_of, replicas_of
+from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod
-from kubesched.api.decode import decode_object
 from kubesched.testing.builders import make_pod
 
 from .trials import node, running

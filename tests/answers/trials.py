@@ -10,8 +10,8 @@ from typing import TypeVar, cast
 from msgspec.structs import replace
 
 from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod
-from kubesched.api.decode import decode_object
 from kubesched.api.meta import KubeObject, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import matches_label_selector

@@ -11,16 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.codec import DecodeError, Source, decode_object, encode_json, encode_yaml
 from kubesched.api.core import Pod
-from kubesched.api.decode import (
-    DecodeError,
-    Source,
-    decode_object,
-    encode_json,
-    encode_yaml,
-    load,
-    load_bytes,
-)
+from kubesched.api.decode import load, load_bytes
 from kubesched.api.meta import ObjectMeta
 
 

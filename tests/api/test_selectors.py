@@ -18,11 +18,8 @@ from kubesched.api.core import (
     PreferredSchedulingTerm,
 )
 from kubesched.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
+from kubesched.api.requirements import EVERYTHING, NOTHING, Requirement, SelectorError, parse_int64
 from kubesched.api.selectors import (
-    EVERYTHING,
-    NOTHING,
-    Requirement,
-    SelectorError,
     compile_label_selector,
     label_selector_error,
     matches_label_selector,
@@ -30,7 +27,6 @@ from kubesched.api.selectors import (
     matches_node_selector_term,
     node_selector_errors,
     node_selector_term_errors,
-    parse_int64,
     preferred_term_errors,
     required_node_affinity,
     selector_from_set,

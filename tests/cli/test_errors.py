@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from kubesched.api.decode import DecodeError, Source
+from kubesched.api.codec import DecodeError, Source
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.cli.errors import one_line, printable, run, user_messages
 from kubesched.framework.registry import RegistryError

@@ -15,8 +15,8 @@ from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import ObjectMeta
+from kubesched.api.writes import EventRecord
 from kubesched.client.core_event_recorder import CoreEventRecorder
-from kubesched.scheduler.api_client import EventRecord
 from kubesched.simulator.virtual_loop import run
 
 from .records import Answering, Plain, recorded_writes

@@ -16,10 +16,10 @@ from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import ObjectMeta
+from kubesched.api.writes import EventRecord
 from kubesched.client import event_queue, event_recorder
 from kubesched.client.event_recorder import EventRecorder, serves_events
 from kubesched.client.requests import Request
-from kubesched.scheduler.api_client import EventRecord
 from kubesched.simulator.virtual_loop import run
 
 from .records import Answering, Plain, recorded_writes

@@ -18,8 +18,8 @@ from kubesched.api.core import (
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PodGroupStatus
+from kubesched.api.writes import PodConditionPatch, PodGroupConditionPatch
 from kubesched.client.pod_client import PodClient
-from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
 
 from .records import Answering, Plain, recorded_writes
 

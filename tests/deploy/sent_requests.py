@@ -22,6 +22,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.volume import ObjectReference
+from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.apiserver import request as served
 from kubesched.app.authentication import ClusterAuthentication
 from kubesched.app.authorization import SubjectAccessReviews
@@ -35,7 +36,6 @@ from kubesched.client.requests import Request, path_of
 from kubesched.client.resource_locks import ElectionRecord, LeaseLock
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup
-from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.simulator.virtual_loop import run
 from tests.client.records import Answering

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from kubesched import __version__
+from kubesched.api.codec import decode_object
 from kubesched.api.core import Pod
-from kubesched.api.decode import decode_object
 from kubesched.app.options import ALWAYS_ALLOWED_PATHS, SECURE_PORT_DEFAULT
 from kubesched.app.options import configuration_of as of
 from kubesched.cli.run import run

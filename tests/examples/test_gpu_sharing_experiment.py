@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.api.decode import DecodeError
+from kubesched.api.codec import DecodeError
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.sweep.functions import SweepCase
 from kubesched.sweep.plan import SweepRun, plan_of

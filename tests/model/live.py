@@ -18,11 +18,12 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
+from kubesched.api.writes import EventRecord as Event
+from kubesched.api.writes import PodConditionPatch, PodGroupConditionPatch
 from kubesched.framework.status import Status
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.queue.moves import QueuePlace
-from kubesched.scheduler.api_client import ApiClient, PodConditionPatch, PodGroupConditionPatch
-from kubesched.scheduler.api_client import EventRecord as Event
+from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Placed, Rejected

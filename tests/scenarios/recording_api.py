@@ -11,7 +11,7 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.scheduling import PodGroup
-from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.simulator.faults import NO_FAULTS, Latencies
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams

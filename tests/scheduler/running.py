@@ -21,11 +21,11 @@ from kubesched.api.scheduling import (
     PodGroupSchedulingPolicy,
     PodGroupSpec,
 )
+from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.assembly import NO_WRITERS, Writers, assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler

@@ -10,10 +10,10 @@ import pytest
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.api.writes import PodConditionPatch
 from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.nominator import Nominator
-from kubesched.scheduler.api_client import PodConditionPatch
 from kubesched.scheduler.eviction import EvictionObserver, Evictions, Preemption, Preemptor
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.simulator.virtual_loop import run

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.api.field_errors import ConfigError
 from kubesched.api.scheduling import PodGroup
+from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND, Configuration
 from kubesched.plugins.registry import in_tree_setup
-from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
+from kubesched.api.writes import PodGroupConditionPatch
 from kubesched.framework.status import (
     Code,
     Status,
     unschedulable,
 )
-from kubesched.scheduler.api_client import PodGroupConditionPatch
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.virtual_loop import run

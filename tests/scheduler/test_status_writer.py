@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
+from kubesched.api.writes import PodConditionPatch
 from kubesched.client.pod_client import pod_status_patch
-from kubesched.scheduler.api_client import PodConditionPatch
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod

@@ -9,8 +9,8 @@ import pytest
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PriorityClass
+from kubesched.api.writes import PodConditionPatch
 from kubesched.cluster.server import kind_name
-from kubesched.scheduler.api_client import PodConditionPatch
 from kubesched.simulator.object_server import ObjectServer, key_of
 from kubesched.testing.builders import make_node, make_pod
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.scheduler.api_client import PodConditionPatch
+from kubesched.api.writes import PodConditionPatch
 from kubesched.simulator.object_server import with_condition
 from kubesched.testing.builders import make_pod
 

@@ -7,7 +7,7 @@ import pytest
 from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.scheduler.api_client import PodGroupConditionPatch
+from kubesched.api.writes import PodGroupConditionPatch
 from kubesched.simulator.object_server import ObjectServer, with_group_condition
 
 NAME = "PodGroupScheduled"

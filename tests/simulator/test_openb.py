@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
+from kubesched.api.codec import DecodeError
 from kubesched.api.core import Node, Pod
-from kubesched.api.decode import DecodeError
 from kubesched.simulator.openb import GPU, MODEL_LABEL, is_openb, read_openb
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n"

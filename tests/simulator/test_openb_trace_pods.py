@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.api.decode import DecodeError
+from kubesched.api.codec import DecodeError
 from kubesched.simulator.openb import trace_nodes, trace_pods
 from kubesched.simulator.pod_reports import run_seconds_of
 

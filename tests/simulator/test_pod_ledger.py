@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
-from kubesched.scheduler.api_client import PodConditionPatch
+from kubesched.api.writes import PodConditionPatch
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, PodLedger, Waiting
 from kubesched.testing.builders import make_node, make_pod

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from kubesched.api.codec import Source, decode_object
 from kubesched.api.core import Node, Pod
-from kubesched.api.decode import Source, decode_object
 from kubesched.api.errors import TooManyRequestsError
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup

@@ -9,7 +9,8 @@ import pytest
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
-from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
+from kubesched.api.writes import EventRecord, PodConditionPatch
+from kubesched.scheduler.api_client import ApiClient
 from kubesched.simulator.faults import FaultPlan, Latencies, RequestFaultDraws, RequestFaults
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams

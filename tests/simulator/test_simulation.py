@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.codec import Source, decode_object
 from kubesched.api.core import Node, Pod
-from kubesched.api.decode import Source, decode_object
 from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration

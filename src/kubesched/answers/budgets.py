@@ -18,7 +18,8 @@ from kubesched.api.core import Pod, PodCondition, ReplicationController
 from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.selectors import CompiledSelector, SelectorError, compile_label_selector
+from kubesched.api.requirements import CompiledSelector, SelectorError
+from kubesched.api.selectors import compile_label_selector
 from kubesched.cluster.controllers.disruption_budgets import counted_status, wanted_pods
 from kubesched.cluster.eviction import (
     BrokenBudgetError,

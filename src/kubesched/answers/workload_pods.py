@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kubesched.api.batch import CronJob, Job
-from kubesched.api.codec import objects_in
+from kubesched.api.codec import Loaded, Source, objects_in
 from kubesched.api.core import Node, PersistentVolumeClaim, Pod, ReplicationController
-from kubesched.api.decode import Loaded, Source, load
+from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject, ObjectMeta, controller_of
 from kubesched.api.pod import FINISHED, PodSpec
 from kubesched.api.scheme import kind_of

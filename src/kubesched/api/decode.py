@@ -23,27 +23,11 @@ from kubesched.api.codec import (
     DecodeError,
     Loaded,
     Source,
-    decode_object,
     empty_error,
-    encode_json,
-    encode_yaml,
     json_error,
     objects_in,
     yaml_objects,
 )
-
-__all__ = [
-    "STANDARD_INPUT",
-    "DecodeError",
-    "Loaded",
-    "Source",
-    "decode_object",
-    "encode_json",
-    "encode_yaml",
-    "files_in",
-    "load",
-    "load_bytes",
-]
 
 STANDARD_INPUT: Final = "-"
 _SUFFIXES: Final = (".json", ".yaml", ".yml", ".jsonl")

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.field_errors import aggregate
 from kubesched.api.label_format import invalid
 from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
 from kubesched.api.node import (
@@ -36,37 +35,9 @@ from kubesched.api.requirements import (
     Requirement,
     SelectorError,
     checked_requirement,
-    parse_int64,
     requirement_errors,
     selector_of,
 )
-from kubesched.api.selector_syntax import FieldSelector, parse_field_selector, parse_selector
-
-__all__ = [
-    "EVERYTHING",
-    "NOTHING",
-    "CompiledSelector",
-    "FieldSelector",
-    "RequiredNodeAffinity",
-    "Requirement",
-    "SelectorError",
-    "aggregate",
-    "compile_label_selector",
-    "label_selector_error",
-    "matches_label_selector",
-    "matches_node_selector",
-    "matches_node_selector_term",
-    "matches_set",
-    "node_selector_errors",
-    "node_selector_term_errors",
-    "parse_field_selector",
-    "parse_int64",
-    "parse_selector",
-    "preferred_term_errors",
-    "required_node_affinity",
-    "selector_from_set",
-    "selector_of",
-]
 
 _LABEL_OPERATORS: Final = {
     "In": IN,

@@ -23,9 +23,8 @@ import msgspec
 
 from kubesched.api.errors import GoneError
 from kubesched.api.json_syntax import json_text_error
-from kubesched.api.requirements import CompiledSelector
-from kubesched.api.selector_syntax import parse_selector
-from kubesched.api.selectors import SelectorError, parse_field_selector
+from kubesched.api.requirements import CompiledSelector, SelectorError
+from kubesched.api.selector_syntax import parse_field_selector, parse_selector
 from kubesched.apiserver.plain import Plain, encode, get
 from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import Resource

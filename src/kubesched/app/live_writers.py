@@ -24,12 +24,12 @@ from kubesched.api.errors import ApiError
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.times import moment_at, second_time
+from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.client.claim_client import ClaimClient, VolumeClient
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Rest
 from kubesched.framework.dra.claim_writer import ApiConflictError, ApiRefusedError
 from kubesched.framework.services import VolumeWriteError
-from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.pod_lister import PodLister
 
 T = TypeVar("T")

@@ -124,7 +124,7 @@ def user_messages(error: Exception) -> tuple[str, ...] | None:
 
 def _messages_of_rooms(error: Exception) -> tuple[str, ...] | None:
     # Imported late: they import numpy, which `--help` and usage errors do not need.
-    from kubesched.api.decode import DecodeError
+    from kubesched.api.codec import DecodeError
     from kubesched.api.errors import SetupError
     from kubesched.api.field_errors import ConfigError
     from kubesched.framework.registry import RegistryError

@@ -22,8 +22,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from kubesched.api.codec import DecodeError, decode_object
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
-from kubesched.api.decode import DecodeError, decode_object
 from kubesched.api.errors import ApiError
 from kubesched.api.media_types import PROTOBUF, STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import KubeObject, ObjectMeta

@@ -24,7 +24,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origi
 import msgspec
 from msgspec.structs import force_setattr
 
-from kubesched.api.decode import DecodeError, decode_object
+from kubesched.api.codec import DecodeError, decode_object
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.pod import PodSpec

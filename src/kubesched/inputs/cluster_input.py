@@ -14,8 +14,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kubesched.api.codec import Loaded, Source
 from kubesched.api.core import Pod
-from kubesched.api.decode import GZIP_MAGIC, STANDARD_INPUT, Loaded, Source, load, load_bytes
+from kubesched.api.decode import GZIP_MAGIC, STANDARD_INPUT, load, load_bytes
 from kubesched.api.meta import KubeObject
 from kubesched.inputs.completed_input import ALL_KINDS, completed, unknown_fields
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name

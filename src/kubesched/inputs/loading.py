@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from kubesched.api.codec import Loaded, Source
 from kubesched.api.core import Pod
-from kubesched.api.decode import Loaded, Source
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED

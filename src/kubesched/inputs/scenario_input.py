@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from kubesched.api.decode import STANDARD_INPUT, Loaded, load
+from kubesched.api.codec import Loaded
+from kubesched.api.decode import STANDARD_INPUT, load
 from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.config.documents import read_document
 from kubesched.config.load import encode_configuration

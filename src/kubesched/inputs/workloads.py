@@ -13,10 +13,11 @@ from typing import Final
 
 from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kubesched.api.batch import CronJob, Job
+from kubesched.api.codec import Loaded
 from kubesched.api.core import Pod, ReplicationController
-from kubesched.api.decode import Loaded
 from kubesched.api.meta import KubeObject
-from kubesched.api.selectors import SelectorError, compile_label_selector, matches_set
+from kubesched.api.requirements import SelectorError
+from kubesched.api.selectors import compile_label_selector, matches_set
 from kubesched.inputs.errors import UserError
 
 _WORKLOADS: Final = (

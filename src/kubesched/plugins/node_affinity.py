@@ -21,10 +21,9 @@ from kubesched.api.core import (
     PreferredSchedulingTerm,
 )
 from kubesched.api.core import NodeAffinity as Affinity
-from kubesched.api.field_errors import ConfigError, FieldError, child
+from kubesched.api.field_errors import ConfigError, FieldError, aggregate, child
 from kubesched.api.selectors import (
     RequiredNodeAffinity,
-    aggregate,
     matches_node_selector,
     matches_set,
     node_selector_errors,

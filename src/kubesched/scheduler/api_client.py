@@ -13,8 +13,6 @@ from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
 
-__all__ = ["ApiClient", "EventRecord", "PodConditionPatch", "PodGroupConditionPatch"]
-
 
 class ApiClient(Protocol):
     """Writes to an API server. A refused write raises `api.errors.ApiError`."""

@@ -16,10 +16,11 @@ from typing import Final, Self
 import msgspec
 
 from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.api.writes import EventRecord, PodConditionPatch
 from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.nominator import Nominator
-from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
+from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.status_writer import StatusWriter, with_retries
 from kubesched.snapshot.pod_info import PodInfo
 

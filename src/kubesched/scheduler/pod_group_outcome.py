@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.writes import PodGroupConditionPatch
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.pod_group_plugin import ProposedAssignment
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Code, Status
-from kubesched.scheduler.api_client import PodGroupConditionPatch
 from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, Failed
 from kubesched.snapshot.pod_info import PodInfo
 

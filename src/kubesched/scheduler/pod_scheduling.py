@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVarTuple
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
+from kubesched.api.writes import EventRecord, PodConditionPatch
 from kubesched.cache.cache import Cache
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
@@ -28,7 +29,7 @@ from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
 from kubesched.queue.queue_events import ASSIGNED_POD_DELETE
 from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
-from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
+from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.binding import Assumed, BindingCycle
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import (

@@ -25,7 +25,8 @@ from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.scheduler.api_client import ApiClient, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import PodConditionPatch, PodGroupConditionPatch
+from kubesched.scheduler.api_client import ApiClient
 
 _TRIES_MAX: Final = 4
 _FIRST_DELAY_SECONDS: Final = 0.01

@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from kubesched.api.codec import DecodeError, Source, decode_object
 from kubesched.api.core import Pod
-from kubesched.api.decode import DecodeError, Source, decode_object
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration, PluginConfig, ProfileConfiguration

@@ -23,6 +23,7 @@ from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import controller_of
 from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.writes import PodConditionPatch
 from kubesched.cluster.eviction import (
     REFUSED,
     SEVERAL_BUDGETS,
@@ -33,7 +34,6 @@ from kubesched.cluster.eviction import (
 )
 from kubesched.cluster.kubelets import Kubelets
 from kubesched.cluster.nodes import with_state_taints
-from kubesched.scheduler.api_client import PodConditionPatch
 from kubesched.simulator.object_server import ObjectServer, with_condition
 from kubesched.simulator.virtual_loop import timestamp
 

@@ -32,9 +32,9 @@ from kubesched.api.meta import Condition, KubeObject, ObjectMeta
 from kubesched.api.pod import FINISHED
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.well_known import REGION, ZONE
+from kubesched.api.writes import PodConditionPatch, PodGroupConditionPatch
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
-from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
 from kubesched.simulator.defaults import PriorityClasses, node_with_defaults, pod_with_defaults
 from kubesched.simulator.virtual_loop import timestamp
 

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple, cast
 
 from msgspec.structs import replace
 
+from kubesched.api.codec import DecodeError, Loaded, Source
 from kubesched.api.core import (
     Affinity,
     Container,
@@ -35,7 +36,7 @@ from kubesched.api.core import (
     PodSpec,
     ResourceRequirements,
 )
-from kubesched.api.decode import DecodeError, Loaded, Source, decompressed
+from kubesched.api.decode import decompressed
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.quantity import Quantity
 from kubesched.api.times import EPOCH, second_time

@@ -12,11 +12,7 @@ from collections.abc import Callable
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.scheduling import PodGroup
-from kubesched.scheduler.api_client import (
-    EventRecord,
-    PodConditionPatch,
-    PodGroupConditionPatch,
-)
+from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.simulator.faults import FINE, FaultPlan, Latencies, RequestFaultDraws
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams

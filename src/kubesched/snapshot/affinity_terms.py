@@ -14,12 +14,9 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
-from kubesched.api.selectors import (
-    CompiledSelector,
-    SelectorError,
-    aggregate,
-    compile_label_selector,
-)
+from kubesched.api.field_errors import aggregate
+from kubesched.api.requirements import CompiledSelector, SelectorError
+from kubesched.api.selectors import compile_label_selector
 
 _PARSED_MAX: Final = 8192
 _KINDS_IN_ERRORS: Final = {

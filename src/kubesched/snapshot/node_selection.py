@@ -14,11 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.selectors import (
-    node_selector_term_errors,
-    parse_int64,
-    required_node_affinity,
-)
+from kubesched.api.requirements import parse_int64
+from kubesched.api.selectors import node_selector_term_errors, required_node_affinity
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo

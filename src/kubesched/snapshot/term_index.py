@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final
 
-from kubesched.api.selectors import NOTHING
+from kubesched.api.requirements import NOTHING
 from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms
 
 

@@ -21,7 +21,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched import __version__
-from kubesched.api.decode import STANDARD_INPUT, DecodeError, files_in
+from kubesched.api.codec import DecodeError
+from kubesched.api.decode import STANDARD_INPUT, files_in
 from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.config.documents import with_fields
 from kubesched.config.load import encode_configuration

@@ -19,7 +19,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from kubesched.api.meta import LabelSelector
-from kubesched.api.selectors import SelectorError, compile_label_selector
+from kubesched.api.requirements import SelectorError
+from kubesched.api.selectors import compile_label_selector
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.stored_object import EVENTS_GROUP, to_core

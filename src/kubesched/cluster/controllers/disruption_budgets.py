@@ -25,7 +25,8 @@ from kubesched.api.policy import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from kubesched.api.selectors import CompiledSelector, SelectorError, compile_label_selector
+from kubesched.api.requirements import CompiledSelector, SelectorError
+from kubesched.api.selectors import compile_label_selector
 from kubesched.cluster.controllers.indexes import controller_of_plain
 from kubesched.cluster.controllers.owner_controller import seconds_of
 from kubesched.cluster.controllers.work_queue import Following, Pause, WorkQueue, short_pause

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from kubesched.api.selectors import CompiledSelector
+from kubesched.api.requirements import CompiledSelector
 from kubesched.plugins.inter_pod_affinity.state import AffinityState
 from kubesched.plugins.inter_pod_affinity.term_sums import IncomingTerm
 from kubesched.snapshot.affinity_terms import AffinityTerm

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Namespace
-from kubesched.api.selectors import CompiledSelector
+from kubesched.api.requirements import CompiledSelector
 from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms
 from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.objects import Objects

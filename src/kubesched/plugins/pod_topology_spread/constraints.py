@@ -15,11 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import TopologySpreadConstraint
-from kubesched.api.selectors import (
-    CompiledSelector,
-    compile_label_selector,
-    selector_from_set,
-)
+from kubesched.api.requirements import CompiledSelector
+from kubesched.api.selectors import compile_label_selector, selector_from_set
 from kubesched.api.tolerations import find_untolerated
 from kubesched.plugins.shared.siblings import siblings
 from kubesched.snapshot.node_selection import match_required_node_affinity, required_node_selector

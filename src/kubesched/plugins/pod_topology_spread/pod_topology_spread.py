@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod, TopologySpreadConstraint
-from kubesched.api.selectors import SelectorError
+from kubesched.api.requirements import SelectorError
 from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState

@@ -6,11 +6,8 @@ Differs:  not in upstream; for explain.
 from __future__ import annotations
 
 from kubesched.api.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.selectors import (
-    aggregate,
-    matches_node_selector_term,
-    node_selector_term_errors,
-)
+from kubesched.api.field_errors import aggregate
+from kubesched.api.selectors import matches_node_selector_term, node_selector_term_errors
 
 
 def describe_selector(selector: NodeSelector, node: Node) -> str:

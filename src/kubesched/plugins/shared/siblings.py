@@ -17,14 +17,8 @@ from numpy.typing import NDArray
 from kubesched.api.apps import ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController, Service
 from kubesched.api.meta import LabelSelector, OwnerReference
-from kubesched.api.selectors import (
-    NOTHING,
-    CompiledSelector,
-    SelectorError,
-    compile_label_selector,
-    matches_set,
-    selector_from_set,
-)
+from kubesched.api.requirements import NOTHING, CompiledSelector, SelectorError
+from kubesched.api.selectors import compile_label_selector, matches_set, selector_from_set
 from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.node_columns import NodeColumns

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.quantity import Quantity, parse_quantity
-from kubesched.api.selectors import CompiledSelector, compile_label_selector, label_selector_error
+from kubesched.api.requirements import CompiledSelector
+from kubesched.api.selectors import compile_label_selector, label_selector_error
 from kubesched.plugins.volumes.claims import class_of_claim, class_of_volume
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of
 

@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.app.authentication import (
-    NOBODY,
+    NO_AUTHORITIES,
     Authenticator,
     Authorities,
     ClusterAuthentication,
@@ -175,7 +175,7 @@ def test_tokens_in_headers(header: str, token: str) -> None:
 
 def test_without_a_server_to_ask_tokens_are_ignored() -> None:
     """Then everybody without a certificate is anonymous."""
-    authenticator = Authenticator(lambda: NOBODY, None, lambda: NOW)
+    authenticator = Authenticator(lambda: NO_AUTHORITIES, None, lambda: NOW)
     request = HttpRequest(path="/", headers=(("Authorization", "Bearer bad"),))
     assert ANONYMOUS == asyncio.run(authenticator.authenticate(request))
 
@@ -231,7 +231,7 @@ def test_a_configmap_that_is_not_there_is_nothing() -> None:
 
     cluster = ClusterAuthentication(FakeRest(answer))
     asyncio.run(cluster.refresh())
-    assert NOBODY == cluster.authorities
+    assert NO_AUTHORITIES == cluster.authorities
     with pytest.raises(LookupFailedError, match="not you"):
         asyncio.run(ClusterAuthentication(FakeRest(refuse)).refresh())
 

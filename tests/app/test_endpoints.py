@@ -15,7 +15,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from kubesched.app.authentication import NOBODY, Authenticator
+from kubesched.app.authentication import NO_AUTHORITIES, Authenticator
 from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessReviews
 from kubesched.app.endpoints import Build, Endpoints, configz, flagz
 from kubesched.app.health import scheduler_health
@@ -100,7 +100,9 @@ def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = No
     rest = FakeRest(answer_review)
     endpoints = scheduler_endpoints(page or Page())
     access = AccessCheck(
-        Authenticator(lambda: NOBODY, TokenReviews(rest, retries, clock, 10.0), lambda: STARTED),
+        Authenticator(
+            lambda: NO_AUTHORITIES, TokenReviews(rest, retries, clock, 10.0), lambda: STARTED
+        ),
         Authorizer(AllowedPaths(ALWAYS_ALLOWED_PATHS), SubjectAccessReviews(rest, retries, clock)),
         endpoints.answer,
     )

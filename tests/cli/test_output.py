@@ -20,7 +20,7 @@ from kubesched.cli.output import (
     write_document,
     writer,
 )
-from kubesched.cli.rich_writer import RichWriter, _broken
+from kubesched.cli.rich_writer import RichWriter, split_camel_case
 from kubesched.explain.document import Document
 
 TABLE = simple_table(
@@ -184,4 +184,4 @@ def test_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_broken_names(name: str, width: int, text: str) -> None:
     """Names are broken between their words, so that a column becomes narrow."""
-    assert text == _broken(name, width)
+    assert text == split_camel_case(name, width)

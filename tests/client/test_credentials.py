@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.client.connection_settings import UserSettings
 from kubesched.client.credentials import (
-    NOBODY,
+    NO_CREDENTIAL,
     CredentialsError,
     FixedCredentials,
     TokenFile,
@@ -23,7 +23,7 @@ def test_fixed_credentials() -> None:
     assert "Bearer pä" == fixed_credential(UserSettings(token=f"{word}\n")).header
     named = UserSettings(username="u", password=word)
     assert "Basic dTpww6Q=" == fixed_credential(named).header
-    assert NOBODY == fixed_credential(UserSettings())
+    assert NO_CREDENTIAL == fixed_credential(UserSettings())
     fixed = FixedCredentials(bearer("t"))
     assert bearer("t") == asyncio.run(fixed.get()) == asyncio.run(fixed.renew(bearer("t")))
 

@@ -17,7 +17,6 @@ from kubesched.client.leader_election import (
     ElectionTiming,
     LeaderCallbacks,
     LeaderElector,
-    new_identity,
 )
 from kubesched.client.requests import Request
 from kubesched.client.resource_locks import LeaseLock, new_lock
@@ -342,12 +341,12 @@ def test_stopped_process_knows_before_it_acts() -> None:
         one = Candidate(server, "a", ElectionTiming())
         await asyncio.sleep(1)
         now = asyncio.get_running_loop().time()
-        assert one.elector.is_valid_leader(now)
-        assert not one.elector.is_valid_leader(now + 15)
+        assert one.elector.fence.holds(now)
+        assert not one.elector.fence.holds(now + 15)
         assert one.elector.is_leader
         one.elector.stop()
         await one.task
-        assert not one.elector.is_valid_leader(now)
+        assert not one.elector.fence.holds(now)
 
     _play(story)
 
@@ -462,8 +461,3 @@ def test_removed_locks_are_refused_unless_asked_for(kind: str, message: str) -> 
         assert message == str(caught.value)
 
     _play(story)
-
-
-def test_identity_names_host_and_process() -> None:
-    """`<hostname>_<uid>`."""
-    assert "h_1-2" == new_identity("h", "1-2")

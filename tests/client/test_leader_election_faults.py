@@ -82,7 +82,7 @@ class Replica:
 
     def leads(self, now: float) -> bool:
         """Whether this process may act."""
-        return self.elector is not None and self.elector.is_valid_leader(now)
+        return self.elector is not None and self.elector.fence.holds(now)
 
     def stop(self) -> None:
         """Be asked to end."""

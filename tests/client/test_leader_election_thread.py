@@ -82,8 +82,8 @@ def test_renewal_goes_on_while_the_main_thread_is_busy() -> None:
         sum(range(1000))
     assert len(background.server.history) > renewed
     assert background.elector is not None
-    assert background.elector.is_valid_leader(time.monotonic())
+    assert background.elector.fence.holds(time.monotonic())
     background.stop()
     assert ["stopped"] == background.said
-    assert not background.elector.is_valid_leader(time.monotonic())
+    assert not background.elector.fence.holds(time.monotonic())
     assert "" == background.server.history[-1][2]["spec"]["holderIdentity"]

@@ -25,7 +25,7 @@ LESS_THAN: Final = "lt"
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _INTEGER_LENGTH_MAX: Final = 4_000
-_NAMING_VALUES: Final = frozenset((IN, EQUALS, DOUBLE_EQUALS))
+_LISTING_OPERATORS: Final = frozenset((IN, EQUALS, DOUBLE_EQUALS))
 _SYMBOLS: Final = {IN: " in ", NOT_IN: " notin ", GREATER_THAN: ">", LESS_THAN: "<"}
 
 
@@ -157,12 +157,12 @@ class CompiledSelector(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def needed_labels(self) -> tuple[tuple[str, str], ...] | None:
-        """Labels of which every match has exactly one; None if there is no such list."""
+        """Pairs of key and value of which each match has exactly one; None if none are known."""
         if self.is_nothing:
             return ()
         fewest: tuple[tuple[str, str], ...] | None = None
         for requirement in self.requirements:
-            if requirement.operator in _NAMING_VALUES:
+            if requirement.operator in _LISTING_OPERATORS:
                 values = dict.fromkeys(requirement.values)
                 if fewest is None or len(values) < len(fewest):
                     fewest = tuple((requirement.key, value) for value in values)

@@ -5,8 +5,8 @@ Upstream: staging/src/k8s.io/apiserver/pkg/storage (SelectionPredicate),
           (AddFieldLabelConversionFunc), pkg/registry/*/*/strategy.go,
           staging/src/k8s.io/apimachinery/pkg/apis/meta/internalversion (ListOptions, validation),
           staging/src/k8s.io/apiserver/pkg/storage/cacher (GetList), etcd3/store.go (v1.36)
-Rejects:  400 for texts that are no field selector, and for fields that a kind does not offer;
-          malformed numbers and selectors, and combinations that make no sense.
+Rejects:  with 400: malformed selectors and numbers, fields that a kind does not offer; with 422:
+          options that exclude each other.
 Differs:  nothing.
 """
 
@@ -17,6 +17,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -87,9 +88,7 @@ class _Requirement(NamedTuple):
 
 
 def fields_selected(resource: Resource, text: str) -> Callable[[Plain], bool]:
-    """Return whether an object is selected by a selector of a query, as a function of the object.
-
-    Objects are in the form of the resource.
+    """Compile a field selector to a predicate on plain objects in the version of the resource.
 
     Raises:
         ApiError: The text is no selector, or names a field that the resource does not offer.
@@ -104,10 +103,7 @@ def fields_selected(resource: Resource, text: str) -> Callable[[Plain], bool]:
     ]
 
     def is_selected(value: Plain) -> bool:
-        for getter, is_equal, wanted in requirements:
-            if (getter(value) == wanted) is not is_equal:
-                return False
-        return True
+        return all((one.getter(value) == one.value) is one.is_equal for one in requirements)
 
     return is_selected
 
@@ -115,18 +111,17 @@ def fields_selected(resource: Resource, text: str) -> Callable[[Plain], bool]:
 def _getter(resource: Resource, field: str) -> Getter:
     """Return a function that reads a field as Go prints it; missing ones are empty, false or 0."""
     offered = resource.selectable
-    if field == "metadata.name" or (
+    is_for_all_kinds = field == "metadata.name" or (
         field == "metadata.namespace" and (resource.is_namespaced or not offered)
-    ):
-        offered = (*offered, field)
-    if not resource.selectable and not offered:
+    )
+    if not is_for_all_kinds and field not in offered:
+        if offered:
+            raise bad_request(f"field label not supported: {field}")
         raise bad_request(
             f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
         )
-    if field not in offered:
-        raise bad_request(f"field label not supported: {field}")
-    if field in _READ_OTHERWISE:
-        return _READ_OTHERWISE[field]
+    if field in _GETTERS:
+        return _GETTERS[field]
     path = _RENAMED.get(field, field).split(".")
     zero = _zero(resource.type, path)
 
@@ -151,9 +146,9 @@ _RENAMED: Final[Mapping[str, str]] = {
     "spec.host": "spec.nodeName",
     "status.successful": "status.succeeded",
 }
-_READ_OTHERWISE: Final[Mapping[str, Getter]] = {
+_GETTERS: Final[Mapping[str, Getter]] = {
     "source": _event_source,
-    # Offered, and never filled.
+    # The API offers this field for selection, but its value is always empty.
     "status.podIPs": lambda _pod: "",
 }
 
@@ -269,7 +264,7 @@ def version_error(text: str) -> str | None:
 
 
 def list_version(options: ListOptions) -> int:
-    """Return the requested version of a list, 0 for any; raises StatusError if it is no number."""
+    """Return the requested version of a list, 0 for any; raises StatusError if it is malformed."""
     error = version_error(options.resource_version)
     if error is not None:
         raise bad_request(f"invalid resource version: {error}")
@@ -280,7 +275,7 @@ def exact_version(text: str) -> int:
     """Return the requested version of a get or a watch; 0 for any.
 
     Raises:
-        StatusError: It is no number.
+        StatusError: It is not a number.
     """
     error = version_error(text)
     if error is not None:
@@ -294,7 +289,7 @@ def is_version(text: str) -> bool:
 
 
 def version_of_object(text: str) -> int:
-    """Return the version of an object, 0 for none; raises StatusError if it is no number."""
+    """Return the version of an object, 0 for none; raises StatusError if it is not a number."""
     if text and not _VERSION.fullmatch(text):
         raise internal(f'strconv.ParseUint: parsing "{text}": invalid syntax')
     return int(text or "0")
@@ -311,7 +306,7 @@ class ObjectList(msgspec.Struct, frozen=True):
 
     Attributes:
         items: In the order of their keys.
-        version: At which they were so.
+        version: The version of the store that the page shows.
         continue_token: Where the next page begins; "" for the last.
         remaining: How many objects come after this page; None if it is not known.
     """
@@ -331,14 +326,14 @@ class ObjectList(msgspec.Struct, frozen=True):
         return metadata
 
 
-class _Question(msgspec.Struct, frozen=True):
+class _StoreQuery(msgspec.Struct, frozen=True):
     """A query to the store.
 
     Attributes:
-        version: Exactly this one; 0 for the newest.
-        start: The first key that may be shown.
-        limit: 0 for all.
-        page: Where it comes from a token.
+        version: The version to read; 0 for the newest.
+        start: The first key of the page.
+        limit: The maximum number of objects; 0 for all.
+        page: The page of the continue token, None without one.
     """
 
     version: int = 0
@@ -355,30 +350,30 @@ async def list_objects(
     Raises:
         StatusError: The version is gone, or was not reached before the timeout.
     """
-    question = _question(options)
-    wanted = question.version or list_version(options)
-    if question.page is None:
+    query = _store_query(options)
+    wanted = query.version or list_version(options)
+    if query.page is None:
         await _wait_for(store, wanted)
     try:
-        listing = _read(store, resource, namespace, question.version)
+        listing = _read(store, resource, namespace, query.version)
     except GoneError:
-        raise too_old(question.page) if question.page else expired(_TOO_OLD) from None
-    return _cut(listing, namespace, options, question)
+        raise too_old(query.page) if query.page else expired(_TOO_OLD) from None
+    return _cut(listing, namespace, options, query)
 
 
-def _question(options: ListOptions) -> _Question:
+def _store_query(options: ListOptions) -> _StoreQuery:
     if options.continue_token:
         page = page_of(options.continue_token)
         if options.resource_version not in {"", "0"}:
             raise bad_request("specifying resource version is not allowed when using continue")
         version = 0 if page.version == ANY_VERSION else page.version
-        return _Question(version, page.start, options.limit, page)
+        return _StoreQuery(version, page.start, options.limit, page)
     version = list_version(options)
     is_exact = options.match == EXACT or (version and options.limit and not options.match)
     if version and is_exact:
-        return _Question(version, limit=options.limit)
-    # Whatever is good enough comes from the cache, which has it all.
-    return _Question(limit=0 if options.resource_version else options.limit)
+        return _StoreQuery(version, limit=options.limit)
+    # As upstream: a list that need not be the newest comes from a cache, which ignores the limit.
+    return _StoreQuery(limit=0 if options.resource_version else options.limit)
 
 
 async def _wait_for(store: Store[StoredObject], version: int) -> None:
@@ -406,33 +401,24 @@ def _read(
 
 
 def _cut(
-    listing: Listing[StoredObject], namespace: str, options: ListOptions, question: _Question
+    listing: Listing[StoredObject], namespace: str, options: ListOptions, query: _StoreQuery
 ) -> ObjectList:
     prefix = f"{namespace}/" if namespace else ""
-    # Keys of one namespace begin alike, so that they sort as names do.
+    # Without a namespace, the order is by namespace, then name.
     ordered = sorted(listing.items, key=sort_key)
-    if question.start:
-        ordered = [one for one in ordered if sort_key(one) >= prefix + question.start]
-    selection, limit = options.selection, question.limit
-    if not limit:
-        return ObjectList(
-            tuple(one for one in ordered if selection.is_everything or selection.matches(one)),
-            listing.version,
-        )
-    page: list[StoredObject] = []
-    seen = 0
-    for seen, one in enumerate(ordered, 1):  # noqa: B007  # how many were looked at is the point
-        if selection.matches(one):
-            page.append(one)
-            if len(page) == limit:
-                break
-    remaining = len(ordered) - seen
+    if query.start:
+        ordered = [one for one in ordered if sort_key(one) >= prefix + query.start]
+    selection, limit = options.selection, query.limit
+    matching = (at for at, one in enumerate(ordered) if selection.matches(one))
+    positions = list(islice(matching, limit or None))
+    page = tuple(ordered[at] for at in positions)
+    remaining = len(ordered) - positions[-1] - 1 if limit and len(page) == limit else 0
     if not remaining:
-        return ObjectList(tuple(page), listing.version)
+        return ObjectList(page, listing.version)
     start = sort_key(page[-1]).removeprefix(prefix) + "\0"
     token = token_of(Page(listing.version, start))
     known = remaining if selection.is_everything else None
-    return ObjectList(tuple(page), listing.version, token, known)
+    return ObjectList(page, listing.version, token, known)
 
 
 # Pages.

@@ -8,9 +8,9 @@
 Upstream: staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go (v1.36)
 Rejects:  400 for directives of the wrong form; 500 for a missing merge key, an unknown directive,
           or lists that cannot be merged.
-Invariants: the object and the patch handed in are not changed.
-Differs:  a patch is worked through in its own order, where upstream's order is random; messages do
-          not show it as Go prints it.
+Invariants: the given object and patch are not changed.
+Differs:  fields are merged in the order of the patch, not in random order; messages do not show the
+          patch as Go prints it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SET_ORDER: Final = "$setElementOrder"
 
 
 def apply(object_type: ObjectType, current: Plain, patch: Any) -> Plain:
-    """Return what a decoded patch makes of an object.
+    """Return an object with a decoded patch applied.
 
     Raises:
-        StatusError: It is no patch, or cannot be applied.
+        StatusError: The patch is malformed, or cannot be applied.
     """
     if not isinstance(patch, dict | None):
         raise bad_request("json: cannot unmarshal into Go value of type map[string]interface {}")
-    # The merge changes both.
+    # `_merge_map` changes both its arguments.
     rest = deep_copy(patch or {})
     is_directed = any(name.startswith("$") for name in rest)
     copied = {
@@ -48,7 +48,7 @@ def apply(object_type: ObjectType, current: Plain, patch: Any) -> Plain:
 
 
 def _field(object_type: ObjectType | None, name: str) -> Field | None:
-    """Return a field of a type, None without a type, as in maps."""
+    """Return a field of a type; None if there is no type, as for the values of maps."""
     if object_type is None:
         return None
     field = object_type.fields.get(name)
@@ -60,7 +60,7 @@ def _field(object_type: ObjectType | None, name: str) -> Field | None:
     return field
 
 
-def _below(field: Field | None) -> ObjectType | None:
+def _type_below(field: Field | None) -> ObjectType | None:
     return None if field is None else object_in(field.type)
 
 
@@ -131,16 +131,16 @@ def _merge_field(original: Plain, name: str, value: Any, object_type: ObjectType
         return
     current: Any = original.get(name)
     if type(current) is not type(value) or not isinstance(value, dict | list):
-        # Nulls in a value that is new, or of another type, are ignored.
+        # The value is new or changes its type: nulls in it have nothing to delete.
         _put(original, name, without_nulls(value))
         return
     field = _field(object_type, name)
     key = field.merge_key if field else None
     if isinstance(value, dict):
         is_replaced = field is not None and field.is_replaced
-        original[name] = value if is_replaced else _merge_map(current, value, _below(field))
+        original[name] = value if is_replaced else _merge_map(current, value, _type_below(field))
     elif key is not None:
-        original[name] = _merge_list(current, value, _below(field), key)
+        original[name] = _merge_list(current, value, _type_below(field), key)
     else:
         original[name] = value
 
@@ -208,7 +208,7 @@ def _key_of(entry: Any, key: str) -> Any:
 def _apply_list_directives(
     original: list[Any], patch: list[Any], key: str
 ) -> tuple[list[Any], list[Any]]:
-    """Return both lists after the entries of the patch that are directives."""
+    """Apply the entries of the patch that are directives; return the two lists left to merge."""
     entries = [entry for entry in patch if _DIRECTIVE not in entry]
     is_replaced = False
     for entry in (entry for entry in patch if _DIRECTIVE in entry):
@@ -242,7 +242,7 @@ def _merge_entries(
 def _merge_ordered(
     original: Plain, patch: Plain, directive: str, object_type: ObjectType | None
 ) -> None:
-    """Merge a list in the order that the patch sets, and remove both from the patch."""
+    """Merge a list in the order that a directive sets; remove list and directive from the patch."""
     order = _list(patch.pop(directive))
     name = _list_name(directive, _SET_ORDER)
     current, wanted = _list(original.get(name, [])), _list(patch.get(name, []))
@@ -256,7 +256,7 @@ def _merge_ordered(
     if name not in original:
         merged, _ = _without_directives(wanted)
     elif name in patch and is_merged:
-        merged = _merge_list(list(current), wanted, _below(field), key)
+        merged = _merge_list(list(current), wanted, _type_below(field), key)
     elif name in patch:
         merged = wanted
     _element_kind(current, wanted)
@@ -271,7 +271,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
-    """Check that the entries of a patch are in the order that the patch itself sets."""
+    """Check that the entries of a patch are in the order of its own $setElementOrder."""
     if not wanted or not order:
         return
     if key and not all(isinstance(one, dict) for one in wanted):
@@ -286,10 +286,10 @@ def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
 
 
 def _in_order(entries: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
-    """Return entries in the order that a patch names.
+    """Return entries in the order that a patch sets.
 
-    The others are in the order of the live object, each before the first named one that it stood
-    before.
+    Entries that the patch does not name keep the order of the live list; each is put before the
+    first named entry that it precedes there.
     """
     named, known = ([_key_of(one, key) for one in ones] for ones in (order, live))
 

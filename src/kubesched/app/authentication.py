@@ -6,7 +6,6 @@ kube-system/extension-apiserver-authentication.
 Upstream: staging/src/k8s.io/apiserver/pkg/authentication/request/x509/x509.go,
           staging/src/k8s.io/apiserver/pkg/authentication/request/headerrequest,
           staging/src/k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go,
-          staging/src/k8s.io/apiserver/pkg/authentication/request,
           staging/src/k8s.io/apiserver/pkg/server/options/authentication.go,
           staging/src/k8s.io/apiserver/pkg/server/dynamiccertificates (v1.36)
 Rejects:  invalid credentials, unless others in the same request are valid.
@@ -163,7 +162,7 @@ class Authenticator:
         return await self._tokens.authenticate(token)
 
     def _verified(self, request: HttpRequest, authorities: str) -> ClientCertificate:
-        # Most processes never see a client's certificate: they do not need the library for it.
+        # Imported on first use: most processes never see a client certificate.
         from kubesched.app.client_certificates import verify  # noqa: PLC0415
 
         return verify(request.certificates, authorities, self._moment())
@@ -207,7 +206,7 @@ class Authorities(msgspec.Struct, frozen=True):
         return "\n".join(text for text in (self.client, self.proxies.authorities) if text)
 
 
-NOBODY: Final = Authorities()
+NO_AUTHORITIES: Final = Authorities()
 
 _config_maps: Final = msgspec.json.Decoder(_ConfigMap)
 _texts: Final = msgspec.json.Decoder(tuple[str, ...])
@@ -262,7 +261,7 @@ class ClusterAuthentication:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Set up; `on_change` is called with new authorities."""
-        self.authorities = NOBODY
+        self.authorities = NO_AUTHORITIES
         self._rest = rest
         self._on_change = on_change
         self._sleep = sleep

@@ -24,7 +24,6 @@ from kubesched.client.leader_election import (
     ElectionTiming,
     LeaderCallbacks,
     LeaderElector,
-    new_identity,
 )
 from kubesched.client.requests import RequestObserver
 from kubesched.client.resource_locks import RecordEvent, new_lock
@@ -58,7 +57,7 @@ class Election:
         """
         random = environment.new_random()
         uid = uuid.UUID(int=random.getrandbits(128), version=4)
-        self.identity = new_identity(environment.host_name, str(uid))
+        self.identity = f"{environment.host_name}_{uid}"
         self._monotonic = environment.monotonic
         self._has_thread = environment.has_threads
         timing = ElectionTiming(
@@ -166,7 +165,7 @@ class Election:
 
     def may_act(self) -> bool:
         """Whether this process may write as the leader now."""
-        return self._elector.is_valid_leader(self._monotonic())
+        return self._elector.fence.holds(self._monotonic())
 
     def statistics(self) -> ElectionStatistics:
         """Return the values of the election's metrics."""

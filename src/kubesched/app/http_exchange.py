@@ -109,7 +109,7 @@ _TYPES: Final = (JSON, YAML)
 
 def unauthorized(request: HttpRequest) -> HttpResponse:
     """Return the response to invalid credentials."""
-    return _negotiated(request, _status(401, "Unauthorized", "Unauthorized"))
+    return _negotiated(request, 401, "Unauthorized", "Unauthorized")
 
 
 def forbidden(request: HttpRequest, user_name: str, reason: str) -> HttpResponse:
@@ -118,13 +118,13 @@ def forbidden(request: HttpRequest, user_name: str, reason: str) -> HttpResponse
         f"User {go_quote(user_name)} cannot {request.method.lower()} path {go_quote(request.path)}"
     )
     message = f"forbidden: {_sanitized(attempt)}" + (f": {reason}" if reason else "")
-    return _negotiated(request, _status(403, "Forbidden", message, details={}), (_NOSNIFF,))
+    return _negotiated(request, 403, "Forbidden", message, details={}, headers=(_NOSNIFF,))
 
 
 def not_acceptable(request: HttpRequest, accepted: Sequence[str]) -> HttpResponse:
     """Return the response to a client that accepts none of the media types."""
     message = f"only the following media types are accepted: {', '.join(accepted)}"
-    return _negotiated(request, _status(406, "NotAcceptable", message))
+    return _negotiated(request, 406, "NotAcceptable", message)
 
 
 def internal_error(request: HttpRequest, problem: str) -> HttpResponse:
@@ -151,10 +151,17 @@ def is_pretty(request: HttpRequest) -> bool:
     return request.header("User-Agent").startswith(_PRETTY_AGENTS)
 
 
-def _status(
-    code: int, reason: str, message: str, *, details: dict[str, object] | None = None
-) -> dict[str, object]:
-    return {
+def _negotiated(
+    request: HttpRequest,
+    code: int,
+    reason: str,
+    message: str,
+    *,
+    details: Mapping[str, object] | None = None,
+    headers: Headers = (),
+) -> HttpResponse:
+    """Return an error as a Status, in a media type that the client accepts."""
+    status = {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -164,16 +171,9 @@ def _status(
         **({} if details is None else {"details": details}),
         "code": code,
     }
-
-
-def _negotiated(
-    request: HttpRequest, status: Mapping[str, object], headers: Headers = ()
-) -> HttpResponse:
     wanted = (type_ for type_, _ in accepted_types(request.header("Accept")))
     media_type = next((type_ for type_ in wanted if type_ in _TYPES), JSON)
     body = encode(status, media_type, pretty=is_pretty(request))
-    code = status["code"]
-    assert isinstance(code, int)
     return HttpResponse(status=code, content_type=media_type, body=body, headers=headers)
 
 

@@ -6,7 +6,7 @@ Upstream: net/http, server.go (Go 1.25);
           staging/src/k8s.io/apiserver/pkg/server/secure_serving.go (v1.36)
 Rejects:  heads longer than 64 KiB, bodies longer than 1 MiB, requests that are not HTTP.
 Invariants: the answers of a connection are sent in the order of its requests.
-Differs:  only HTTP/1.1; an upgrade is not offered.
+Differs:  only HTTP/1.1, without upgrades.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SecureServing:
         Raises:
             OSError: The address is in use, or not one of this machine.
         """
-        host = None if self.address in {"", "0.0.0.0", "::"} else self.address  # noqa: S104 - the flag's words for everywhere
+        host = None if self.address in {"", "0.0.0.0", "::"} else self.address  # noqa: S104 - the flag's values for all addresses
         self._server = await asyncio.get_running_loop().create_server(
             lambda: _ServedConnection(self._answer, self._connections),
             host,
@@ -150,9 +150,9 @@ class _ServedConnection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._is_finishing = False
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         """Forget the current request."""
         self._target = b""
         self._headers: list[tuple[str, str]] = []
@@ -162,7 +162,7 @@ class _ServedConnection(asyncio.Protocol):
         self._is_too_long = False
 
     def finish(self) -> asyncio.Task[None] | None:
-        """Take no further request; return the task that answers, None if there is none."""
+        """Accept no more requests; return the task that still answers, None if there is none."""
         self._is_finishing = True
         if self._task is None:
             self.transport.close()
@@ -177,7 +177,7 @@ class _ServedConnection(asyncio.Protocol):
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop; a request under way is finished, because others may wait for the same review."""
+        """Stop, but finish the current request: others may wait for the same access review."""
         # Break the reference cycle with the parser.
         self._parser = None
         self._stop_waiting()
@@ -224,7 +224,7 @@ class _ServedConnection(asyncio.Protocol):
             self._body += body
 
     def on_message_complete(self) -> None:
-        """Answer the request after those before it."""
+        """Queue the request; requests are answered in order."""
         parser = self._parser
         assert parser is not None
         if self._is_too_long:
@@ -234,7 +234,7 @@ class _ServedConnection(asyncio.Protocol):
                 self._request(parser.get_method().decode()),
                 is_kept=parser.should_keep_alive() and parser.get_http_version() == "1.1",
             )
-        self._begin()
+        self._reset()
 
     def _count(self, size: int) -> None:
         self._head_bytes += size

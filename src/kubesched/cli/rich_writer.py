@@ -52,7 +52,7 @@ class RichWriter(Writer):
         for at, column in enumerate(table.columns):
             heading = heading_of(column)
             drawn.add_column(
-                Text(_broken(heading, _HEADING_WIDTH) if is_wide else heading),
+                Text(split_camel_case(heading, _HEADING_WIDTH) if is_wide else heading),
                 justify="right" if column.is_number else "left",
                 overflow="fold",
                 no_wrap=all(_is_name(row[at]) for row in rows),
@@ -68,7 +68,7 @@ class RichWriter(Writer):
 def _cell(cell: str) -> str:
     """Break a name, which has no spaces to wrap at; other text is wrapped by rich."""
     text = printable(cell)
-    return _broken(text, _NAME_WIDTH) if text.isalpha() else text
+    return split_camel_case(text, _NAME_WIDTH) if text.isalpha() else text
 
 
 def _is_name(cell: str) -> bool:
@@ -76,8 +76,8 @@ def _is_name(cell: str) -> bool:
     return all(line.isalpha() or not line for line in cell.split("\n"))
 
 
-def _broken(name: str, width: int) -> str:
-    """Break a name in camel case into lines of about `width` letters."""
+def split_camel_case(name: str, width: int) -> str:
+    """Return a name in camel case on lines of about `width` letters."""
     lines: list[str] = []
     for part in re.findall(r" ?[A-Z]*[^A-Z ]*", name):
         if lines and len(lines[-1]) + len(part) <= width:

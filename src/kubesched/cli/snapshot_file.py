@@ -257,7 +257,7 @@ class AnonymousNames:
         """Gather the texts of all objects."""
         self.names: dict[str, str] = {}
         self._kept = set(_KEPT_TEXTS)
-        # Claims of ephemeral volumes are called after their pod.
+        # Claims of ephemeral volumes are named after their pod.
         self._composed: dict[str, tuple[str, str]] = {}
         found = list(objects)
         for item in found:
@@ -303,7 +303,7 @@ class AnonymousNames:
 
 
 class _Gathering:
-    """Adds all texts to the names."""
+    """Collects the texts of objects in the names; texts do not change."""
 
     def __init__(self, names: AnonymousNames) -> None:
         self._names = names

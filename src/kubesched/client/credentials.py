@@ -44,7 +44,7 @@ class Credential(NamedTuple):
     key: bytes = b""
 
 
-NOBODY: Final = Credential()
+NO_CREDENTIAL: Final = Credential()
 
 
 class Credentials(Protocol):
@@ -66,7 +66,7 @@ class Credentials(Protocol):
 class FixedCredentials:
     """Credentials that never change."""
 
-    def __init__(self, credential: Credential = NOBODY) -> None:
+    def __init__(self, credential: Credential = NO_CREDENTIAL) -> None:
         self._credential = credential
 
     async def get(self) -> Credential:
@@ -87,7 +87,7 @@ class TokenFile:
     def __init__(self, path: str, now: Callable[[], float], token: str = "") -> None:
         self._path = Path(path)
         self._now = now
-        self._credential = bearer(token) if token else NOBODY
+        self._credential = bearer(token) if token else NO_CREDENTIAL
         self._read_at = float("-inf")
         self._looked_at = float("-inf")
         self._seen: tuple[int, int, int] | None = None
@@ -148,10 +148,10 @@ def basic(username: str, password: str) -> Credential:
 
 
 def fixed_credential(user: UserSettings) -> Credential:
-    """Return the static credential of a user's settings, `NOBODY` without one."""
+    """Return the static credential of a user's settings, `NO_CREDENTIAL` without one."""
     if user.username or user.password:
         return basic(user.username, user.password)
-    return bearer(user.token.strip()) if user.token else NOBODY
+    return bearer(user.token.strip()) if user.token else NO_CREDENTIAL
 
 
 # Exec plugins.

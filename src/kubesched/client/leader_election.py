@@ -12,11 +12,11 @@ Callbacks then run in that thread (pass them on with `loop.call_soon_threadsafe`
 be called with `elector_loop.call_soon_threadsafe(elector.stop)`. `fence`, `is_leader`, `leader`,
 `health_error` and `statistics` may be used from any thread.
 
-LeaderFence knows until when the process may act as the leader. Candidates take over one lease
-duration after the last change that they observed. They cannot observe a renewal before it was sent,
-so a leader is safe until the time of sending plus the lease duration. A process that checks the
-fence before each write never writes beside the next leader, even after it was stopped for a while
-(SIGSTOP, a paused virtual machine).
+LeaderFence knows until when the process may act as the leader. Other candidates take over one lease
+duration after the last renewal that they observed, and they observe it after it was sent. So a
+leader is safe until the time of sending plus the lease duration. A process that checks the fence
+before each write never writes after a successor has taken over, even if the process was stopped for
+a while (SIGSTOP, a paused virtual machine).
 
 Upstream: staging/src/k8s.io/client-go/tools/leaderelection/leaderelection.go, healthzadaptor.go
           (v1.36)
@@ -222,10 +222,6 @@ class LeaderElector:
         """Whether this process is the last leader observed; its lease may have expired."""
         return self._observed.holder_identity == self._lock.identity
 
-    def is_valid_leader(self, now: float) -> bool:
-        """Whether this process may act as the leader at `now`, on the elector's clock."""
-        return self.fence.holds(now)
-
     def health_error(self) -> str:
         """Return why this process should be restarted, "" if it is healthy.
 
@@ -423,8 +419,3 @@ def _continued(mine: ElectionRecord, term: ElectionRecord) -> ElectionRecord:
     return msgspec.structs.replace(
         mine, acquire_time=term.acquire_time, leader_transitions=term.leader_transitions
     )
-
-
-def new_identity(hostname: str, uid: str) -> str:
-    """Return a unique identity: `<hostname>_<uid>`."""
-    return f"{hostname}_{uid}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from kubesched.framework.status import Code, NodeToStatus, Status, unresolvable
 
-_NOBODY: Final[frozenset[str]] = frozenset()
+_NO_PLUGINS: Final[frozenset[str]] = frozenset()
 _NO_STATUSES: Final = NodeToStatus.passing(0)
 
 
@@ -35,8 +35,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     node_names: Sequence[str] = ()
     node_to_status: NodeToStatus = _NO_STATUSES
     absent_status: Status = unresolvable()
-    unschedulable_plugins: frozenset[str] = _NOBODY
-    pending_plugins: frozenset[str] = _NOBODY
+    unschedulable_plugins: frozenset[str] = _NO_PLUGINS
+    pending_plugins: frozenset[str] = _NO_PLUGINS
     pre_filter_message: str = ""
     post_filter_message: str = ""
 

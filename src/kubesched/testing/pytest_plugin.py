@@ -4,8 +4,8 @@ Load them in the `conftest.py` at the root of your tests:
 
     pytest_plugins = ["kubesched.testing.pytest_plugin"]
 
-They are no entry point of the package: pytest would rewrite the asserts of all of kubesched in the
-tests of everybody who has it installed.
+The package does not register them as a pytest plugin: pytest would then rewrite the asserts of all
+of kubesched wherever it is installed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def kubesched_cluster_factory() -> Iterator[Callable[..., SandboxCluster]]:
     with ExitStack() as started:
 
         def start(**options: Any) -> SandboxCluster:
-            # Imported when it is used, so that other tests do not wait for it.
+            # Imported on first use, so that tests without a cluster start fast.
             from kubesched.testing.sandbox_cluster import SandboxCluster  # noqa: PLC0415
 
             return started.enter_context(SandboxCluster(**options))

@@ -1,13 +1,13 @@
-"""Limit ranges fill in what containers may use, and bound it.
+"""The LimitRanger plugin: default requests and limits for containers, and bounds on both.
 
 Upstream: plugin/pkg/admission/limitranger/admission.go (v1.36)
 Reads:    LimitRange objects of the namespace
-Differs:  of several bounds that are broken the first by resource name is reported first.
+Differs:  errors are reported in order of resource names, not in random order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kubesched.api.field_errors import aggregate
@@ -25,8 +25,8 @@ def _limits(request: AdmissionRequest, obj: Plain) -> Iterator[list[Plain]]:
     """Yield the limits of each range."""
     is_resize = request.resource.kind == "Pod" and request.subresource == "resize"
     is_bounded = request.is_for("Pod", CREATE) or request.is_for(_CLAIM, CREATE, UPDATE)
-    is_going = request.old is not None and request.old["metadata"].get("deletionTimestamp")
-    if (is_resize or is_bounded) and not is_going:
+    is_being_deleted = request.old is not None and request.old["metadata"].get("deletionTimestamp")
+    if (is_resize or is_bounded) and not is_being_deleted:
         for found in request.lookup.items("limitranges", obj["metadata"].get("namespace", "")):
             yield found["spec"].get("limits") or []
 
@@ -36,39 +36,42 @@ def admit(request: AdmissionRequest, pod: Plain) -> Plain:
     if request.resource.kind != "Pod":
         return pod
     for limits in _limits(request, pod):
-        requests: Plain = {}
-        maxima: Plain = {}
+        defaults: dict[str, Plain] = {"requests": {}, "limits": {}}
         for one in limits:
             if one.get("type") == "Container":
-                requests |= one.get("defaultRequest") or {}
-                maxima |= one.get("default") or {}
-        pod = _filled_in(pod, requests, maxima)
+                defaults["requests"] |= one.get("defaultRequest") or {}
+                defaults["limits"] |= one.get("default") or {}
+        pod = _pod_with_defaults(pod, defaults)
     return pod
 
 
-def _filled_in(pod: Plain, requests: Plain, limits: Plain) -> Plain:
+def _pod_with_defaults(pod: Plain, defaults: Mapping[str, Plain]) -> Plain:
     notes: list[str] = []
     spec = {**pod["spec"]}
     for field, word in (("containers", "container"), ("initContainers", "init container")):
-        filled = []
-        for container in spec.get(field) or ():
-            resources = {**container["resources"]}
-            for kind, amounts in (("requests", requests), ("limits", limits)):
-                given = resources.get(kind) or {}
-                added = sorted(amounts.keys() - given.keys())
-                if added:
-                    resources[kind] = {**given, **{name: amounts[name] for name in added}}
-                    what = f"{', '.join(added)} {kind.removesuffix('s')}"
-                    notes.append(f"{what} for {word} {container['name']}")
-            filled.append({**container, "resources": resources})
-        if filled:
-            spec[field] = filled
+        if containers := spec.get(field):
+            spec[field] = [_with_defaults(one, defaults, word, notes) for one in containers]
     if not notes:
         return pod
     metadata = pod["metadata"]
     note = f"LimitRanger plugin set: {'; '.join(notes)}"
     annotations = {**metadata.get("annotations", {}), _ANNOTATION: note}
     return {**pod, "metadata": {**metadata, "annotations": annotations}, "spec": spec}
+
+
+def _with_defaults(
+    container: Plain, defaults: Mapping[str, Plain], word: str, notes: list[str]
+) -> Plain:
+    """Return the container with the amounts it lacks, and add to `notes` which these are."""
+    resources = {**container["resources"]}
+    for kind, amounts in defaults.items():
+        given = resources.get(kind) or {}
+        added = sorted(amounts.keys() - given.keys())
+        if added:
+            resources[kind] = {**given, **{name: amounts[name] for name in added}}
+            what = f"{', '.join(added)} {kind.removesuffix('s')}"
+            notes.append(f"{what} for {word} {container['name']}")
+    return {**container, "resources": resources}
 
 
 def check(request: AdmissionRequest, obj: Plain) -> None:
@@ -85,7 +88,7 @@ def check(request: AdmissionRequest, obj: Plain) -> None:
 
 
 def _used(kind: str, spec: Plain, bounded: str) -> Iterator[tuple[_Amounts, _Amounts]]:
-    """Yield requests and limits of everything in an object that a limit of some type bounds."""
+    """Yield requests and limits of each part of an object that a limit of type `bounded` is for."""
     if kind == bounded == _CLAIM:
         yield _amounts(spec["resources"].get("requests")), {}
     elif kind == bounded == "Pod":
@@ -111,44 +114,41 @@ def _of_pod(spec: Plain, kind: str) -> _Amounts:
 def _errors(limit: Plain, requests: _Amounts, limits: _Amounts) -> Iterator[str]:
     """Yield which bounds of a limit are broken."""
     kind = limit["type"]
-    both = [("request", requests), ("limit", limits)]
-    for field, word, order in (
-        ("min", "minimum", both),
-        ("max", "maximum", both if kind == _CLAIM else both[::-1]),
-        ("maxLimitRequestRatio", "ratio", both),
-    ):
-        for name, text in sorted((limit.get(field) or {}).items()):
-            bound = parse_quantity(text)
-            if word == "ratio":
-                begin = f"{name} max limit to request ratio per {kind} is {bound}"
-                why = _ratio_error(bound, requests.get(name), limits.get(name))
-            else:
-                begin = f"{word} {name} usage per {kind} is {bound}"
-                used = [(what, amounts.get(name)) for what, amounts in order]
-                why = _bound_error(bound, -1 if field == "min" else 1, used)
-            if why:
-                yield begin + why
+    used = (("request", requests), ("limit", limits))
+    for name, bound in _bounds(limit, "min"):
+        if why := _bound_error(bound, -1, name, used):
+            yield f"minimum {name} usage per {kind} is {bound}{why}"
+    for name, bound in _bounds(limit, "max"):
+        if why := _bound_error(bound, 1, name, used if kind == _CLAIM else used[::-1]):
+            yield f"maximum {name} usage per {kind} is {bound}{why}"
+    for name, ratio in _bounds(limit, "maxLimitRequestRatio"):
+        if why := _ratio_error(ratio, requests.get(name), limits.get(name)):
+            yield f"{name} max limit to request ratio per {kind} is {ratio}{why}"
 
 
-def _bound_error(bound: Amount, sign: int, used: list[tuple[str, Amount | None]]) -> str:
-    """Return why amounts are on the wrong side of a bound, "" if they are not.
+def _bounds(limit: Plain, field: str) -> Iterator[tuple[str, Amount]]:
+    for name, text in sorted((limit.get(field) or {}).items()):
+        yield name, parse_quantity(text)
 
-    `sign` is -1 for a least amount and 1 for a most. Request and limit are used; the first has to
-    be given.
+
+def _bound_error(bound: Amount, sign: int, name: str, used: Sequence[tuple[str, _Amounts]]) -> str:
+    """Return why an amount of a resource is out of bounds, "" if none is.
+
+    `sign` is -1 for a minimum, 1 for a maximum. The first amount in `used` must be specified.
     """
-    for index, (what, amount) in enumerate(used):
-        if amount is None and not index:
-            return f".  No {what} is specified"
+    if name not in used[0][1]:
+        return f".  No {used[0][0]} is specified"
+    for what, amounts in used:
+        amount = amounts.get(name)
         if amount is not None and amount.compare(bound) == sign:
             return f", but {what} is {amount}"
     return ""
 
 
 def _ratio_error(most: Amount, request: Amount | None, limit: Amount | None) -> str:
-    for what, amount in (("request", request), ("limit", limit)):
-        if amount is None or not amount.sign:
-            return f", but no {what} is specified or {what} is 0"
-    assert request is not None, "asked before"
-    assert limit is not None, "asked before"
+    if request is None or not request.sign:
+        return ", but no request is specified or request is 0"
+    if limit is None or not limit.sign:
+        return ", but no limit is specified or limit is 0"
     ratio = limit.milli_value() / request.milli_value()
     return f", but provided ratio is {ratio:f}" if ratio * 1000 > most.milli_value() else ""

@@ -1,4 +1,4 @@
-"""Pools: the devices that a node can use, by slice.
+"""Pools: the resource slices with devices that a node can use.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
           pools_incubating.go (v1.36)

@@ -1,5 +1,8 @@
 """DynamicResourcesState: the plugin's data about one pod during its cycle.
 
+If a pod requests extended resources that are backed by devices, the scheduler creates a claim for
+them, the special claim, in addition to the claims of the pod's spec.
+
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, stateData (v1.36)
 Invariants: the special claim, if any, is the last; claims are allocated in order.
 Differs:  nothing.
@@ -51,7 +54,8 @@ class DynamicResourcesState:
         allocator: Allocates claims without an allocation; None if there are none.
         unavailable: Positions of allocated claims that a node could not use, in order.
         nodes: Node name -> allocations found there for this pod.
-        kept: What was found for pods with equal claims; None if other things decide, too.
+        kept: Allocations found for earlier pods with equal claims; None if they may not be reused.
+        snapshot: The snapshot of the cycle, set by PreFilter.
         requests_by_resources: Resources -> requests that devices must satisfy, as a cache.
     """
 

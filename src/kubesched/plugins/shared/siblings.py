@@ -28,7 +28,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import PodSum
 
 _SUMS_MAX: Final = 8192
-_NOBODY: Final = OwnerReference()
+_NO_OWNER: Final = OwnerReference()
 
 
 def versions_of_siblings(objects: Objects) -> tuple[int, ...]:
@@ -130,7 +130,7 @@ def kinds_of_siblings(pod: PodInfo, decides: Decides) -> Iterator[NeededKind]:
     why = "they select the pods to spread"
     if pod.labels:
         yield NeededKind(Service, why, decides)
-    owner = pod.template.controller or _NOBODY
+    owner = pod.template.controller or _NO_OWNER
     for kind in (ReplicationController, ReplicaSet, StatefulSet):
         if owner.kind == kind.__name__:
             yield NeededKind(kind, why, decides)

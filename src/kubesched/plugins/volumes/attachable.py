@@ -30,10 +30,10 @@ from kubesched.plugins.volumes.csi_translation import (
 )
 from kubesched.snapshot.objects import Objects
 
-_TO_BE_MADE: Final = "\x00"
+_NOT_PROVISIONED: Final = "\x00"
 
 UNCERTAIN: Final = 1 << 32
-"""The count for a pod whose volumes perhaps cannot be identified."""
+"""The count of a volume that perhaps cannot be identified."""
 
 Attachables = dict[str, str]
 """`driver/handle` -> driver."""
@@ -60,7 +60,7 @@ def may_attach(volume: Volume) -> bool:
 
 
 def count_at_most(volumes: Sequence[Volume]) -> int:
-    """Return an upper bound for the attached volumes; at least UNCERTAIN if counting may fail."""
+    """Return an upper bound for the attached volumes; UNCERTAIN or more if some need a lookup."""
     count = 0
     for volume in volumes:
         if volume.persistent_volume_claim is not None:
@@ -166,7 +166,7 @@ def _identity_by_class(
     storage_class = objects.get(StorageClass, name) if name else None
     if storage_class is None:
         return "", ""
-    handle = f"{_TO_BE_MADE}-{claim.metadata.namespace}/{claim.metadata.name}"
+    handle = f"{_NOT_PROVISIONED}-{claim.metadata.namespace}/{claim.metadata.name}"
     plugin = plugin_named(storage_class.provisioner)
     if plugin is None:
         return storage_class.provisioner, handle

@@ -10,7 +10,7 @@ _OPENAPI = OpenApi(RESOURCES)
 
 
 def test_the_index_leads_to_documents() -> None:
-    """Every address is that of a document, and every version of a group has one."""
+    """Every URL in the index is served, for groups and for each of their versions."""
     paths = _OPENAPI.v3_index()["paths"]
     assert {"api/v1", "apis/apps/v1", "apis/apps", "api", "apis", "version"} <= set(paths)
     for path, entry in paths.items():
@@ -19,8 +19,8 @@ def test_the_index_leads_to_documents() -> None:
     assert _OPENAPI.v3_document("apis/nosuch/v1") is None
 
 
-def test_documents_say_that_patches_validate_fields() -> None:
-    """Each kind that can be patched has a path with what kubectl looks for."""
+def test_patches_have_the_parameters_that_kubectl_looks_for() -> None:
+    """The PATCH operation of a kind names its kind, and `fieldValidation` among its parameters."""
     document = _OPENAPI.v3_document("apis/apps/v1")
     assert document is not None
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/replicasets/{name}"]["patch"]
@@ -33,7 +33,7 @@ def test_documents_say_that_patches_validate_fields() -> None:
 
 
 def test_kinds_have_schemas() -> None:
-    """Fields, their types, words and defaults lead from one schema to the next."""
+    """Schemas have types, enums, defaults and required fields, and refer to each other."""
     document = _OPENAPI.v3_document("api/v1")
     assert document is not None
     schemas = document["components"]["schemas"]
@@ -55,8 +55,8 @@ def test_kinds_have_schemas() -> None:
     ]["properties"]["command"]
 
 
-def test_references_lead_somewhere() -> None:
-    """No schema names another that the document lacks."""
+def test_references_are_resolved() -> None:
+    """Every schema that is referred to is in the same document."""
     for path in _OPENAPI.v3_index()["paths"]:
         document = _OPENAPI.v3_document(path)
         assert document is not None

@@ -48,8 +48,8 @@ PODS = st.fixed_dictionaries(
 
 
 @given(old=PODS, new=PODS)
-def test_what_compares_as_changed_is_what_differs(old: Plain, new: Plain) -> None:
-    """Objects without differences are equal but for what is empty; both ways mirror each other."""
+def test_comparing_is_symmetric(old: Plain, new: Plain) -> None:
+    """Swapping old and new swaps added and removed; equal objects have no differences."""
     there, back = compare(old, new, _type()), compare(new, old, _type())
     assert there.added == back.removed
     assert there.removed == back.added
@@ -61,7 +61,7 @@ def test_what_compares_as_changed_is_what_differs(old: Plain, new: Plain) -> Non
 @pytest.mark.slow
 @given(live=PODS, applied=PODS)
 def test_merging(live: Plain, applied: Plain) -> None:
-    """What is applied is there afterwards, nothing else is lost, and twice is as good as once."""
+    """All applied fields are in the result, no live field is lost, and merging is idempotent."""
     before = deep_copy((live, applied))
     merged = merge(live, applied, _type())
     assert before == (live, applied)
@@ -75,18 +75,18 @@ def test_merging(live: Plain, applied: Plain) -> None:
 
 
 @given(live=PODS)
-def test_applying_onto_nothing_gives_what_is_applied(live: Plain) -> None:
-    """An empty object takes everything."""
+def test_merging_into_an_empty_object_gives_the_applied_one(live: Plain) -> None:
+    """An empty live object has nothing to keep."""
     assert live == merge({}, live, _type())
 
 
 @given(pod=PODS, other=PODS)
 def test_removing(pod: Plain, other: Plain) -> None:
-    """What is removed is gone, and nothing else."""
+    """Exactly the given fields and their children are removed."""
     mine, others = field_set(pod, _type()), field_set(other, _type())
     left = field_set(remove(pod, others, _type()), _type())
     gone = {path for path in mine if any(path[: len(one)] == one for one in others)}
-    # What loses its content is empty, and its emptiness a field.
+    # A map or list that loses all its entries stays as an empty field.
     emptied = {path[:length] for path in gone for length in range(1, len(path))}
     assert mine - gone == left - (emptied - mine)
     assert pod == remove(pod, frozenset(), _type())
@@ -97,22 +97,22 @@ def test_removing(pod: Plain, other: Plain) -> None:
     [
         pytest.param("abc", "b", "abc", id="in place"),
         pytest.param("abc", "cb", "acb", id="the applied order"),
-        pytest.param("abc", "xb", "axbc", id="new before what it stands before"),
+        pytest.param("abc", "xb", "axbc", id="new before its successor"),
         pytest.param("abc", "bx", "abcx", id="new at the end"),
         pytest.param("", "ba", "ba", id="nothing live"),
         pytest.param("ab", "", "ab", id="nothing applied"),
-        pytest.param("abcd", "da", "bcda", id="turned around"),
+        pytest.param("abcd", "da", "bcda", id="reversed"),
     ],
 )
 def test_order_of_merged_lists(live: str, applied: str, expected: str) -> None:
-    """Both orders are kept as far as they agree; where they do not, the applied one is."""
+    """Both orders are kept where they agree; otherwise the applied order wins."""
     one, other = (_pod(containers=[{"name": name} for name in names]) for names in (live, applied))
     merged = merge(one, other, _type())["spec"]["containers"]
     assert expected == "".join(container["name"] for container in merged)
 
 
 def test_fields_of_lists_maps_and_structs() -> None:
-    """Entries of lists with keys, entries of maps and scalars are fields; atomic values are one."""
+    """Scalars and the entries of maps and keyed lists are fields; an atomic value is one field."""
     pod = _pod(
         containers=[{"name": "a", "ports": [{"containerPort": 80}], "resources": {}}],
         nodeSelector={"x": "1"},
@@ -139,7 +139,7 @@ def test_fields_of_lists_maps_and_structs() -> None:
 
 
 def test_duplicates_are_owned_together() -> None:
-    """Entries that cannot be told apart are one field, which changes as a whole."""
+    """Entries with equal keys are one field, which changes as a whole."""
     single = _pod(containers=[{"name": "a", "image": "1"}])
     double = _pod(containers=[{"name": "a", "image": "1"}, {"name": "a", "image": "2"}])
     element = ("f:spec", "f:containers", 'k:{"name":"a"}')
@@ -163,7 +163,7 @@ def test_duplicates_are_owned_together() -> None:
             ".spec.priority: expected numeric (int or float)",
             id="number",
         ),
-        pytest.param(_pod(hostNetwork=1), ".spec.hostNetwork: expected boolean", id="truth"),
+        pytest.param(_pod(hostNetwork=1), ".spec.hostNetwork: expected boolean", id="boolean"),
         pytest.param(_pod(containers={}), ".spec.containers: expected list", id="list"),
         pytest.param({"spec": []}, ".spec: expected map", id="map"),
         pytest.param(_pod(x=1), ".spec.x: field not declared in schema", id="unknown"),
@@ -192,5 +192,5 @@ def test_duplicates_are_owned_together() -> None:
     ],
 )
 def test_type_errors(value: Plain, expected: str) -> None:
-    """What cannot be applied is told with its path."""
+    """Errors name the path of the value."""
     assert [expected] == list(type_errors(value, _type()))

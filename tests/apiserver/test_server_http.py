@@ -1,4 +1,4 @@
-"""What HTTP does that requests and answers know nothing of: clients that go away."""
+"""HttpFront with clients that disconnect."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from kubesched.apiserver.server import HttpFront
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
-def test_a_client_that_goes_before_its_watch_begins_leaves_no_trace(
+def test_a_client_that_disconnects_before_its_watch_begins_logs_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nobody is told of an error."""
+    """A disconnected client is not an error of the server."""
 
     async def lines() -> AsyncGenerator[bytes]:
         yield b"{}\n"
 
     async def main() -> None:
-        asked, gone = asyncio.Event(), asyncio.Event()
+        asked, disconnected = asyncio.Event(), asyncio.Event()
 
         async def answer(_request: ApiRequest) -> Response:
             asked.set()
-            await gone.wait()
+            await disconnected.wait()
             return Response(200, stream=lines())
 
         front = HttpFront(answer, lambda _headers: User("me", ()))
@@ -42,7 +42,7 @@ def test_a_client_that_goes_before_its_watch_begins_leaves_no_trace(
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         writer.transport.abort()
         await asyncio.sleep(0.02)
-        gone.set()
+        disconnected.set()
         await asyncio.sleep(0.02)
         await front.stop()
         assert reader.at_eof() or not await reader.read()

@@ -42,7 +42,7 @@ def _containers(*entries: str) -> list[Plain]:
         pytest.param(
             _containers("c=2", "a=2"),
             _containers("b=1", "c=2", "a=2"),
-            id="the patch's order, others before what they stood before",
+            id="the patch's order, others before their successors",
         ),
         pytest.param(
             [{"$patch": "delete", "name": "b"}], _containers("a=1", "c=1"), id="delete an entry"
@@ -50,7 +50,7 @@ def _containers(*entries: str) -> list[Plain]:
         pytest.param(
             [{"$patch": "delete", "name": "x"}],
             _containers("a=1", "b=1", "c=1"),
-            id="delete what is not there",
+            id="delete an absent entry",
         ),
         pytest.param(
             [{"$patch": "replace"}, *_containers("z=1")], _containers("z=1"), id="replace the list"
@@ -65,13 +65,13 @@ def _containers(*entries: str) -> list[Plain]:
     ],
 )
 def test_lists_with_a_merge_key(patch: list[Plain], expected: list[Plain]) -> None:
-    """Entries are told apart by their key; directives work on entries and lists."""
+    """Entries merge by their key; directives apply to entries and to the list."""
     current = _pod(containers=_containers("a=1", "b=1", "c=1"))
     assert _pod(containers=expected) == _merged(current, {"spec": {"containers": patch}})
 
 
-def test_an_element_order_sorts_what_is_there() -> None:
-    """$setElementOrder alone sorts; what it does not name keeps its place."""
+def test_an_element_order_sorts_the_live_list() -> None:
+    """$setElementOrder sorts without other changes; entries it does not name keep their place."""
     order = [{"name": "c"}, {"name": "a"}]
     current = _pod(containers=_containers("a=1", "b=1", "c=1"))
     patch = {"spec": {"$setElementOrder/containers": order}}
@@ -79,7 +79,7 @@ def test_an_element_order_sorts_what_is_there() -> None:
 
 
 def test_an_element_order_with_new_and_deleted_entries() -> None:
-    """What kubectl sends for an edited list comes out in the order it names."""
+    """A patch that kubectl sends for an edited list gives the order in the patch."""
     current = _pod(containers=_containers("a=1", "b=1", "live=1"))
     patch = {
         "spec": {
@@ -145,7 +145,7 @@ def test_maps(patch: Plain, expected: Plain) -> None:
 
 
 def test_a_selector_of_a_disruption_budget_is_replaced() -> None:
-    """The one object that has the strategy `replace`."""
+    """It is the only object with the patch strategy `replace`."""
     current = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -156,7 +156,7 @@ def test_a_selector_of_a_disruption_budget_is_replaced() -> None:
 
 
 def test_new_values_lose_nulls_and_directives() -> None:
-    """What the object does not have is taken from the patch, cleaned."""
+    """Fields that the object lacks are taken from the patch without nulls and directives."""
     patch = {
         "spec": {
             "containers": [{"name": "a", "image": None}, {"name": "b", "$patch": "delete"}],
@@ -214,8 +214,8 @@ def test_new_values_lose_nulls_and_directives() -> None:
         ),
     ],
 )
-def test_patches_that_are_refused(patch: Any, code: int, message: str) -> None:
-    """Code and words are upstream's."""
+def test_invalid_patches(patch: Any, code: int, message: str) -> None:
+    """Code and message are upstream's."""
     with pytest.raises(StatusError) as caught:
         strategic_merge.apply(_type("Pod"), _pod(containers=_containers("a=1")), patch)
     assert code == caught.value.code
@@ -228,7 +228,7 @@ ENTRIES = st.lists(NAMES, unique=True, max_size=4).map(
 
 
 def test_an_entry_that_is_null_beside_an_element_order_is_refused() -> None:
-    """An entry that is no object is the client's mistake, not the server's."""
+    """An entry that is not an object raises StatusError, not TypeError."""
     patch = {
         "spec": {
             "containers": [None],
@@ -243,14 +243,14 @@ def test_an_entry_that_is_null_beside_an_element_order_is_refused() -> None:
 
 @given(current=ENTRIES)
 def test_an_empty_patch_changes_nothing(current: list[Plain]) -> None:
-    """{} is the identity."""
+    """{} returns an equal object."""
     pod = _pod(containers=current)
     assert pod == _merged(pod, {})
 
 
 @given(current=ENTRIES, patch=ENTRIES)
 def test_merging_twice_is_merging_once(current: list[Plain], patch: list[Plain]) -> None:
-    """Lists merge once: the second time everything is there, in the patch's order."""
+    """Merging is idempotent; the result has all names, those of the patch in its order."""
     wanted = {"spec": {"containers": patch}}
     once = _merged(_pod(containers=current), wanted)
     assert once == _merged(once, wanted)
@@ -262,7 +262,7 @@ def test_merging_twice_is_merging_once(current: list[Plain], patch: list[Plain])
 
 @given(before=ENTRIES, after=ENTRIES)
 def test_a_patch_of_differences_gives_the_list(before: list[Plain], after: list[Plain]) -> None:
-    """What kubectl sends for the way from one list to another leads there."""
+    """The patch that kubectl computes from two lists turns the first into the second."""
     kept = [one["name"] for one in after]
     deleted = [
         {"name": one["name"], "$patch": "delete"} for one in before if one["name"] not in kept

@@ -1,4 +1,4 @@
-"""Workloads as scales, and back."""
+"""The scale subresource: reading it from a workload, and writing it back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ METADATA = {"name": "w", "namespace": "default", "uid": "u", "resourceVersion": 
     ],
 )
 def test_selector(plural: str, group: str, selector: dict[str, Any], expected: str) -> None:
-    """A scale shows the selector as text."""
+    """The selector is a string, in canonical form."""
     resource = RESOURCES.find(group, "v1", plural)
     assert resource is not None
     workload = {
@@ -54,7 +54,7 @@ def test_selector(plural: str, group: str, selector: dict[str, Any], expected: s
 
 
 def test_scaled() -> None:
-    """A scale changes the number of replicas, and says which version it means."""
+    """Replicas and resource version are taken from the scale; the input is not changed."""
     workload = {"metadata": METADATA, "spec": {"replicas": 2, "paused": True}}
     changed = scaled(workload, {"metadata": {"resourceVersion": "5"}, "spec": {"replicas": 9}})
     assert changed["spec"] == {"replicas": 9, "paused": True}
@@ -64,6 +64,6 @@ def test_scaled() -> None:
 
 
 def test_negative_replicas() -> None:
-    """There is nothing below none."""
+    """Replicas must not be negative."""
     with pytest.raises(StatusError, match="greater than or equal to 0"):
         scaled({"metadata": METADATA}, {"spec": {"replicas": -1}})

@@ -1,4 +1,4 @@
-"""The queries of /debug/decisions, and its answers."""
+"""Queries of /debug/decisions and their responses."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from kubesched.app.decision_ring import DecisionQuery, decision_page
 from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.explain.decision_records import DecisionRecords
 
-ASKED: list[DecisionQuery] = []
 
-
-def ask(query: str) -> HttpResponse:
-    """Ask for records."""
-    ASKED.clear()
+def ask(query: str) -> tuple[HttpResponse, list[DecisionQuery]]:
+    """Return the response to a query, and the query as it was parsed, if it was."""
+    parsed: list[DecisionQuery] = []
 
     def read(given: DecisionQuery) -> DecisionRecords:
-        ASKED.append(given)
+        parsed.append(given)
         return DecisionRecords(leads=True, capacity=5, recorded=7)
 
     path = "/debug/decisions"
-    return decision_page(HttpRequest(path=path, target=f"{path}{query}"), read)
+    return decision_page(HttpRequest(path=path, target=f"{path}{query}"), read), parsed
 
 
 @pytest.mark.parametrize(
@@ -36,9 +34,9 @@ def ask(query: str) -> HttpResponse:
     ],
 )
 def test_queries(query: str, expected: DecisionQuery) -> None:
-    """The document says what it is."""
-    response = ask(query)
-    assert [expected] == ASKED
+    """The document has its kind and the records' numbers."""
+    response, parsed = ask(query)
+    assert [expected] == parsed
     assert (200, "application/json") == (response.status, response.content_type)
     assert json.loads(response.body) == {
         "apiVersion": "kubesched.dev/v1",
@@ -61,8 +59,8 @@ def test_queries(query: str, expected: DecisionQuery) -> None:
         ("?limit=x", "limit=x: write a number from 1\n"),
     ],
 )
-def test_queries_that_make_no_sense(query: str, message: str) -> None:
-    """The text says what to write."""
-    response = ask(query)
+def test_invalid_queries(query: str, message: str) -> None:
+    """The message names the parameter and what to write."""
+    response, parsed = ask(query)
     assert (400, message.encode()) == (response.status, response.body)
-    assert [] == ASKED
+    assert [] == parsed

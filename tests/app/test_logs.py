@@ -1,4 +1,4 @@
-"""Log lines as kube-scheduler 1.36 writes them, and which of them are wanted."""
+"""The forms of log lines, which are those of kube-scheduler 1.36, and verbosities."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOG = logging.getLogger("kubesched.app.test_logs")
 
 @contextmanager
 def logs(options: LogOptions) -> Iterator[tuple[Logs, io.StringIO]]:
-    """Log into a text."""
+    """Log to a StringIO."""
     stream = io.StringIO()
     started = Logs(options, stream, stream)
     started.start()
@@ -48,14 +48,14 @@ def logs(options: LogOptions) -> Iterator[tuple[Logs, io.StringIO]]:
 
 
 def written(level: int, message: str, form: str = "text", /, **fields: object) -> str:
-    """Return a line without its head."""
+    """Return the line of one message; in text without its header."""
     with logs(LogOptions(verbosity=10, logging_format=form)) as (_, stream):
         write(LOG, level, message, **fields)
     text = stream.getvalue()
     return text.partition("] ")[2] if form == "text" else text
 
 
-def test_the_head_is_klogs() -> None:
+def test_header_is_klogs() -> None:
     """Severity, month and day, time to the microsecond, process in seven places, file and line."""
     with logs(LogOptions()) as (_, stream):
         LOG.info("plain %d", 1)
@@ -87,12 +87,12 @@ def test_the_head_is_klogs() -> None:
     ],
 )
 def test_fields_as_text(fields: dict[str, object], expected: str) -> None:
-    """Values are written as klog writes them."""
+    """Values have klog's form."""
     assert f'"Said"{expected}\n' == written(V0, "Said", **fields)
 
 
-def test_lines_that_kube_scheduler_wrote() -> None:
-    """Lines of a recorded run, without their heads."""
+def test_recorded_lines_of_kube_scheduler() -> None:
+    """The same fields give the same line, without the header."""
     pod = ObjectRef.of("default/p2")
     line = written(
         V2, "Successfully bound pod to node", pod=pod, node="n1", evaluatedNodes=2, feasibleNodes=2
@@ -115,7 +115,7 @@ def test_lines_that_kube_scheduler_wrote() -> None:
 
 
 def test_json_lines() -> None:
-    """Time in milliseconds, place, message, verbosity, then the fields; objects are objects."""
+    """Time in milliseconds, caller, message, verbosity, then the fields; references are objects."""
     line = json.loads(written(V5, "Said", "json", pod=ObjectRef("p", "ns"), n=1, t="a\nb"))
     assert ["ts", "caller", "msg", "v", "pod", "n", "t"] == list(line)
     assert 1.6e12 < line["ts"] < 1e14
@@ -128,7 +128,7 @@ def test_json_lines() -> None:
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_exceptions_have_their_stack(form: str, tmp_path: Path) -> None:
-    """What was raised is a field, and where it was raised is shown."""
+    """The exception is a field, and its stack trace is shown."""
     with logs(LogOptions(logging_format=form)) as (_, stream):
         try:
             (tmp_path / "none").read_text()
@@ -140,8 +140,8 @@ def test_exceptions_have_their_stack(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("verbosity", "wanted"), [(0, 1), (2, 2), (4, 3), (9, 4), (10, 5)])
-def test_verbosity_decides_what_is_wanted(verbosity: int, wanted: int) -> None:
-    """Lines up to the verbosity are written."""
+def test_verbosity(verbosity: int, wanted: int) -> None:
+    """Messages up to the verbosity are written."""
     with logs(LogOptions(verbosity=verbosity)) as (_, stream):
         for level in (V0, V2, V3, V5, V10):
             write(LOG, level, "x")
@@ -151,7 +151,7 @@ def test_verbosity_decides_what_is_wanted(verbosity: int, wanted: int) -> None:
 
 
 def test_verbosity_changes_while_running() -> None:
-    """What is set by hand counts at once, and is undone at the end."""
+    """A changed verbosity applies at once, and is restored at the end."""
     before = logging.getLogger("kubesched").level
     with logs(LogOptions()) as (running, stream):
         write(LOG, V5, "unwanted")
@@ -162,7 +162,7 @@ def test_verbosity_changes_while_running() -> None:
 
 
 def test_modules_have_verbosities_of_their_own() -> None:
-    """The first pattern that means a module counts."""
+    """The first matching pattern of `--vmodule` applies."""
     other = logging.getLogger("kubesched.queue.other")
     modules = parse_modules(["test_l*=3,other=0"])
     with logs(LogOptions(verbosity=2, modules=modules)) as (_, stream):
@@ -173,7 +173,7 @@ def test_modules_have_verbosities_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "is_meant"),
+    ("pattern", "expected"),
     [
         pytest.param("loop", True, id="last name"),
         pytest.param("lo?p", True, id="wildcard"),
@@ -183,20 +183,20 @@ def test_modules_have_verbosities_of_their_own() -> None:
         pytest.param("*/queue/*", False, id="other path"),
     ],
 )
-def test_patterns_of_modules(pattern: str, is_meant: bool) -> None:
-    """A pattern without a slash means the last name."""
-    assert is_meant == matches(pattern, "kubesched.scheduler.loop")
+def test_patterns_of_modules(pattern: str, expected: bool) -> None:
+    """A pattern without a slash is matched with the last part of the name."""
+    assert expected == matches(pattern, "kubesched.scheduler.loop")
 
 
 @pytest.mark.parametrize("text", ["loop", "=3", "loop=x", "loop=-1", "loop=99999999999"])
-def test_patterns_that_are_none(text: str) -> None:
+def test_invalid_patterns(text: str) -> None:
     """A pattern needs a name and a number."""
     with pytest.raises(ValueError, match=r"pattern=N|parsing verbosity"):
         parse_modules([text])
 
 
-def test_everybodys_warnings_are_written() -> None:
-    """Libraries log through the same handler."""
+def test_warnings_of_libraries_are_written() -> None:
+    """Loggers of other packages use the same handler."""
     with logs(LogOptions()) as (running, stream):
         logging.getLogger("asyncio").warning("slow")
         running.flush()
@@ -206,7 +206,7 @@ def test_everybodys_warnings_are_written() -> None:
 
 
 def test_streams_are_split_by_severity() -> None:
-    """Errors go to the one, everything else to the other."""
+    """Errors go to the first stream, other messages to the second."""
     errors, information = io.StringIO(), io.StringIO()
     split = Logs(LogOptions(splits_stream=True), errors, information)
     split.start()
@@ -215,5 +215,5 @@ def test_streams_are_split_by_severity() -> None:
     LOG.error("bad")
     split.stop()
     assert ["bad"] == [line.partition("] ")[2] for line in errors.getvalue().splitlines()]
-    told = [line.partition("] ")[2] for line in information.getvalue().splitlines()]
-    assert ["fine", "careful"] == told
+    others = [line.partition("] ")[2] for line in information.getvalue().splitlines()]
+    assert ["fine", "careful"] == others

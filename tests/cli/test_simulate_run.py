@@ -1,4 +1,4 @@
-"""Runs of a simulation on a terminal: the status line."""
+"""The status line of a simulation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _written(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> str:
-    """Return what is written to stderr while a pod is placed."""
+    """Return what a simulation of one pod writes to stderr."""
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(output, "_PATIENCE_SECONDS", 0.0)
     container = {"name": "c", "image": "i"}
@@ -32,6 +32,6 @@ def _written(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> str:
 
 
 def test_progress_only_on_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line is shown on a terminal, and nothing elsewhere."""
+    """Progress is shown on a terminal only."""
     assert "Placing pods: 1 of 1" in _written(monkeypatch, Terminal())
     assert not _written(monkeypatch, io.StringIO())

@@ -22,7 +22,7 @@ def _report(**parts: object) -> TimelineReport:
     counts = {"totals": Totals(lost=1234), "wait_histogram": Histogram((), (0,))}
     numbers = {"relists": 0, "checks": 3, "decisions": 4, "decision_digest": "00ff"}
     fields: dict[str, object] = {**empty, **head, **counts, **numbers, **parts}
-    return TimelineReport(**fields)  # type: ignore[arg-type]  # by name
+    return TimelineReport(**fields)  # type: ignore[arg-type]  # checked by name only
 
 
 def test_totals(capsys: pytest.CaptureFixture[str]) -> None:

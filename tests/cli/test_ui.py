@@ -1,4 +1,4 @@
-"""`kubesched ui` as a process: where it listens, what it prints, and how it ends."""
+"""`kubesched ui` as a process: its address, its output and its exit code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 @contextmanager
 def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
-    """The page in a process of its own: the process, its address, and its token."""
+    """Start `kubesched ui`; yield the process, its URL and its token."""
     with subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-m", "kubesched", "ui", "--no-open", *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -35,8 +35,8 @@ def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str, st
         try:
             assert process.stdout is not None
             lines = iter(process.stdout.readline, "")
-            said = next(line for line in lines if "#token=" in line)
-            found = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", said)
+            line = next(line for line in lines if "#token=" in line)
+            found = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
             assert found is not None
             yield process, found[1], found[2]
         finally:
@@ -54,7 +54,7 @@ def ask(url: str, token: str) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_serves_until_a_signal(tmp_path: Path, number: int) -> None:
-    """Ctrl-C is its end, not an error; nothing is said on stderr."""
+    """SIGINT and SIGTERM end it with exit code 0 and nothing on stderr."""
     file = write(tmp_path, [node("alpha", "4"), pod("waits", "9")])
     with running(file, "--complete") as (process, url, token):
         view = ask(f"{url}/documents", token)["documents"][0]
@@ -65,8 +65,8 @@ def test_it_serves_until_a_signal(tmp_path: Path, number: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_sandbox_is_part_of_it() -> None:
-    """Its nodes are on the page."""
+def test_sandbox() -> None:
+    """`--sandbox N` shows a new cluster with N nodes."""
     with running("--sandbox", "2") as (process, url, token):
         view = ask(f"{url}/documents", token)["documents"][0]
         assert ["node-0", "node-1"] == view["nodes"]["names"]
@@ -75,8 +75,8 @@ def test_a_sandbox_is_part_of_it() -> None:
 
 
 @pytest.mark.slow
-def test_a_scenario_is_played() -> None:
-    """The record is there, and Ctrl-C ends the simulation too."""
+def test_scenario() -> None:
+    """The page shows the playback, then the report; SIGINT ends the process."""
     scenario = EXAMPLES / "scenarios" / "batch-and-web.yaml"
     with running(scenario, "--seed", "7") as (process, url, token):
         found = ask(f"{url}/documents", token)
@@ -90,8 +90,8 @@ def test_a_scenario_is_played() -> None:
 
 
 @pytest.mark.slow
-def test_a_taken_port_ends_it_with_one_line(tmp_path: Path) -> None:
-    """With the exit code of wrong input."""
+def test_port_in_use(tmp_path: Path) -> None:
+    """A port in use is reported in one line, with exit code 2."""
     file = write(tmp_path, [node("alpha", "4")])
     with running(file) as (_, url, _token):
         port = url.rpartition(":")[2]
@@ -102,8 +102,8 @@ def test_a_taken_port_ends_it_with_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it_while_it_connects(tmp_path: Path) -> None:
-    """A server that accepts and never answers cannot hold it."""
+def test_ctrl_c_while_connecting(tmp_path: Path) -> None:
+    """SIGINT ends the process while an API server does not answer."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         kubeconfig = tmp_path / "kubeconfig"
         write_kubeconfig(kubeconfig, f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -126,8 +126,8 @@ def test_ctrl_c_ends_it_while_it_connects(tmp_path: Path) -> None:
         (["--port", "70000"], "70000 is not in the range"),
     ],
 )
-def test_mistakes_are_one_line(arguments: list[str], expected: str) -> None:
-    """Nothing is served then."""
+def test_wrong_arguments(arguments: list[str], expected: str) -> None:
+    """Wrong arguments give an error message and exit code 2."""
     result = run("ui", "--no-open", *arguments)
     assert 2 == result.exit_code
     assert expected in result.stderr

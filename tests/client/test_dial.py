@@ -1,4 +1,4 @@
-"""Ways to a server, on the event loop of live processes and on asyncio's own."""
+"""Connections to servers and proxies, on asyncio's event loop and on that of live processes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _server_context() -> ssl.SSLContext:
 
 @pytest.fixture(params=[asyncio.new_event_loop, new_event_loop], ids=["asyncio", "live"])
 def run(request: pytest.FixtureRequest) -> Run[Any]:
-    """What runs a coroutine."""
+    """Return a function that runs a coroutine."""
 
     def run_it(coroutine: Coroutine[Any, Any, T]) -> T:
         with asyncio.Runner(loop_factory=request.param) as runner:
@@ -57,7 +57,7 @@ async def _answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamRes
 async def _through(
     proxy: Proxy, scheme: str, tls: ssl.SSLContext | None, user: str = ""
 ) -> list[bytes]:
-    """Ask a server twice through a proxy."""
+    """Send two requests through a proxy; return the responses."""
     async with serving(_answer, _server_context() if tls else None) as server:
         url = f"{scheme}://{user}{proxy.address}"
         rest = HttpRestClient(
@@ -70,7 +70,7 @@ async def _through(
 
 
 def test_tls_goes_through_a_tunnel(run: Run[Any]) -> None:
-    """The proxy sees CONNECT and who asks, and nothing of what is said; once per connection."""
+    """The proxy gets one CONNECT per connection, with the credentials, and no request."""
 
     async def main() -> None:
         async with proxying() as proxy:
@@ -83,8 +83,8 @@ def test_tls_goes_through_a_tunnel(run: Run[Any]) -> None:
     run(main())
 
 
-def test_tls_within_tls(run: Run[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy may be spoken to over TLS; it is recognised by the authorities of the system."""
+def test_tls_to_the_proxy(run: Run[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy with an https URL is verified with the system's authorities."""
     (tmp_path / "ca.pem").write_bytes(_AUTHORITY.pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
 
@@ -96,7 +96,7 @@ def test_tls_within_tls(run: Run[Any], tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_plain_requests_are_forwarded(run: Run[Any]) -> None:
-    """Without TLS the proxy is handed whole URLs."""
+    """Without TLS the proxy gets requests with absolute URLs."""
 
     async def main() -> None:
         async with proxying() as proxy:
@@ -109,8 +109,8 @@ def test_plain_requests_are_forwarded(run: Run[Any]) -> None:
     run(main())
 
 
-def test_a_proxy_that_refuses_says_so(run: Run[Any]) -> None:
-    """The error names the proxy's answer and the server."""
+def test_errors_of_proxies(run: Run[Any]) -> None:
+    """The error names the proxy's answer and the server, or the unsupported scheme."""
 
     async def main() -> None:
         async with proxying() as proxy:
@@ -137,8 +137,8 @@ def _free_port() -> int:
         return port
 
 
-def test_errors_are_in_words_that_operators_know(run: Run[Any]) -> None:
-    """As Go says them."""
+def test_messages_are_gos(run: Run[Any]) -> None:
+    """Failures to connect have the messages of Go's net and tls packages."""
 
     async def main() -> None:
         port = _free_port()
@@ -158,23 +158,23 @@ def test_errors_are_in_words_that_operators_know(run: Run[Any]) -> None:
     run(main())
 
 
-def test_nobody_answers(run: Run[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that takes the connection and says nothing is given up, and hung up on."""
+def test_connecting_times_out(run: Run[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a server does not answer the handshake, the connection is closed."""
     monkeypatch.setattr("kubesched.client.dial._CONNECT_SECONDS_MAX", 0.05)
 
     async def main() -> None:
-        left = asyncio.Event()
+        closed = asyncio.Event()
 
         async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.read()
             writer.close()
-            left.set()
+            closed.set()
 
         async with await asyncio.start_server(listen, "127.0.0.1", 0) as silent:
             port = silent.sockets[0].getsockname()[1]
             with pytest.raises(TimeoutError, match=rf"dial tcp 127.0.0.1:{port}: i/o timeout"):
                 await Dialer(f"https://127.0.0.1:{port}", _TLS).dial()
             async with asyncio.timeout(5):
-                await left.wait()
+                await closed.wait()
 
     run(main())

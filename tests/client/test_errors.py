@@ -44,23 +44,23 @@ def _status(code: int, reason: str, **more: object) -> bytes:
     ],
 )
 def test_status_has_its_class(code: int, reason: str, class_: type[ApiError]) -> None:
-    """Code, reason and message are the server's, the class is what somebody catches."""
+    """Code, reason and message are the server's; the class depends on the reason."""
     error = error_of_answer(code, _status(code, reason))
     assert class_ is type(error)
     assert (code, reason, "m") == (error.code, error.reason, error.message)
     assert error.retry_after_seconds is None
 
 
-def test_code_decides_where_there_is_no_reason() -> None:
-    """A Status without a reason is recognised by its code."""
+def test_status_without_reason() -> None:
+    """The class depends on the code if there is no reason."""
     assert NotFoundError is type(error_of_answer(404, _status(404, "")))
     assert GoneError is type(error_of_answer(410, _status(410, "")))
 
 
-def test_time_to_come_back() -> None:
-    """The Status says it, or else the header."""
-    told = _status(429, "TooManyRequests", details={"retryAfterSeconds": 7})
-    assert 7.0 == error_of_answer(429, told, retry_after="1").retry_after_seconds
+def test_retry_after() -> None:
+    """The seconds are in the Status or, failing that, in the header."""
+    status = _status(429, "TooManyRequests", details={"retryAfterSeconds": 7})
+    assert 7.0 == error_of_answer(429, status, retry_after="1").retry_after_seconds
     plain = _status(500, "ServerTimeout")
     assert 3.0 == error_of_answer(500, plain, retry_after="3").retry_after_seconds
     assert 2.0 == error_of_answer(429, b"", retry_after="2").retry_after_seconds
@@ -110,10 +110,10 @@ def test_time_to_come_back() -> None:
         ),
     ],
 )
-def test_answers_that_are_no_status(
+def test_answers_without_a_status(
     code: int, method: str, body: bytes, content_type: str, reason: str, message: str
 ) -> None:
-    """client-go's words for what proxies and broken servers say."""
+    """Answers of proxies and broken servers get client-go's messages."""
     error = error_of_answer(code, body, method=method, content_type=content_type)
     assert (code, reason, message) == (error.code, error.reason, error.message)
 
@@ -122,8 +122,8 @@ def test_answers_that_are_no_status(
     "body",
     [b"", b"{", b"[]", b"\xff", b'{"kind":"Pod"}', b'{"kind":"Status","status":"Success"}'],
 )
-def test_what_is_no_failure(body: bytes) -> None:
-    """Only a Status of a failure is an error."""
+def test_bodies_without_a_failure(body: bytes) -> None:
+    """Only a Status with `Failure` is an error."""
     assert error_of_status(body) is None
 
 
@@ -132,7 +132,7 @@ def test_what_is_no_failure(body: bytes) -> None:
     [("5", 5), ("0", 0), ("-3", -3), ("+4", 4), ("", None), ("1.5", None), ("soon", None)],
 )
 def test_retry_after_is_a_whole_number(header: str, seconds: int | None) -> None:
-    """As Go reads numbers; dates are not understood."""
+    """Numbers are parsed as in Go; dates are ignored."""
     assert seconds == retry_after_seconds(header)
 
 
@@ -151,7 +151,7 @@ def test_retry_after_is_a_whole_number(header: str, seconds: int | None) -> None
     ],
 )
 def test_failures_have_reasons(failure: Exception, reason: str, is_broken: bool) -> None:
-    """No answer is code 0 with a reason."""
+    """An error without an answer has code 0 and a reason."""
     error = error_of_failure(failure, "GET", "http://h/x")
     assert (0, reason) == (error.code, error.reason)
     assert error.message.startswith('GET "http://h/x": ')

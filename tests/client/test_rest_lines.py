@@ -23,7 +23,7 @@ async def _lines(chunks: list[bytes]) -> list[bytes]:
     st.lists(st.binary(min_size=0, max_size=8).map(lambda b: b.replace(b"\r", b"\n"))), st.data()
 )
 def test_lines_do_not_depend_on_chunks(lines: list[bytes], data: st.DataObject) -> None:
-    """However a text is cut into chunks, its lines are those of the whole."""
+    """Lines are the same for every division of a text into chunks."""
     text = b"\n".join(lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     edges = [0, *cuts, len(text)]

@@ -1,4 +1,4 @@
-"""A transport without a socket: the test is the other end."""
+"""Wire: a transport without a socket, for tests of connections."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from kubesched.client.http_connection import HttpConnection
 
 
 class Wire(asyncio.Transport):
-    """Keeps what is written; closing it is told to the connection at once.
+    """Records what is written; closing it calls `connection_lost` at once.
 
     Attributes:
         written: All that was written.
-        wants_more: Whether the connection wants to be told of more.
+        wants_more: Whether the connection reads; False while paused.
     """
 
     def __init__(self, connection: HttpConnection) -> None:
@@ -24,15 +24,15 @@ class Wire(asyncio.Transport):
         connection.connection_made(self)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Keep what is written."""
+        """Record the data."""
         self.written += bytes(data)
 
     def pause_reading(self) -> None:
-        """Take note."""
+        """Record it."""
         self.wants_more = False
 
     def resume_reading(self) -> None:
-        """Take note."""
+        """Record it."""
         self.wants_more = True
 
     def is_closing(self) -> bool:
@@ -48,7 +48,7 @@ class Wire(asyncio.Transport):
         self.hang_up()
 
     def hang_up(self, error: Exception | None = None) -> None:
-        """Be the other end, and go."""
+        """Close the connection, as if the server had."""
         if not self._is_closed:
             self._is_closed = True
             self._connection.connection_lost(error)

@@ -60,9 +60,7 @@ def test_all_kinds_of_fields() -> None:
     [
         pytest.param(
             {"kind": "InterPodAffinityArgs"},
-            [
-                _another_kind("VolumeBindingArgs", "InterPodAffinityArgs"),
-            ],
+            [_another_kind("VolumeBindingArgs", "InterPodAffinityArgs")],
             id="another-plugins-kind",
         ),
         pytest.param(

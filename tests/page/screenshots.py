@@ -1,8 +1,8 @@
 """Screenshots of pages in all sizes and states: `python -m tests.page.screenshots DIRECTORY`.
 
 Clusters with 10, 1,000 and 5,000 nodes, the last with 100,000 pods, and every kind of report; light
-and dark, on a desktop and on a phone. For each page the time until something of it is seen, and
-the time until all is drawn, are printed.
+and dark, on a desktop and on a phone. Prints for each page the times to the first paint and to the
+load event.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.cli.cluster import run
 from tests.page.browsing import browser, opened
 from tests.page.clusters import cluster
 
-# Nodes, and pods to place on them, some of which find no place.
+# Numbers of nodes and of pods; not all pods fit.
 SIZES: Final = ((10, 60), (1_000, 14_000), (5_000, 140_000))
 SCREENS: Final = ((1280, 900), (390, 844))
 _TIMES: Final = """() => {

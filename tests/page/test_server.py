@@ -1,4 +1,4 @@
-"""The server of a live page: who gets what, and what is never sent."""
+"""The server of a live page: its documents, access to them, and what it never sends."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATA = ("/documents", "/why?pod=shop/waits", "/explain?pod=shop/waits", "/top")
 
 
 def _objects() -> list[Json]:
-    """A node, a pod on it and one that waits, with a secret wherever pods may have one."""
+    """A node, a pod on it and a pending pod, with a secret in every place for one."""
     waits, runs = pod("waits", "9"), pod("runs", "1", node_name=NODE)
     for item in (waits, runs):
         container = item["spec"]["containers"][0]
@@ -65,8 +65,8 @@ def served(script: Callable[[Client], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def test_documents_are_published_ones() -> None:
-    """Each address answers with a document of its kind."""
+def test_documents_of_each_path() -> None:
+    """Each path returns documents of its kind."""
 
     async def script(client: Client) -> None:
         kinds = []
@@ -91,7 +91,7 @@ def test_documents_are_published_ones() -> None:
     ],
 )
 def test_data_needs_the_token(headers: dict[str, str]) -> None:
-    """Without it there is no data, not even whether an address exists."""
+    """Without the token every path returns 401, also one that does not exist."""
 
     async def script(client: Client) -> None:
         sent = {name: text.format(token=client.server.token) for name, text in headers.items()}
@@ -105,7 +105,7 @@ def test_data_needs_the_token(headers: dict[str, str]) -> None:
 
 
 def test_the_page_itself_has_no_data_and_no_token() -> None:
-    """What anybody on this machine may read is the program alone."""
+    """The page needs no token, so it contains the program alone."""
 
     async def script(client: Client) -> None:
         response, body = await client.get("/", {})
@@ -121,7 +121,7 @@ def test_the_page_itself_has_no_data_and_no_token() -> None:
     "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:80", "10.0.0.1", "[::]:1"]
 )
 def test_other_hosts_are_refused(host: str) -> None:
-    """A name that somebody points to loopback reads nothing, with or without the token."""
+    """A foreign Host header (DNS rebinding) gets 403, even with the token."""
 
     async def script(client: Client) -> None:
         token = {"Authorization": f"Bearer {client.server.token}"}
@@ -135,7 +135,7 @@ def test_other_hosts_are_refused(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8080", "127.0.0.1:1"])
 def test_names_of_loopback_are_served(host: str) -> None:
-    """A forwarded port may have another number."""
+    """The port in the Host header may be that of a forwarding."""
 
     async def script(client: Client) -> None:
         response, _ = await client.get("/", {"Host": host})
@@ -145,8 +145,8 @@ def test_names_of_loopback_are_served(host: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])
-def test_nothing_can_be_written(method: str) -> None:
-    """No address takes another method than GET, and none allows other sites anything."""
+def test_only_get_is_allowed(method: str) -> None:
+    """Other methods get 405, and no answer has CORS headers."""
 
     async def script(client: Client) -> None:
         for path in ("/", *DATA):
@@ -158,7 +158,7 @@ def test_nothing_can_be_written(method: str) -> None:
 
 
 def test_headers_keep_caches_and_other_sites_out() -> None:
-    """Of every answer, errors included."""
+    """Every answer has them, errors too."""
 
     async def script(client: Client) -> None:
         for path in ("/", *DATA, "/nothing", "/why"):
@@ -179,7 +179,7 @@ def test_headers_keep_caches_and_other_sites_out() -> None:
 
 
 def test_nothing_secret_is_sent() -> None:
-    """Environment, commands and annotations are in no byte of any answer."""
+    """No answer contains environment variables, commands or annotations."""
 
     async def script(client: Client) -> None:
         for path in ("/", *DATA, "/why?pod=shop/runs", "/explain?pod=shop/runs"):
@@ -190,7 +190,7 @@ def test_nothing_secret_is_sent() -> None:
 
 
 def test_unchanged_documents_are_not_sent_again() -> None:
-    """A reader that has them gets 304."""
+    """A request with the current ETag gets 304."""
 
     async def script(client: Client) -> None:
         first, _ = await client.get("/documents")
@@ -216,8 +216,8 @@ def test_unchanged_documents_are_not_sent_again() -> None:
         ("/nothing", (404, "not found")),
     ],
 )
-def test_errors_are_one_message(path: str, expected: tuple[int, str]) -> None:
-    """They are JSON, so that nothing in them can be taken for a page."""
+def test_errors_are_json(path: str, expected: tuple[int, str]) -> None:
+    """Errors are JSON with a message in one line, which browsers do not render as HTML."""
 
     async def script(client: Client) -> None:
         response, body = await client.get(path)
@@ -229,8 +229,8 @@ def test_errors_are_one_message(path: str, expected: tuple[int, str]) -> None:
     served(script)
 
 
-def test_a_taken_port_is_an_error_of_the_user() -> None:
-    """It names the port and the remedy."""
+def test_port_in_use() -> None:
+    """The UserError names the port and the remedy."""
 
     async def script(client: Client) -> None:
         port = int(client.origin.rpartition(":")[2])
@@ -243,7 +243,7 @@ def test_a_taken_port_is_an_error_of_the_user() -> None:
 
 
 def test_every_server_has_its_own_token() -> None:
-    """It is long, and stands in the part of the address that browsers do not send."""
+    """The token is long, and in the fragment of the URL, which browsers do not send."""
 
     async def script(client: Client) -> None:
         source: Any = client.server._source

@@ -50,8 +50,8 @@ def test_changes_since_a_version(changes: list[tuple[bool, tuple[str, str]]], ve
     assert expected == store.changed_since(Service, version)
 
 
-def test_changes_of_long_ago_are_not_known() -> None:
-    """The log of changes is limited."""
+def test_log_of_changes_is_limited() -> None:
+    """Old versions return None."""
     store = ObjectStore()
     for _ in range(5000):
         store.put(service("a", "x"))
@@ -71,7 +71,7 @@ def test_kinds_do_not_mix() -> None:
     assert [namespace] == list(store.list(Namespace))
 
 
-def test_order_is_that_of_arrival() -> None:
+def test_order_of_arrival() -> None:
     """Objects of a namespace are listed in order of arrival; a replaced one keeps its place."""
     store = ObjectStore()
     for name in ("c", "a", "b", "a"):

@@ -26,14 +26,14 @@ def test_seeds(written: Any, expected: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("written", [0, -1, "", "a", "5-4", "1,1", "1-9999999999", [], [-1]])
-def test_seeds_that_are_none(written: Any) -> None:
-    """Empty, reversed, doubled, too many."""
+def test_invalid_seeds(written: Any) -> None:
+    """Empty, reversed, duplicate and too many seeds."""
     with pytest.raises(ValueError, match=r"seed|range"):
         seeds_of(written)
 
 
 def test_everything_has_a_name() -> None:
-    """The file's or the class's; a sweep without configurations has the default one."""
+    """Names default to those of files and classes; configurations default to `default`."""
     spec = named(
         load_sweep(
             {
@@ -49,7 +49,7 @@ def test_everything_has_a_name() -> None:
 
 
 def test_every_error_is_reported_at_once() -> None:
-    """Types and unknown fields, and contradictions among the fields that could be read."""
+    """Wrong types, unknown fields, and conflicts between valid fields."""
     raw = {
         "version": 1,
         "input": [],
@@ -76,8 +76,8 @@ def test_every_error_is_reported_at_once() -> None:
     ] == [error.path for error in refused.value.errors]
 
 
-def test_what_a_function_excludes() -> None:
-    """It reads its inputs and chooses its figures itself."""
+def test_fields_that_a_function_excludes() -> None:
+    """A function reads its inputs and chooses its figures itself."""
     raw = {
         "version": 1,
         "inputs": [{"files": ["a"], "times": True}],
@@ -94,7 +94,7 @@ def test_what_a_function_excludes() -> None:
 
 @pytest.mark.parametrize("raw", [{}, {"version": 2}, {"version": True}, [1]])
 def test_another_version_is_refused(raw: Any) -> None:
-    """Errors in its fields would be noise."""
+    """Only the version is reported then."""
     with pytest.raises(ConfigError) as refused:
         load_sweep(raw)
     assert 1 == len(refused.value.errors)

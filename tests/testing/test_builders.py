@@ -26,7 +26,7 @@ def test_json_wins_over_keywords() -> None:
     assert "x" == make_node("a", metadata={"name": "x"}).metadata.name
 
 
-def test_pods_stand_where_their_specification_says() -> None:
+def test_pods_are_on_the_nodes_of_their_specification() -> None:
     """Pods without a node, or on an unknown one, are not in the table."""
     pods = [make_pod("a", node_name="n"), make_pod("b"), make_pod("c", node_name="unknown")]
     table = make_table([make_node("m"), make_node("n")], pods)
@@ -50,5 +50,5 @@ def test_snapshot() -> None:
 
 
 def test_pod_info() -> None:
-    """The keywords are those of the pod's builder."""
+    """`make_pod_info` has the keywords of `make_pod`."""
     assert 7 == make_pod_info(priority=7).priority

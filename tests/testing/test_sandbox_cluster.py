@@ -1,4 +1,4 @@
-"""SandboxCluster: what it starts, what it answers, and that nothing is left of it."""
+"""SandboxCluster: start and stop, access, and what runs in it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def nodes_of(cluster: SandboxCluster) -> list[str]:
 
 
 def open_files() -> set[str]:
-    """What this process has open, sockets included."""
+    """The targets of this process's file descriptors, sockets included."""
     found = set()
     for entry in Path("/proc/self/fd").iterdir():
         try:
@@ -68,13 +68,13 @@ def open_files() -> set[str]:
     return found
 
 
-# Beginning and end.
+# Start and stop.
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tls", [False, True])
-def test_nothing_is_left_of_it(tls: bool) -> None:
-    """No thread, socket or file, though a watch was under way and a pod was pending."""
+def test_stopping_leaves_nothing(tls: bool) -> None:
+    """No thread, socket or file is left, even with a watch under way and a pending pod."""
     with SandboxCluster(**BARE):
         pass  # the event loop's library opens a pipe with the first loop, for all that follow
     threads, files = threading.enumerate(), open_files()
@@ -119,7 +119,7 @@ def test_it_can_start_again() -> None:
 
 
 def test_a_start_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that the server refuses is an error of the start."""
+    """A node that the server rejects raises UserError."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     threads = threading.enumerate()
     bad = SandboxCluster(nodes=[{"metadata": {"name": "Not a name"}}])
@@ -129,7 +129,7 @@ def test_a_start_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_clusters_are_separate(kubesched_cluster_factory: Factory) -> None:
-    """Two run at once, each with its own objects."""
+    """Two clusters can run at once, each with its own objects."""
     one, other = (kubesched_cluster_factory(**BARE) for _ in range(2))
     one.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})
     with pytest.raises(ApiException, match="not found"):
@@ -137,7 +137,7 @@ def test_clusters_are_separate(kubesched_cluster_factory: Factory) -> None:
 
 
 def test_importing_the_fixtures_imports_no_server() -> None:
-    """Test suites that load the fixtures and use none start as fast as before."""
+    """Loading the fixtures without using them does not slow a test suite down."""
     code = (
         "import sys, kubesched.testing.pytest_plugin\n"
         "heavy = {'numpy', 'aiohttp', 'msgspec', 'kubesched.testing.sandbox_cluster'}\n"
@@ -151,7 +151,7 @@ def test_importing_the_fixtures_imports_no_server() -> None:
 
 
 def test_there_is_no_access_without_the_token(kubesched_cluster_factory: Factory) -> None:
-    """Nobody else on the machine can use it; only the user can read the token."""
+    """A request with a wrong token gets 401; only the user can read the kubeconfig."""
     cluster = kubesched_cluster_factory(**BARE)
     path = f"{cluster.url}/api/v1/nodes"
     headers = {"Authorization": "Bearer guessed"}
@@ -165,8 +165,8 @@ def test_there_is_no_access_without_the_token(kubesched_cluster_factory: Factory
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tls", [False, True])
-def test_the_kubeconfig_leads_to_it(kubesched_cluster_factory: Factory, tls: bool) -> None:
-    """As a file and as a dict, for any client."""
+def test_kubeconfig(kubesched_cluster_factory: Factory, tls: bool) -> None:
+    """The file and the dict are equal, and clients connect with it."""
     cluster = kubesched_cluster_factory(**BARE, tls=tls)
     written = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
     assert cluster.kubeconfig_dict == written
@@ -176,17 +176,17 @@ def test_the_kubeconfig_leads_to_it(kubesched_cluster_factory: Factory, tls: boo
 
 
 @pytest.mark.slow
-def test_tls_is_checked_against_its_own_authority(kubesched_cluster_factory: Factory) -> None:
+def test_tls_has_an_authority_of_its_own(kubesched_cluster_factory: Factory) -> None:
     """A client that trusts the system's authorities does not connect."""
     cluster = kubesched_cluster_factory(**BARE, tls=True)
     with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
         urlopen(cluster.url, context=ssl.create_default_context())  # noqa: S310 - our own server
 
 
-def test_without_the_client_s_package_the_error_says_what_to_install(
+def test_client_without_the_kubernetes_package(
     kubesched_cluster_factory: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The package is optional."""
+    """The error names the package to install."""
     cluster = kubesched_cluster_factory(**BARE)
     monkeypatch.setitem(sys.modules, "kubernetes.client", None)
     with pytest.raises(ImportError, match="pip install kubernetes"):
@@ -208,7 +208,7 @@ def test_pods_run_on_nodes_of_its_own(kubesched_cluster_factory: Factory) -> Non
 
 
 def test_without_a_scheduler_a_test_binds_pods(kubesched_cluster_factory: Factory) -> None:
-    """A pod that somebody binds runs."""
+    """A pod that the test binds runs."""
     cluster = kubesched_cluster_factory(nodes=1, scheduler=False)
     cluster.create(pod("p", nodeName="node-0"))
     cluster.wait_for(lambda: read(cluster, "p").status.phase == "Running")
@@ -267,7 +267,7 @@ class Unsortable(QueueSortPlugin):
 
 @pytest.mark.slow
 def test_waiting_ends_when_the_scheduler_has_failed(kubesched_cluster_factory: Factory) -> None:
-    """A plugin without which nothing can be scheduled ends it; the cause is in the error."""
+    """A QueueSort plugin that raises ends the scheduler; the exception is the error's cause."""
     sorts = {"enabled": [{"name": "Unsortable"}], "disabled": [{"name": "*"}]}
     config = {"profiles": [{"plugins": {"queueSort": sorts}}]}
     cluster = kubesched_cluster_factory(plugins=[Unsortable], config=config)
@@ -280,8 +280,8 @@ def test_waiting_ends_when_the_scheduler_has_failed(kubesched_cluster_factory: F
 
 
 @pytest.mark.slow
-def test_plugins_and_configuration_are_the_test_s_own(kubesched_cluster_factory: Factory) -> None:
-    """A plugin's class decides, for the scheduler name of the configuration."""
+def test_plugins_and_configuration(kubesched_cluster_factory: Factory) -> None:
+    """A plugin is given as a class, a configuration as a dict."""
     profiles = [{"schedulerName": "mine"}]
     cluster = kubesched_cluster_factory(plugins=[OnlyLast], config={"profiles": profiles})
     cluster.create(pod("p", schedulerName="mine"))
@@ -299,16 +299,14 @@ def test_plugins_and_configuration_are_the_test_s_own(kubesched_cluster_factory:
         pytest.param({"feature_gates": "Nonsense=true"}, "Nonsense", id="gate"),
     ],
 )
-def test_a_scheduler_that_cannot_be_built_is_an_error_at_once(
-    options: dict[str, Any], words: str
-) -> None:
-    """Nothing has been started then."""
+def test_invalid_options_of_the_scheduler(options: dict[str, Any], words: str) -> None:
+    """The constructor raises, before anything is started."""
     with pytest.raises(UserError, match=words):
         SandboxCluster(**options)
 
 
 @pytest.mark.slow
-def test_feature_gates_bring_the_objects_that_they_need(
+def test_feature_gates_enable_their_kinds(
     kubesched_cluster_factory: Factory,
 ) -> None:
     """With the gates of pod groups, a group can be created."""
@@ -340,7 +338,7 @@ def test_feature_gates_bring_the_objects_that_they_need(
         ),
     ],
 )
-def test_what_the_server_refuses_raises(
+def test_rejected_objects(
     kubesched_cluster_factory: Factory,
     manifest: dict[str, Any],
     error: type[Exception],
@@ -352,14 +350,14 @@ def test_what_the_server_refuses_raises(
 
 
 def test_waiting_returns_the_first_value_that_is_true(kubesched_cluster_factory: Factory) -> None:
-    """The condition may also be about what is not in the cluster."""
+    """`wait_for` calls the condition until it returns a true value."""
     values = iter((0, None, "", "found"))
     assert "found" == kubesched_cluster_factory(**BARE).wait_for(lambda: next(values))
 
 
 @pytest.mark.slow
-def test_waiting_in_vain_says_which_pods_are_pending(kubesched_cluster: SandboxCluster) -> None:
-    """The scheduler's message is often the reason."""
+def test_a_timeout_lists_pending_pods(kubesched_cluster: SandboxCluster) -> None:
+    """The error has the scheduler's message for each of the first pods."""
     cluster = kubesched_cluster
     for number in range(7):
         cluster.create(pod(f"p{number}", nodeSelector={"no": "node"}))
@@ -373,8 +371,8 @@ def test_waiting_in_vain_says_which_pods_are_pending(kubesched_cluster: SandboxC
 
 
 @pytest.mark.slow
-def test_a_lease_is_renewed_by_one_holder(kubesched_cluster_factory: Factory) -> None:
-    """A write on an old version is refused, as leader elections need it."""
+def test_a_write_on_an_old_version_is_refused(kubesched_cluster_factory: Factory) -> None:
+    """Leader elections depend on it: the second update of a lease gets 409."""
     cluster = kubesched_cluster_factory(**BARE)
     api: Any = CoordinationV1Api(cluster.client())
     cluster.create(

@@ -1,4 +1,4 @@
-"""The recorded run of kube-scheduler, told to our event handlers on virtual time."""
+"""The recorded run of kube-scheduler, replayed to our event handlers on virtual time."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _DELETED: Final = "2024-05-01T10:00:00Z"
 
 
 class PatientApi(FakeApi):
-    """Deletes pods gracefully: they stay until somebody says that their containers have ended."""
+    """Deletes pods gracefully: they stay until the test deletes them like a kubelet."""
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Mark the pod."""
+        """Set the deletion timestamp."""
         known = self.pods[pod.metadata.name]
         self.update(replace(known, metadata=replace(known.metadata, deletion_timestamp=_DELETED)))
 
@@ -38,8 +38,8 @@ class Measured:
     """A scheduler with metrics.
 
     Attributes:
-        api: Its API server.
-        pages: What is measured.
+        api: The API server.
+        pages: The metrics.
         scheduler: The scheduler.
     """
 
@@ -58,7 +58,7 @@ class Measured:
         )
 
     def page(self) -> str:
-        """Return the page."""
+        """Return the page of /metrics."""
         return self.pages.metrics.page()[1].decode()
 
 
@@ -97,7 +97,7 @@ def nodes() -> tuple[Node, ...]:
 
 
 async def recorded_run(found: Measured) -> None:
-    """Do what the record's script did, with its pauses."""
+    """Repeat the steps of the recorded run, with its pauses."""
     everything = ({"operator": "Exists"},)
     found.api.create(*nodes())
     found.api.create(
@@ -116,7 +116,7 @@ async def recorded_run(found: Measured) -> None:
         )
     )
     await asyncio.sleep(0.6)
-    # As a kubelet would: the grace period ends, then the pod.
+    # Like a kubelet after the grace period: a last status update, then the deletion.
     found.api.update(found.api.pods["v"])
     found.api.delete("v")
     await asyncio.sleep(0.15)
@@ -125,7 +125,7 @@ async def recorded_run(found: Measured) -> None:
 
 
 def page_of_recorded_run() -> str:
-    """Return the page at the end of that run."""
+    """Return the page of /metrics at the end of the recorded run."""
 
     async def main() -> str:
         async with measured() as found:
@@ -142,7 +142,7 @@ def recorded_families(at: int = -1) -> Families:
 
 
 def families_of(page: str) -> Families:
-    """Read a page as the record was read: type, help, series, buckets."""
+    """Parse a page to the form of the record: type, help, series, buckets."""
     families: Families = {}
     for line in page.splitlines():
         if line.startswith("# HELP "):

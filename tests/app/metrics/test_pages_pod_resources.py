@@ -67,8 +67,8 @@ def test_units(resource: str, amount: str, unit: str, value: str) -> None:
         assert line.endswith(f'unit="{unit}"}} {value}')
 
 
-def test_what_is_left_out() -> None:
-    """Zeros and pods that have ended on a node do not count; an ended pod without a node does."""
+def test_pods_and_resources_that_are_left_out() -> None:
+    """Zero requests and finished pods on nodes are left out; other finished pods are not."""
     page = _page(
         make_pod("zero", requests={"cpu": "0"}),
         make_pod("done", requests={"cpu": "1"}, node_name="a", status={"phase": "Succeeded"}),

@@ -1,4 +1,4 @@
-"""Tests of the dry run: how many candidates are wanted, and when it ends."""
+"""The dry run: how many candidates it looks for, and when it ends."""
 
 from __future__ import annotations
 
@@ -16,23 +16,11 @@ from kubesched.framework.preemption.candidates import (
 )
 from kubesched.framework.preemption.verdict_memory import VerdictMemory, Verdicts
 from kubesched.framework.preemption.victims import select_victims_on_node
-from kubesched.framework.status import (
-    SUCCESS,
-    Code,
-    NodeToStatus,
-    Status,
-    failure,
-)
+from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 
-from .cluster import (
-    NEVER,
-    NO_CPU,
-    NO_PORT,
-    candidate,
-    question_of,
-)
+from .cluster import NEVER, NO_CPU, NO_PORT, candidate, question_of
 
 
 @pytest.mark.parametrize(
@@ -124,8 +112,10 @@ def test_offset_decides_which_nodes_are_tried() -> None:
     assert {(names[at], names[(at + 1) % 5]) for at in range(5)} == seen
 
 
-def test_batches_change_nothing() -> None:
-    """Rows that are judged beforehand, in other batches, change nothing."""
+@pytest.mark.parametrize("sampling", [Sampling(7, 7), Sampling(100, 0)])
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_judging_rows_beforehand_changes_nothing(sampling: Sampling, size: int) -> None:
+    """Verdicts do not depend on batches, and a search that finds them in memory is the same."""
     rows = 100
     snapshot = make_snapshot(
         [make_node(f"n{row}", allocatable={"cpu": 2}) for row in range(rows)],
@@ -138,19 +128,15 @@ def test_batches_change_nothing() -> None:
         ],
     )
     question = question_of(make_pod("new", priority=2, requests={"cpu": 2}), snapshot)
-    statuses = NodeToStatus.everywhere(rows, NO_CPU)
-    expected = [select_victims_on_node(question, row) for row in range(rows)]
-    for sampling in (Sampling(7, 7), Sampling(100, 0)):
-        fresh = None
-        for size in (rows, 1, 3):
-            memory = VerdictMemory()
-            verdicts = memory.about(question)
-            if fresh is not None:
-                for start in range(0, rows, size):
-                    verdicts.judge(question, np.arange(start, min(start + size, rows)))
-                assert expected == verdicts.found.tolist()
-            question.handle.random.seed(1)
-            run = find_candidates(question, statuses, sampling, memory)
-            found = (run.candidates, run.choice and run.choice.best, run.node_statuses)
-            fresh = fresh or found
-            assert fresh == found
+    judged = VerdictMemory()
+    verdicts = judged.about(question)
+    for start in range(0, rows, size):
+        verdicts.judge(question, np.arange(start, min(start + size, rows)))
+    assert [select_victims_on_node(question, row) for row in range(rows)] == verdicts.found.tolist()
+
+    def search(memory: VerdictMemory) -> object:
+        question.handle.random.seed(1)
+        run = find_candidates(question, NodeToStatus.everywhere(rows, NO_CPU), sampling, memory)
+        return run.candidates, run.choice and run.choice.best, run.node_statuses
+
+    assert search(VerdictMemory()) == search(judged)

@@ -9,18 +9,10 @@ from kubesched.framework.preemption.eligibility import (
     is_terminating_by_preemption,
     why_not_eligible,
 )
-from kubesched.framework.status import (
-    NodeToStatus,
-    Status,
-)
+from kubesched.framework.status import NodeToStatus, Status
 from kubesched.testing.builders import PodFields, make_node, make_pod, make_pod_info, make_snapshot
 
-from .cluster import (
-    NEVER,
-    NO_CPU,
-    Json,
-    time,
-)
+from .cluster import NEVER, NO_CPU, Json, time
 
 TERMINATING_VICTIM: PodFields = {
     "metadata": {"deletionTimestamp": time(1)},
@@ -68,11 +60,15 @@ def test_is_terminating_by_preemption(metadata: Json, condition: Json, expected:
             {"nominated_node_name": "n1"}, NO_CPU, TERMINATING_VICTIM, NOMINATED_REASON, id="waits"
         ),
         pytest.param(
-            {"nominated_node_name": "n1"}, NEVER, TERMINATING_VICTIM, "", id="waits-in-vain"
+            {"nominated_node_name": "n1"},
+            NEVER,
+            TERMINATING_VICTIM,
+            "",
+            id="eviction-does-not-help",
         ),
         pytest.param({"nominated_node_name": "n2"}, NO_CPU, TERMINATING_VICTIM, "", id="elsewhere"),
         pytest.param({"nominated_node_name": "x"}, NO_CPU, TERMINATING_VICTIM, "", id="node-gone"),
-        pytest.param({"nominated_node_name": "n1"}, NO_CPU, {}, "", id="nobody-terminates"),
+        pytest.param({"nominated_node_name": "n1"}, NO_CPU, {}, "", id="no-victim-terminates"),
         pytest.param(
             {"nominated_node_name": "n1"},
             NO_CPU,

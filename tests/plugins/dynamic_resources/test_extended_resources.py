@@ -106,7 +106,7 @@ def test_requests_are_named_by_position() -> None:
 
 
 def test_special_claim() -> None:
-    """It is new, or left from an earlier attempt, or not needed."""
+    """A new claim, the claim of an earlier attempt, or None if the pod needs none."""
     asking = pod(container("a", 1))
     assert special_claim(asking, ["other.com/x"], CLASSES, ()) is None
     new = special_claim(asking, [GPU], CLASSES, ())

@@ -260,9 +260,14 @@ def test_describe_gives_quantities() -> None:
             57,
             id="least, an explicit 0 is no missing request",
         ),
-        pytest.param(None, {"cpu": 0, "memory": 0}, None, {"cpu": 1}, 0, id="nothing there"),
+        pytest.param(None, {"cpu": 0, "memory": 0}, None, {"cpu": 1}, 0, id="nothing allocatable"),
         pytest.param(
-            None, {"cpu": 1, "memory": 0}, None, {"cpu": "100m"}, 90, id="only what is there counts"
+            None,
+            {"cpu": 1, "memory": 0},
+            None,
+            {"cpu": "100m"},
+            90,
+            id="resources with 0 allocatable do not count",
         ),
         pytest.param(
             None, {"cpu": 1, "memory": "400Mi"}, None, {}, 70, id="defaults of the pod: 90 and 50"
@@ -404,7 +409,7 @@ def _slice(node_name: str, *sizes: int) -> ResourceSlice:
     ],
 )
 @pytest.mark.parametrize("copies", [1, 12])
-def test_resources_backed_by_devices_are_left_to_them(
+def test_resources_backed_by_devices_are_not_rejected(
     resource: str, offered: int, gates: dict[str, bool], copies: int, *, expected: bool
 ) -> None:
     """If devices back a resource that the node lacks, this plugin does not reject it."""
@@ -643,8 +648,8 @@ def test_one_row_scores_as_in_the_table(
         assert score == plugin.score_row(state, info, snapshot.nodes, row)
 
 
-def test_what_if_selections_are_answered_as_they_are() -> None:
-    """Pods added to and removed from a selection count there."""
+def test_changed_selections() -> None:
+    """Filter sees the pods that were added to or removed from a selection of rows."""
     snapshot = _cluster({"cpu": 4}, {"cpu": 3})
     plugin, pod = _plugin(), PodInfo(make_pod(requests={"cpu": 2}))
     state = plugin.pre_filter(CycleState(), pod, snapshot).state
@@ -657,8 +662,8 @@ def test_what_if_selections_are_answered_as_they_are() -> None:
     assert not plugin.filter(state, pod, row)[0].is_success
 
 
-def test_many_requests_are_answered() -> None:
-    """A pod may request more resources than an answer has bits."""
+def test_more_requests_than_bits() -> None:
+    """A pod may request more resources than an int64 has bits."""
     asked = {f"example.com/r{i:03}": 1 for i in range(80)}
     snapshot = make_snapshot([make_node(f"n{i}") for i in range(10)])
     status = _filter(_plugin(), make_pod(requests=asked), snapshot)[9]
@@ -666,7 +671,7 @@ def test_many_requests_are_answered() -> None:
 
 
 def test_few_of_many_requests_are_missing() -> None:
-    """Keys that are too large for counting are sorted, with equal results."""
+    """Rows are grouped by their missing resources, also if there are too many groups to count."""
     asked = {f"example.com/r{i:03}": 1 for i in range(30)}
     nodes = [
         make_node(f"n{i}", allocatable={f"example.com/r{j:03}": 1 for j in range(30) if j != i})

@@ -111,7 +111,7 @@ def owned_by(api_version: str, kind: str, name: str = "o", controller: bool = Tr
 def test_default_selector(
     pod: PodInfo, objects: list[tuple[str, str, Json | None]], expected: str
 ) -> None:
-    """Services that match the pod and its controller, whether or not that matches."""
+    """The selectors of matching services and of the pod's controller are combined."""
     selector = default_selector(pod, make_store(*objects))
     assert expected == str(selector)
     assert selector.is_empty == (not expected)
@@ -146,13 +146,13 @@ def test_default_selector(
     ],
 )
 def test_matching_selector(objects: list[tuple[str, str, Json | None]], expected: str) -> None:
-    """Everything that selects the pod counts, owner or not; what is empty selects nothing."""
+    """The selectors of all objects that select the pod are combined; empty ones do not count."""
     selector = matching_selector(PodInfo(make_pod(labels=LABELS)), make_store(*objects))
     assert expected == str(selector)
 
 
-def test_versions_move() -> None:
-    """A change of any kind that has a say is seen."""
+def test_versions_of_siblings() -> None:
+    """A change of each of the kinds changes the versions."""
     store = make_store()
     for kind in KINDS.values():
         before = versions_of_siblings(store)

@@ -21,8 +21,7 @@ import msgspec
 from kubesched.answers.node_shapes import NodeShape
 from kubesched.answers.pod_outcomes import PodOutcomeNow, PodOutcomes, PodsWithoutNode, grouped
 from kubesched.answers.trial_cluster import TrialCluster, names_of, new_nodes
-from kubesched.api.core import Node
-from kubesched.api.quantity import milli_value
+from kubesched.api.quantity import resource_values
 from kubesched.snapshot.pod_info import PodInfo
 
 _TRIALS_MAX: Final = 100
@@ -253,15 +252,6 @@ class _Search:
             return True
         offered: Counter[str] = Counter()
         for shape, number in zip(self._shapes, counts, strict=True):
-            for resource, amount in _offered(shape.model).items():
+            for resource, amount in resource_values(shape.model.status.allocatable).items():
                 offered[resource] += number * amount
         return all(offered[resource] >= amount for resource, amount in self._needed.items())
-
-
-def _offered(node: Node) -> dict[str, int]:
-    """Return what a node offers, in the units of `PodTemplate.held`."""
-    found = {}
-    for resource, amount in node.status.allocatable.items():
-        milli = milli_value(amount)
-        found[resource] = milli if resource == "cpu" else milli // 1000
-    return found

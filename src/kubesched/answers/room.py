@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Pod
 from kubesched.api.pod import PodStatus
-from kubesched.api.quantity import QuantityError, milli_value, value
+from kubesched.api.quantity import QuantityError, resource_value
 from kubesched.explain.report import Unknown
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import UNSIGNED, Scope
@@ -95,7 +95,7 @@ def parse_pod_shape(text: str) -> dict[str, int]:
         if name in shape:
             raise ValueError(f"{name} stands twice; write it once")
         try:
-            number = milli_value(amount) if name == "cpu" else value(amount)
+            number = resource_value(name, amount)
         except QuantityError:
             raise ValueError(f"{name}: {amount!r} is no quantity; write 2, 500m or 4Gi") from None
         if number <= 0:

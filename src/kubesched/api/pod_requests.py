@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from kubesched.api.pod import Container, Pod, PodStatus, ResourceRequirements
-from kubesched.api.quantity import ZERO, Amount, Quantity, milli_value, parse_quantity, value
+from kubesched.api.quantity import ZERO, Amount, Quantity, parse_quantity, resource_value
 from kubesched.api.resource_names import (
     CPU,
     MEMORY,
@@ -98,7 +98,7 @@ def pod_requests(
     ):
         # The usual pod, with nothing to add up.
         return {
-            name: milli_value(quantity) if name == CPU else value(quantity)
+            name: resource_value(name, quantity)
             for name, quantity in spec.containers[0].resources.requests.items()
             if is_counted_resource_name(name)
         }

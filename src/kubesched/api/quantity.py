@@ -9,8 +9,11 @@ Differs:  exponents beyond 1000 and texts of more than 1000 characters are rejec
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+from kubesched.api.resource_names import CPU
 
 Quantity = str | int | float
 
@@ -323,6 +326,16 @@ def nano_value(quantity: Quantity) -> int:
     amount = parse_quantity(quantity)
     magnitude = _rounded_up_to_nano(abs(amount.unscaled), amount.exponent)
     return amount.sign * magnitude
+
+
+def resource_value(resource: str, quantity: Quantity) -> int:
+    """Return an amount as the scheduler counts it: cpu in thousandths, others in whole units."""
+    return milli_value(quantity) if resource == CPU else value(quantity)
+
+
+def resource_values(quantities: Mapping[str, Quantity]) -> dict[str, int]:
+    """Return the amounts by resource as the scheduler counts them."""
+    return {name: resource_value(name, quantity) for name, quantity in quantities.items()}
 
 
 def canonical(quantity: Quantity) -> str:

@@ -9,11 +9,12 @@ Invariants: memory grows with the number of pods, up to a limit; the record then
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import controller_of
+from kubesched.api.quantity import resource_values
 from kubesched.api.well_known import ZONE
 from kubesched.scheduler.decision import Decision, FailedAttempt, Rejected
 from kubesched.scheduler.observer import Observer
@@ -28,7 +29,7 @@ from kubesched.simulator.playback import (
     PodReasons,
     WorkloadOnNodes,
 )
-from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting, node_allocatable
+from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting
 from kubesched.simulator.rehearsal import reasons_of
 from kubesched.simulator.utilisation import FIRST_RESOURCES
 from kubesched.snapshot.pod_info import PodInfo
@@ -219,7 +220,7 @@ class PlaybackRecorder(LedgerReader, Observer):
 
     def playback(self, title: str, end_seconds: float) -> Playback:
         """Return the record under the scenario's name, until the simulation ended."""
-        amounts = [node_allocatable(node) for node in self._nodes.values()]
+        amounts = [resource_values(node.status.allocatable) for node in self._nodes.values()]
         resources = self._resources(amounts)
         preempted = [row for row in self._preemptors if self._pods[row].end is PodEnd.PREEMPTED]
         return Playback(
@@ -259,7 +260,7 @@ class PlaybackRecorder(LedgerReader, Observer):
             lost=tuple(self._lost),
         )
 
-    def _resources(self, amounts: list[Mapping[str, int]]) -> list[str]:
+    def _resources(self, amounts: Sequence[Mapping[str, int]]) -> list[str]:
         used = {name for one in amounts for name, amount in one.items() if amount}
         used |= {name for workload in self._workloads.values for name, _ in workload[-1]}
         return [*FIRST_RESOURCES, *sorted(used.difference(FIRST_RESOURCES))]

@@ -15,7 +15,7 @@ import msgspec
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
-from kubesched.api.quantity import milli_value, value
+from kubesched.api.quantity import resource_values
 from kubesched.cluster.store import Change, ChangeType
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.snapshot.pod_info import PodInfo
@@ -148,7 +148,7 @@ class PodLedger:
     def _node_is(self, name: str, node: Node | None) -> bool:
         """Record a node's allocatable; return whether it changed."""
         before = self._allocatable.get(name, {})
-        after = {} if node is None else node_allocatable(node)
+        after = {} if node is None else resource_values(node.status.allocatable)
         if node is None:
             self._allocatable.pop(name, None)
         else:
@@ -259,11 +259,3 @@ def _is_disrupted(pod: Pod) -> bool:
         and condition.reason == "PreemptionByScheduler"
         for condition in pod.status.conditions
     )
-
-
-def node_allocatable(node: Node) -> Mapping[str, int]:
-    """Return a node's allocatable: cpu in millicores, everything else in whole units."""
-    return {
-        name: milli_value(quantity) if name == "cpu" else value(quantity)
-        for name, quantity in node.status.allocatable.items()
-    }

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Taint
-from kubesched.api.quantity import milli_value, value
+from kubesched.api.quantity import resource_value, value
 from kubesched.snapshot.coded import Coded, CodedColumn
 from kubesched.snapshot.host_ports import NO_PORTS, UsedPorts
 from kubesched.snapshot.images import ImageStates
@@ -349,8 +349,7 @@ class NodeColumns(NodeTable):
         column = [0] * len(self._allocatable)
         for name, amount in amounts.items():
             if name != "pods" and name in self.resources:
-                exact = milli_value(amount) if name == "cpu" else value(amount)
-                column[self.resources[name]] = exact
+                column[self.resources[name]] = resource_value(name, amount)
         self._allocatable[:, row] = column
         self.is_plain &= 0 <= min(column) and max(column) <= PLAIN_MAX
 

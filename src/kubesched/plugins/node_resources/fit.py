@@ -18,9 +18,13 @@ from numpy.typing import NDArray
 from kubesched.api.core import Node, Pod
 from kubesched.api.field_errors import ConfigError
 from kubesched.api.pod_requests import pod_requests
-from kubesched.api.quantity import milli_value, value
+from kubesched.api.quantity import resource_value
 from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
-from kubesched.api.resource_names import is_extended_resource_name, is_scalar_resource_name
+from kubesched.api.resource_names import (
+    PODS,
+    is_extended_resource_name,
+    is_scalar_resource_name,
+)
 from kubesched.config.args import decode_args
 from kubesched.framework.cluster_event import (
     DEVICE_CLASS,
@@ -316,13 +320,13 @@ def after_pod_scaled_down(target: Pod, old: Pod, new: Pod) -> bool:
 def after_node_changed(target: Pod, old: Node | None, new: Node, is_backed: IsBacked) -> bool:
     """Whether the pod would fit on the empty node, and the node has grown or is new."""
     requests = tuple(counted_requests(pod_requests(target)))
-    if _allowed_pods(new) < 1:
+    if _offered(new, PODS) < 1:
         return False
     for name, amount in requests:
         offered = _offered(new, name)
         if amount > offered and not _delegated(name, offered, is_backed):
             return False
-    if old is None or _allowed_pods(new) > _allowed_pods(old):
+    if old is None or _offered(new, PODS) > _offered(old, PODS):
         return True
     return any(
         _offered(new, name) > _offered(old, name)
@@ -347,10 +351,5 @@ def _delegated(name: str, offered: int, is_backed: IsBacked) -> bool:
     return name not in NATIVE and offered <= 0 and is_backed(name)
 
 
-def _allowed_pods(node: Node) -> int:
-    return value(node.status.allocatable.get("pods", 0))
-
-
 def _offered(node: Node, resource: str) -> int:
-    amount = node.status.allocatable.get(resource, 0)
-    return milli_value(amount) if resource == "cpu" else value(amount)
+    return resource_value(resource, node.status.allocatable.get(resource, 0))

@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from kubesched.answers.cluster import Cluster
-from kubesched.cli import output
 from kubesched.cli.simulate_run import run_simulation
+from kubesched.inputs import status_line
 
 from .test_output import Terminal
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def _written(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> str:
     """Return what a simulation of one pod writes to stderr."""
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(output, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(status_line, "_PATIENCE_SECONDS", 0.0)
     container = {"name": "c", "image": "i"}
     pod = {
         "apiVersion": "v1",

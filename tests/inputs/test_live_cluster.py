@@ -227,7 +227,7 @@ def test_a_slow_server_is_shown_and_left(tmp_path: Path) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=inner) as process:  # noqa: S603
             os.close(inner)
             seen = os.read(terminal, 1024)
-            assert seen == b"\rReading context dev: 0 MB"
+            assert seen == b"\r\x1b[KReading context dev: 0 MB"
             process.send_signal(signal.SIGINT)
             assert process.wait(timeout=30) == EXIT_INTERRUPTED
             rest = os.read(terminal, 1024)

@@ -6,10 +6,9 @@ import os
 import shutil
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 import click
 import msgspec
@@ -28,9 +27,6 @@ ITEM: Final = 2
 DETAIL: Final = 6
 """Indents of the items of a section, and of details about them."""
 _GAP: Final = "  "
-_PATIENCE_SECONDS: Final = 1.0
-_RENEWAL_SECONDS: Final = 0.2
-_CLEAR: Final = "\r\x1b[K"
 _TERMINAL_GAP: Final = 3
 _PAGE_WIDTH: Final = 80
 
@@ -206,32 +202,6 @@ def heading_of(column: Column) -> str:
 
 def _padded(cell: str, missing: int, column: Column) -> str:
     return " " * missing + cell if column.is_number else cell + " " * missing
-
-
-class StatusLine:
-    """A status line on stderr, redrawn during long work; on a terminal only, after a second."""
-
-    def __init__(self) -> None:
-        self._is_watched = sys.stderr.isatty()
-        self._due = time.perf_counter() + _PATIENCE_SECONDS
-        self._is_shown = False
-
-    def __enter__(self) -> Self:
-        """Return the line, which is not shown yet."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the line."""
-        if self._is_shown:
-            click.echo(_CLEAR, nl=False, err=True)
-
-    def show(self, text: Callable[[], str]) -> None:
-        """Show a text if it is time to; to be called often."""
-        if self._is_watched and (now := time.perf_counter()) >= self._due:
-            self._due = now + _RENEWAL_SECONDS
-            self._is_shown = True
-            width = shutil.get_terminal_size().columns - 1
-            click.echo(_CLEAR + text()[:width], nl=False, err=True)
 
 
 def simple_table(

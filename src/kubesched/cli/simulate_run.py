@@ -15,7 +15,7 @@ import click
 
 from kubesched.answers.cluster import Cluster
 from kubesched.cli.errors import naming
-from kubesched.cli.output import StatusLine
+from kubesched.inputs.status_line import StatusLine
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import SimulationEnd
 

@@ -17,8 +17,9 @@ from kubesched.cli.flags import (
     namespace_option,
     table_options,
 )
-from kubesched.cli.output import StatusLine, write_answer
+from kubesched.cli.output import write_answer
 from kubesched.inputs.sources import ClusterSource
+from kubesched.inputs.status_line import StatusLine
 
 
 @click.command()

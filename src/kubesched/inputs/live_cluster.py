@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from random import Random
 from typing import Final, NamedTuple
 
@@ -30,6 +28,7 @@ from kubesched.client.lister import KindList, list_kinds
 from kubesched.client.requests import IgnoringObserver
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource
+from kubesched.inputs.status_line import StatusLine
 
 READER_ROLE: Final = "kubesched-reader"
 """The ClusterRole that allows to read everything that is read here."""
@@ -39,7 +38,6 @@ READ_KINDS: Final = tuple(kind for kind in KINDS if kind.type not in _NOT_READ)
 NEEDED: Final = (Pod, Node)
 """The kinds without which there is no answer."""
 _REQUEST_SECONDS_MAX: Final = 60.0
-_PATIENCE_SECONDS: Final = 1.0
 _REFRESH_SECONDS: Final = 0.2
 _UNAUTHORIZED: Final = 401
 
@@ -121,10 +119,12 @@ async def _read(settings: ConnectionSettings, name: str, lists: list[KindList]) 
     # The lists are no result: when it ends, asyncio formats the result of its main task.
     received = _Received()
     rest = connect(settings, qps=-1, timeout_seconds=_REQUEST_SECONDS_MAX, observer=received)
+    shown = asyncio.create_task(_show(name, received), name="progress")
     try:
-        async with _progress(name, received):
-            lists += await list_kinds(rest, READ_KINDS)
+        lists += await list_kinds(rest, READ_KINDS)
     finally:
+        shown.cancel()
+        await asyncio.wait((shown,))
         await rest.aclose()
 
 
@@ -164,34 +164,12 @@ class _Received(IgnoringObserver):
         self.byte_count += response_bytes
 
 
-@asynccontextmanager
-async def _progress(name: str, received: _Received) -> AsyncIterator[None]:
-    """Show on a terminal, after a second, how much has been read."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    shown = asyncio.create_task(_show(name, received), name="progress")
-    try:
-        yield
-    finally:
-        shown.cancel()
-        await asyncio.wait((shown,))
-
-
 async def _show(name: str, received: _Received) -> None:
-    await asyncio.sleep(_PATIENCE_SECONDS)
-    try:
+    """Show how much has been read, until cancelled."""
+    with StatusLine() as status:
         while True:
-            text = f"Reading {name}: {received.byte_count / 1e6:.0f} MB"
-            _write(f"\r{text}")
+            status.show(lambda: f"Reading {name}: {received.byte_count / 1e6:.0f} MB")
             await asyncio.sleep(_REFRESH_SECONDS)
-    finally:
-        _write("\r\033[K")
-
-
-def _write(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()
 
 
 # A cluster that is followed.

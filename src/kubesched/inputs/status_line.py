@@ -1,0 +1,43 @@
+"""A status line on stderr, redrawn during long work; on a terminal only, after a second."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from typing import Final, Self
+
+_PATIENCE_SECONDS: Final = 1.0
+_RENEWAL_SECONDS: Final = 0.2
+_CLEAR: Final = "\r\x1b[K"
+
+
+class StatusLine:
+    """The line, which is not shown before its first text is due."""
+
+    def __init__(self) -> None:
+        self._is_watched = sys.stderr.isatty()
+        self._due = time.perf_counter() + _PATIENCE_SECONDS
+        self._is_shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the line."""
+        if self._is_shown:
+            _write(_CLEAR)
+
+    def show(self, text: Callable[[], str]) -> None:
+        """Show a text if it is time to; to be called often."""
+        if self._is_watched and (now := time.perf_counter()) >= self._due:
+            self._due = now + _RENEWAL_SECONDS
+            self._is_shown = True
+            width = shutil.get_terminal_size().columns - 1
+            _write(_CLEAR + text()[:width])
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.options import ElectionOptions, Options, ServingOptions, configuration_of
 from kubesched.app.process import EXIT_DONE, EXIT_FAILED, SchedulerProcess
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
+from kubesched.client.leader_election import LeaderCallbacks
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_registry
 
@@ -267,17 +267,15 @@ def test_nobody_waits_for_a_claim_that_nobody_binds(caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.slow
-def test_who_is_asked_to_end_right_before_the_election_ends_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The elector hears of it though its thread has not begun yet."""
-    run = Election._run
+def test_stopping_before_the_election_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The elector is stopped though its event loop was not there when the process stopped."""
+    elect = Election._elect
 
-    def begin_late(election: Election) -> None:
-        time.sleep(0.03)
-        run(election)
+    async def elect_late(election: Election, callbacks: LeaderCallbacks) -> None:
+        await asyncio.sleep(0.03)
+        await elect(election, callbacks)
 
-    monkeypatch.setattr(Election, "_run", begin_late)
+    monkeypatch.setattr(Election, "_elect", elect_late)
 
     async def script(cluster: Cluster) -> None:
         cluster.stops_when_synced = True

@@ -41,23 +41,23 @@ class Candidate:
         self, server: LockServer, identity: str, timing: ElectionTiming, chance: float = 0.5
     ) -> None:
         loop = asyncio.get_running_loop()
-        self.said: list[str] = []
+        self.calls: list[str] = []
         self.events: list[tuple[ObjectReference, str]] = []
         self.way = Way(server, random.Random(0), timeout_seconds=timing.client_timeout_seconds)
         lock = LeaseLock(self.way, "kube-system", "kube-scheduler", identity, self._record_event)
         self.elector = LeaderElector(
             lock,
             timing,
-            LeaderCallbacks(
-                on_started_leading=lambda: self.said.append("started"),
-                on_stopped_leading=lambda: self.said.append("stopped"),
-                on_new_leader=lambda leader: self.said.append(f"leader {leader}"),
-            ),
             clock=loop.time,
             wall_clock=lambda: _START + timedelta(seconds=loop.time()),
             random=lambda: chance,
         )
-        self.task = asyncio.create_task(self.elector.run())
+        callbacks = LeaderCallbacks(
+            on_started_leading=lambda: self.calls.append("started"),
+            on_stopped_leading=lambda: self.calls.append("stopped"),
+            on_new_leader=lambda leader: self.calls.append(f"leader {leader}"),
+        )
+        self.task = asyncio.create_task(self.elector.run(callbacks))
 
     def _record_event(self, about: ObjectReference, text: str) -> None:
         self.events.append((about, text))
@@ -143,7 +143,7 @@ def test_server_gone_as_recorded() -> None:
         gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
         assert gaps == pytest.approx([t for t, _, _ in one.way.sent[2:]], abs=0.06)
         await one.task
-        assert ["leader a", "started", "stopped"] == one.said
+        assert ["leader a", "started", "stopped"] == one.calls
         # It notices with the renewal at 1.5 s and gives up two seconds later.
         assert 3.5 <= asyncio.get_running_loop().time() <= 5.5
         assert "GET" == one.way.sent[-1][1].method
@@ -166,7 +166,7 @@ def test_stolen_as_recorded() -> None:
         ]
         gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
         assert gaps == pytest.approx([t for t, _, _ in one.way.sent[2:]], abs=0.06)
-        assert ["leader a", "started", "leader intruder", "stopped"] == one.said
+        assert ["leader a", "started", "leader intruder", "stopped"] == one.calls
         events = [r for r in _RECORDED["stolen"]["requests"] if r["path"].endswith("events")]
         assert [r["body"]["message"].partition(" ")[2] for r in events] == [
             text.partition(" ")[2] for _, text in one.events
@@ -224,8 +224,8 @@ def test_sigterm_hands_over_as_recorded() -> None:
         writes = [_shape(r["body"]["spec"]) for r in recorded if r["method"] != "GET"]
         ours = [_shape(content["spec"]) for _, _, content in server.history]
         assert [w for w, _ in groupby(writes)] == [w for w, _ in groupby(ours)]
-        assert ["leader a", "started", "stopped"] == first.said[:3]
-        assert ["leader a", "leader b", "started", "stopped"] == second.said
+        assert ["leader a", "started", "stopped"] == first.calls[:3]
+        assert ["leader a", "leader b", "started", "stopped"] == second.calls
 
     _play(story)
 
@@ -375,7 +375,7 @@ def test_cancelling_releases_and_is_raised() -> None:
         with pytest.raises(asyncio.CancelledError):
             await one.task
         assert "" == server.objects[_PATH]["spec"]["holderIdentity"]
-        assert "stopped" == one.said[-1]
+        assert "stopped" == one.calls[-1]
 
     _play(story)
 
@@ -389,7 +389,7 @@ def test_stop_before_leading_leaves_the_lease_alone() -> None:
         await asyncio.sleep(0.2)
         one.elector.stop()
         await one.task
-        assert ["leader b", "stopped"] == one.said
+        assert ["leader b", "stopped"] == one.calls
         assert ["GET 200"] == one.codes()
         assert [] == one.events
 
@@ -406,13 +406,16 @@ def test_statistics_and_health() -> None:
         elector = LeaderElector(
             LeaseLock(way, "kube-system", "kube-scheduler", "a"),
             _QUICK,
-            LeaderCallbacks(on_started_leading=lambda: None, on_stopped_leading=lambda: None),
             clock=lambda: loop.time() + stuck[0],
             wall_clock=lambda: _START,
             random=lambda: 0.0,
         )
         assert 0 == elector.statistics().master_status
-        task = asyncio.create_task(elector.run())
+        task = asyncio.create_task(
+            elector.run(
+                LeaderCallbacks(on_started_leading=lambda: None, on_stopped_leading=lambda: None)
+            )
+        )
         await asyncio.sleep(0.2)
         assert ("kube-scheduler", 1, 0) == (
             elector.statistics().name,

@@ -72,12 +72,13 @@ class Replica:
             self.elector = LeaderElector(
                 _new_lock(kind, self.way, f"r{self.number}-{self.starts}"),
                 self._election.timing,
-                LeaderCallbacks(on_started_leading=lambda: None, on_stopped_leading=lambda: None),
                 clock=asyncio.get_running_loop().time,
                 wall_clock=self._wall_clock,
                 random=self._random.random,
             )
-            await self.elector.run()
+            await self.elector.run(
+                LeaderCallbacks(on_started_leading=lambda: None, on_stopped_leading=lambda: None)
+            )
             await asyncio.sleep(1)
 
     def leads(self, now: float) -> bool:

@@ -28,7 +28,7 @@ class Background:
 
     def __init__(self) -> None:
         self.server = LockServer(time.monotonic)
-        self.said: list[str] = []
+        self.calls: list[str] = []
         self.elector: LeaderElector | None = None
         self.leads = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -52,15 +52,16 @@ class Background:
             self.elector = LeaderElector(
                 new_lock("leases", rest, "kube-system", "kube-scheduler", "a"),
                 _TIMING,
-                LeaderCallbacks(
-                    on_started_leading=self.leads.set,
-                    on_stopped_leading=lambda: self.said.append("stopped"),
-                ),
                 clock=time.monotonic,
                 wall_clock=lambda: datetime.now(UTC),
                 random=random.Random(0).random,
             )
-            await self.elector.run()
+            await self.elector.run(
+                LeaderCallbacks(
+                    on_started_leading=self.leads.set,
+                    on_stopped_leading=lambda: self.calls.append("stopped"),
+                )
+            )
             await rest.aclose()
 
     def stop(self) -> None:
@@ -84,6 +85,6 @@ def test_renewal_goes_on_while_the_main_thread_is_busy() -> None:
     assert background.elector is not None
     assert background.elector.fence.holds(time.monotonic())
     background.stop()
-    assert ["stopped"] == background.said
+    assert ["stopped"] == background.calls
     assert not background.elector.fence.holds(time.monotonic())
     assert "" == background.server.history[-1][2]["spec"]["holderIdentity"]

@@ -254,26 +254,22 @@ class Volume(KubeStruct):
     @property
     def is_seen_by_scheduling(self) -> bool:
         """Whether any scheduler plugin reads the volume's source."""
-        return (
-            self.persistent_volume_claim is not None
-            or self.ephemeral is not None
-            or self.csi is not None
-            or self.image is not None
-            or self._is_in_tree_disk
-        )
-
-    @property
-    def _is_in_tree_disk(self) -> bool:
-        return not (
-            self.gce_persistent_disk is None
-            and self.aws_elastic_block_store is None
-            and self.azure_disk is None
-            and self.azure_file is None
-            and self.cinder is None
-            and self.portworx_volume is None
-            and self.vsphere_volume is None
-            and self.iscsi is None
-            and self.rbd is None
+        return any(
+            (
+                self.persistent_volume_claim,
+                self.ephemeral,
+                self.csi,
+                self.image,
+                self.gce_persistent_disk,
+                self.aws_elastic_block_store,
+                self.azure_disk,
+                self.azure_file,
+                self.cinder,
+                self.portworx_volume,
+                self.vsphere_volume,
+                self.iscsi,
+                self.rbd,
+            )
         )
 
 

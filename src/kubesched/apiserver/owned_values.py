@@ -200,25 +200,27 @@ def type_errors(value: Any, value_type: ValueType, path: Path = ()) -> Iterator[
     """Yield why a value does not fit its type, each reason with its path."""
     if value is None or isinstance(value_type, Untyped):
         return
-    wanted = ""
     if isinstance(value_type, Scalar):
         wanted = _scalar_error(value, value_type.form)
     elif isinstance(value_type, ListType):
-        if isinstance(value, list):
-            yield from _entry_errors(value, value_type, path)
-        else:
-            wanted = "list"
-    elif not isinstance(value, dict):
-        wanted = "map"
+        wanted = "" if isinstance(value, list) else "list"
     else:
-        for name in sorted(value):
-            below, child = (*path, f"f:{name}"), value_type.child(name)
-            if child is None:
-                yield f"{path_text(below)}: field not declared in schema"
-                return
-            yield from type_errors(value[name], child, below)
+        wanted = "" if isinstance(value, dict) else "map"
     if wanted:
         yield f"{path_text(path)}: expected {wanted}"
+    elif isinstance(value_type, ListType):
+        yield from _entry_errors(value, value_type, path)
+    elif not isinstance(value_type, Scalar):
+        yield from _field_errors(value, value_type, path)
+
+
+def _field_errors(fields: Plain, value_type: ValueType, path: Path) -> Iterator[str]:
+    for name in sorted(fields):
+        below, child = (*path, f"f:{name}"), value_type.child(name)
+        if child is None:
+            yield f"{path_text(below)}: field not declared in schema"
+            return
+        yield from type_errors(fields[name], child, below)
 
 
 def _scalar_error(value: Any, form: str) -> str:

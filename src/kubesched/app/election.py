@@ -73,9 +73,6 @@ class Election:
             timeout_seconds=timing.client_timeout_seconds,
             observer=observer,
         )
-        self._on_started: Callable[[], None] = _nothing
-        self._on_stopped: Callable[[], None] = _nothing
-        self._on_new_leader: Callable[[str], None] = _ignore
         try:
             lock = new_lock(
                 election.resource_lock,
@@ -89,11 +86,6 @@ class Election:
             self._elector = LeaderElector(
                 lock,
                 timing,
-                LeaderCallbacks(
-                    on_started_leading=self._started,
-                    on_stopped_leading=self._stopped,
-                    on_new_leader=self._seen,
-                ),
                 clock=environment.monotonic,
                 wall_clock=lambda: moment_at(environment.now_ns()),
                 random=random.random,
@@ -108,15 +100,6 @@ class Election:
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def _started(self) -> None:
-        self._on_started()
-
-    def _stopped(self) -> None:
-        self._on_stopped()
-
-    def _seen(self, identity: str) -> None:
-        self._on_new_leader(identity)
-
     def start(
         self,
         on_started: Callable[[], None],
@@ -125,25 +108,26 @@ class Election:
     ) -> None:
         """Start; the callbacks are called on the current loop."""
         main = asyncio.get_running_loop()
-        self._on_started = lambda: _call_on(main, on_started)
-        self._on_stopped = lambda: _call_on(main, on_stopped)
-        self._on_new_leader = lambda identity: _call_on(main, lambda: on_new_leader(identity))
+        callbacks = LeaderCallbacks(
+            on_started_leading=lambda: _call_on(main, on_started),
+            on_stopped_leading=lambda: _call_on(main, on_stopped),
+            on_new_leader=lambda identity: _call_on(main, lambda: on_new_leader(identity)),
+        )
         if not self._has_thread:
-            self._task = asyncio.ensure_future(self._elect())
+            self._task = asyncio.ensure_future(self._elect(callbacks))
             return
-        self._thread = threading.Thread(target=self._run, name="leader-election", daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._elect(callbacks)), name="leader-election", daemon=True
+        )
         self._thread.start()
 
-    def _run(self) -> None:
-        asyncio.run(self._elect())
-
-    async def _elect(self) -> None:
+    async def _elect(self, callbacks: LeaderCallbacks) -> None:
         self._loop = asyncio.get_running_loop()
         if self._is_stopped:
             # `stop` was called before the loop was there to receive it.
             self._elector.stop()
         try:
-            await self._elector.run()
+            await self._elector.run(callbacks)
         finally:
             await self._rest.aclose()
 
@@ -179,11 +163,3 @@ class Election:
 def _call_on(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
     with suppress(RuntimeError):  # the main loop has ended already
         loop.call_soon_threadsafe(callback)
-
-
-def _nothing() -> None:
-    """Do nothing."""
-
-
-def _ignore(_identity: str) -> None:
-    """Do nothing."""

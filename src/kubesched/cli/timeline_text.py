@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from kubesched.cli.output import Writer, in_parts, is_colourful, simple_table
@@ -25,89 +25,14 @@ def title_of(report: TimelineReport) -> str:
 def write_tables(writer: Writer, report: TimelineReport) -> None:
     """Write the report; tables without rows are left out."""
     writer.headline(f"{title_of(report)}, seed {report.seed}")
-    for title, headings, rows, num_words in _tables(report):
+    for table_of in (_totals, _waits, _resources, _moves, _requests):
+        title, headings, rows, num_words = table_of(report)
         if rows:
             writer.heading(title)
             table = simple_table(headings, rows, *headings[num_words:])
             # On a terminal, wide tables are split; elsewhere a line is a row.
             for part in in_parts(table, 1) if is_colourful() else (table,):
                 writer.table(part, indent=0)
-
-
-def _tables(report: TimelineReport) -> Iterator[_Titled]:
-    yield _totals(report)
-    yield (
-        "From creation to binding, by priority",
-        (
-            "priority",
-            "arrived",
-            "bound",
-            "pending",
-            "preempted",
-            "mean",
-            "p50",
-            "p90",
-            "p99",
-            "max",
-            "pod hours pending",
-        ),
-        tuple(
-            (
-                row.priority,
-                number(row.arrived),
-                number(row.bound),
-                number(row.pending),
-                number(row.disrupted),
-                *(
-                    _ABSENT if seconds is None else duration(seconds)
-                    for seconds in (
-                        row.mean_seconds,
-                        row.p50_seconds,
-                        row.p90_seconds,
-                        row.p99_seconds,
-                        row.max_seconds,
-                    )
-                ),
-                number(row.pending_pod_hours),
-            )
-            for row in report.waits
-        ),
-        1,
-    )
-    yield (
-        "Requested of allocatable",
-        ("resource", "mean", "peak", "at the end", "fragmented"),
-        tuple(
-            (
-                row.resource,
-                _share(row.mean_share),
-                percent(row.peak_share),
-                percent(row.final_share),
-                _share(row.mean_fragmentation),
-            )
-            for row in report.resources
-        ),
-        1,
-    )
-    yield (
-        "Moves in the queue",
-        ("from", "to", "event", "count"),
-        tuple(
-            (move.origin or _ABSENT, move.destination or _ABSENT, move.event, number(move.count))
-            for move in report.moves[:_MOVES_SHOWN]
-        ),
-        3,
-    )
-    yield (
-        "Requests to the API server",
-        ("request", "sent", "failed"),
-        tuple((row.kind, number(row.sent), number(row.failed)) for row in report.requests),
-        1,
-    )
-
-
-def _share(value: float | None) -> str:
-    return _ABSENT if value is None else percent(value)
 
 
 def _totals(report: TimelineReport) -> _Titled:
@@ -134,3 +59,62 @@ def _totals(report: TimelineReport) -> _Titled:
         ("times all invariants were checked", report.checks),
     )
     return "Totals", ("what", "count"), [(name, number(count)) for name, count in rows], 1
+
+
+def _waits(report: TimelineReport) -> _Titled:
+    headings = ("priority", "arrived", "bound", "pending", "preempted")
+    times = ("mean", "p50", "p90", "p99", "max")
+    rows = [
+        (
+            row.priority,
+            number(row.arrived),
+            number(row.bound),
+            number(row.pending),
+            number(row.disrupted),
+            _time(row.mean_seconds),
+            _time(row.p50_seconds),
+            _time(row.p90_seconds),
+            _time(row.p99_seconds),
+            _time(row.max_seconds),
+            number(row.pending_pod_hours),
+        )
+        for row in report.waits
+    ]
+    columns = (*headings, *times, "pod hours pending")
+    return "From creation to binding, by priority", columns, rows, 1
+
+
+def _resources(report: TimelineReport) -> _Titled:
+    rows = [
+        (
+            row.resource,
+            _share(row.mean_share),
+            percent(row.peak_share),
+            percent(row.final_share),
+            _share(row.mean_fragmentation),
+        )
+        for row in report.resources
+    ]
+    headings = ("resource", "mean", "peak", "at the end", "fragmented")
+    return "Requested of allocatable", headings, rows, 1
+
+
+def _moves(report: TimelineReport) -> _Titled:
+    rows = [
+        (move.origin or _ABSENT, move.destination or _ABSENT, move.event, number(move.count))
+        for move in report.moves[:_MOVES_SHOWN]
+    ]
+    return "Moves in the queue", ("from", "to", "event", "count"), rows, 3
+
+
+def _requests(report: TimelineReport) -> _Titled:
+    rows = [(row.kind, number(row.sent), number(row.failed)) for row in report.requests]
+    return "Requests to the API server", ("request", "sent", "failed"), rows, 1
+
+
+def _time(seconds: float | None) -> str:
+    return _ABSENT if seconds is None else duration(seconds)
+
+
+def _share(value: float | None) -> str:
+    return _ABSENT if value is None else percent(value)

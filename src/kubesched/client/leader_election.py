@@ -4,7 +4,7 @@ A process whose main loop may be busy for seconds runs the elector in a thread o
 own event loop and connection, so that it keeps renewing during a long scheduling cycle:
 
     def elect() -> None:
-        asyncio.run(elector.run())
+        asyncio.run(elector.run(callbacks))
 
     threading.Thread(target=elect).start()
 
@@ -168,7 +168,6 @@ class LeaderElector:
     Args:
         lock: The lock.
         timing: The durations.
-        callbacks: Called on changes.
         clock: A monotonic clock in seconds that also runs while the process is stopped, such
             as `time.monotonic`.
         wall_clock: The current time with a time zone, for the record.
@@ -186,7 +185,6 @@ class LeaderElector:
         self,
         lock: ResourceLock,
         timing: ElectionTiming,
-        callbacks: LeaderCallbacks,
         *,
         clock: Callable[[], float],
         wall_clock: Callable[[], datetime],
@@ -199,7 +197,6 @@ class LeaderElector:
         self.fence = LeaderFence()
         self._lock = lock
         self._timing = timing
-        self._callbacks = callbacks
         self._clock = clock
         self._wall_clock = wall_clock
         self._random = random
@@ -208,6 +205,7 @@ class LeaderElector:
         self._observed = ElectionRecord()
         self._observed_raw = b""
         self._observed_at = -math.inf
+        self._on_new_leader: Callable[[str], None] | None = None
         self._reported_leader = ""
         self._leads = False
         self._slowpath_total = 0
@@ -241,21 +239,22 @@ class LeaderElector:
         """End `run`: release the lock and return."""
         self._stop.set()
 
-    async def run(self) -> None:
+    async def run(self, callbacks: LeaderCallbacks) -> None:
         """Acquire the lock, lead, and return when the lead is lost; cancelling is like `stop`.
 
         After that the process must exit: work that it began as the leader may still be under
         way.
         """
+        self._on_new_leader = callbacks.on_new_leader
         try:
             if await self._unless_stopped(self._acquire()):
                 try:
-                    self._callbacks.on_started_leading()
+                    callbacks.on_started_leading()
                     await self._unless_stopped(self._renew())
                 finally:
                     await self._resign()
         finally:
-            self._callbacks.on_stopped_leading()
+            callbacks.on_stopped_leading()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, bool]) -> bool:
         """Return the result of the work, False if `stop` was called first."""
@@ -410,8 +409,8 @@ class LeaderElector:
         if leader == self._reported_leader:
             return
         self._reported_leader = leader
-        if self._callbacks.on_new_leader is not None:
-            asyncio.get_running_loop().call_soon(self._callbacks.on_new_leader, leader)
+        if self._on_new_leader is not None:
+            asyncio.get_running_loop().call_soon(self._on_new_leader, leader)
 
 
 def _continued(mine: ElectionRecord, term: ElectionRecord) -> ElectionRecord:

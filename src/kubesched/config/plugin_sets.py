@@ -257,16 +257,17 @@ def _multi_point_errors(
         for i, plugin in enumerate(plugins.multi_point.enabled):
             place = child(path, ExtensionPoint.MULTI_POINT.value, "enabled", i)
             if not exists(plugin.name):
-                if i not in reported:
-                    yield FieldError(
-                        place, f"{point.interface} {go_quote(plugin.name)} does not exist"
-                    )
-                reported.add(i)
-            elif implements(plugin.name, point) and plugin.name not in {*explicit, *disabled}:
-                if plugin.name in seen and i not in reported:
-                    yield FieldError(place, _already_registered(plugin.name, point))
-                    reported.add(i)
+                message = f"{point.interface} {go_quote(plugin.name)} does not exist"
+            elif not implements(plugin.name, point) or plugin.name in {*explicit, *disabled}:
+                continue
+            elif plugin.name in seen:
+                message = _already_registered(plugin.name, point)
+            else:
                 seen.add(plugin.name)
+                continue
+            if i not in reported:
+                reported.add(i)
+                yield FieldError(place, message)
 
 
 def _expand_point(

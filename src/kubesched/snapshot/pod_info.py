@@ -64,9 +64,10 @@ class PodTemplate:
         self._pod = pod
 
     def has(self, pod: Pod) -> bool:
-        """Whether the pod has this template; pods with volumes need a digest to tell.
+        """Whether the pod is known to have this template; False if only a digest can tell.
 
-        The comparison takes half the time of a digest.
+        A digest is needed for pods with volumes or with resources in their status. The comparison
+        takes half the time of a digest.
         """
         mine, spec = self._pod.metadata, pod.spec
         metadata = pod.metadata
@@ -76,7 +77,8 @@ class PodTemplate:
             and metadata.owner_references == mine.owner_references
             and not (spec.volumes or self.spec.volumes)
             and (spec is self.spec or _fields_of(spec) == _fields_of(self.spec))
-            and reported_resources(pod.status) is None is reported_resources(self._pod.status)
+            and reported_resources(pod.status) is None
+            and reported_resources(self._pod.status) is None
         )
 
     @Derived

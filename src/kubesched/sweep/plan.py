@@ -304,27 +304,16 @@ class _Planner:
         setup = self._scheduler(play, configuration, plugins, _changes("configuration.", chosen))
         encoded = encode_configuration(setup.configuration)
         gates = dict(setup.feature_gates.settings)
-        scenario, read = None, [self._base / name for name in given.files]
-        if play is not None:
-            scenario = play.changed(None, spec.duration).scenario
-            read = list(named_files(scenario).values())
+        scenario = None if play is None else play.changed(None, spec.duration).scenario
         contents, extenders = scenario, scenario.scheduler.extenders if scenario else ()
+        read = [self._base / name for name in given.files]
         if scenario is not None:
+            read = list(named_files(scenario).values())
             contents = replace(scenario, scheduler=SchedulerSpec())
-            scheduler = replace(
-                scenario.scheduler,
-                configuration=encoded,
-                configuration_file="",
-                feature_gates=gates,
-            )
-            scenario = replace(with_places(scenario, Path.cwd()), scheduler=scheduler)
+            scenario = _with_scheduler(scenario, encoded, gates)
         for text in (*plugins.plugins, spec.function):
             read += _sources(self._directory, text.rpartition(":")[0])
-        digests = {
-            str(path): digest_of_file(path)
-            for file in read
-            for path in files_in(Path(os.path.abspath(file)))  # noqa: PTH100 - links stay
-        }
+        digests = _digests_of_files(read)
         return SweepCell(
             labels=labels,
             digests={
@@ -402,11 +391,30 @@ def _below(base: Path, plugin: str) -> str:
     return f"{base / place}:{name}" if place.endswith(".py") else plugin
 
 
+def _with_scheduler(
+    scenario: Scenario, configuration: dict[str, Any], gates: dict[str, bool]
+) -> Scenario:
+    """Return a scenario with this scheduler, and with paths from the working directory."""
+    scheduler = replace(
+        scenario.scheduler, configuration=configuration, configuration_file="", feature_gates=gates
+    )
+    return replace(with_places(scenario, Path.cwd()), scheduler=scheduler)
+
+
 # Digests.
 
 
 def _digest(value: object) -> str:
     return hashlib.sha256(msgspec.json.encode(value)).hexdigest()[:_DIGEST_DIGITS]
+
+
+def _digests_of_files(files: Iterable[Path]) -> dict[str, str]:
+    """Return the digests of files, and of the files in directories, by absolute path."""
+    return {
+        str(path): digest_of_file(path)
+        for file in files
+        for path in files_in(Path(os.path.abspath(file)))  # noqa: PTH100 - links stay
+    }
 
 
 def digest_of_file(file: Path) -> str:

@@ -314,6 +314,15 @@ def test_nominated_node_outside_the_names_is_counted_once() -> None:
     assert (2, 3) == (decision.feasible, decision.evaluated)
 
 
+def test_plugin_that_rejected_the_nominated_node_is_named() -> None:
+    """Of nodes that were left out, the message names that plugin beside those that named nodes."""
+    plugins = [toy("Z", pre_filter=_only("a")), toy("A", filter={"a": refuse("x")})]
+    pod = make_pod_info("pod", nominated_node_name="a")
+    decision = rejected(decide(plugins, pod, _cluster()))
+    text = "0/3 nodes are available: 1 x, 2 node(s) didn't satisfy plugin(s) [A Z]."
+    assert text == decision.message
+
+
 def test_unknown_nominated_node() -> None:
     """A nominated node that is gone is passed over."""
     pod = make_pod_info("pod", nominated_node_name="gone")

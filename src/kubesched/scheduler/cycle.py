@@ -189,6 +189,7 @@ class SchedulingCycle:
         timer.filtered(attempt.cycle, answers.failed_at)
         if not answers.passed[0]:
             search.add(rows, answers)
+            search.contributors += (answers.statuses()[0].plugin,)
             return None
         if attempt.trace is not None:
             attempt.trace.nominated_hit = True

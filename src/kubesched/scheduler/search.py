@@ -67,7 +67,8 @@ class Search:
 
     Attributes:
         names: Node names that PreFilter plugins allow; None if any.
-        contributors: The plugins that restricted the nodes.
+        contributors: The plugins that restricted the nodes, and the one that rejected the nominated
+            node, which is tried first; messages name both, as upstream.
     """
 
     __slots__ = ("_everywhere", "_nodes", "_parts", "contributors", "names")
@@ -139,7 +140,7 @@ class Search:
         if last is not None and self._is_as_before(last):
             return last
         if self.names is not None:
-            listed = " ".join(sorted(self.contributors))
+            listed = " ".join(sorted(set(self.contributors)))
             absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
         return Diagnosis.of_filter(
             self._nodes.all_names, self.answers().statuses(), absent, self.contributors

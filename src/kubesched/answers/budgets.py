@@ -8,8 +8,7 @@ Differs:  the status follows at once; where a controller's scale is not known, t
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -20,7 +19,11 @@ from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.requirements import CompiledSelector, SelectorError
 from kubesched.api.selectors import compile_label_selector
-from kubesched.cluster.controllers.disruption_budgets import counted_status, wanted_pods
+from kubesched.cluster.controllers.disruption_budgets import (
+    BudgetedPods,
+    counted_status,
+    wanted_pods,
+)
 from kubesched.cluster.eviction import (
     BrokenBudgetError,
     NotAllowedError,
@@ -32,7 +35,6 @@ from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
 from kubesched.simulator.instant_server import InstantServer
 from kubesched.simulator.object_server import key_of
-from kubesched.snapshot.pod_info import uid_of
 
 _SCALES: Final = {
     kind.__name__: kind for kind in (ReplicaSet, Deployment, ReplicationController, StatefulSet)
@@ -40,54 +42,12 @@ _SCALES: Final = {
 _LabelKey = tuple[str, frozenset[tuple[str, str]]]
 
 
-class _Counted(NamedTuple):
-    """The properties of a pod that a budget counts."""
-
-    healthy: bool
-    alive: bool
-    owner: OwnerReference | None
-
-
-class _Selected:
-    """The pods of a budget, counted.
-
-    Attributes:
-        key: Where the budget is stored.
-        healthy: How many of the pods are.
-        alive: How many have not finished.
-        owners: How many of these each controller has, by kind and name; "" for none.
-    """
+class _Selected(BudgetedPods):
+    """The pods of a budget that have not finished; `key` is where the budget is stored."""
 
     def __init__(self, key: Key, selector: CompiledSelector) -> None:
+        super().__init__(selector)
         self.key = key
-        self.selector = selector
-        self.healthy = 0
-        self.alive = 0
-        self.owners: Counter[tuple[str, str]] = Counter()
-        self._pods: dict[str, _Counted] = {}
-
-    def put(self, pod: Pod) -> None:
-        """Count a pod as it is now."""
-        self.remove(pod)
-        metadata = pod.metadata
-        is_alive = pod.status.phase not in FINISHED
-        is_healthy = is_alive and not metadata.deletion_timestamp and is_ready(pod)
-        found = _Counted(is_healthy, is_alive, controller_of(metadata))
-        self._pods[uid_of(pod)] = found
-        self._count(found, 1)
-
-    def remove(self, pod: Pod) -> None:
-        """Count a pod no longer."""
-        found = self._pods.pop(uid_of(pod), None)
-        if found is not None:
-            self._count(found, -1)
-
-    def _count(self, found: _Counted, sign: int) -> None:
-        self.healthy += sign * found.healthy
-        self.alive += sign * found.alive
-        if found.alive:
-            owner = found.owner
-            self.owners[("", "") if owner is None else (owner.kind, owner.name)] += sign
 
 
 class BudgetStatuses:
@@ -124,8 +84,9 @@ class BudgetStatuses:
                 conditions = (*pod.status.conditions, ready)
                 status = replace(pod.status, phase="Running", conditions=conditions)
                 pod = self._server.update(replace(pod, status=status))  # noqa: PLW2901 - as stored
-            for selected in budgets:
-                selected.put(pod)
+            if pod.status.phase not in FINISHED:
+                for selected in budgets:
+                    selected.put(pod)
 
     def changed(self, before: Pod | None, after: Pod | None) -> None:
         """Follow a write to a pod; None before its creation and after its end."""
@@ -139,9 +100,10 @@ class BudgetStatuses:
         if before is not None and after is not None and _counted(before) == _counted(after):
             return
         for selected in old:
-            selected.remove(pod)
-        for selected in new:
-            selected.put(pod)
+            selected.remove(pod.metadata.name)
+        if pod.status.phase not in FINISHED:
+            for selected in new:
+                selected.put(pod)
         for selected in dict.fromkeys((*old, *new)):
             self._write(selected)
 
@@ -171,7 +133,9 @@ class BudgetStatuses:
         found = self._server.store.find(selected.key)
         if not isinstance(found, PodDisruptionBudget):
             return
-        wanted = wanted_pods(found.spec, selected.alive, lambda: self._expected(found, selected))
+        wanted = wanted_pods(
+            found.spec, len(selected.pods), lambda: self._expected(found, selected)
+        )
         status = counted_status(found, selected.healthy, wanted, self._server.timestamp())
         if status != found.status:
             self._server.update(replace(found, status=status))
@@ -179,24 +143,23 @@ class BudgetStatuses:
     def _expected(self, budget: PodDisruptionBudget, selected: _Selected) -> int:
         """Return how many pods the controllers of a budget's pods want together."""
         scales: dict[Key, int] = {}
-        for (kind, name), number in selected.owners.items():
-            if number:
-                scale = self._scale_of(selected.key.namespace, kind, name)
-                if scale is None:
-                    return budget.status.expected_pods or selected.alive
-                scales[scale[0]] = scale[1]
+        for owner in selected.controllers:
+            scale = None if owner is None else self._scale_of(selected.key.namespace, owner)
+            if scale is None:
+                return budget.status.expected_pods or len(selected.pods)
+            scales[scale[0]] = scale[1]
         return sum(scales.values())
 
-    def _scale_of(self, namespace: str, kind: str, name: str) -> tuple[Key, int] | None:
+    def _scale_of(self, namespace: str, controller: OwnerReference) -> tuple[Key, int] | None:
         """Return the object whose replicas count, and their number."""
         found = None
-        while kind in _SCALES:
-            above = self._server.store.find(Key(kind_name(_SCALES[kind]), namespace, name))
+        owner: OwnerReference | None = controller
+        while owner is not None and owner.kind in _SCALES:
+            kind = kind_name(_SCALES[owner.kind])
+            above = self._server.store.find(Key(kind, namespace, owner.name))
             if above is None:
                 break
-            found = above
-            owner = controller_of(above.metadata)
-            kind, name = ("", "") if owner is None else (owner.kind, owner.name)
+            found, owner = above, controller_of(above.metadata)
         if found is None:
             return None
         replicas = getattr(getattr(found, "spec", None), "replicas", None)

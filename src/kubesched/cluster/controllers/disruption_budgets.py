@@ -11,7 +11,8 @@ Differs:  replica sets, replication controllers, deployments and stateful sets h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Final
 
@@ -48,12 +49,40 @@ class _UnknownScaleError(Exception):
     """The scale of a pod's controller is not known."""
 
 
-class _Budget:
-    """The selector of a budget, and the pods that it selects."""
+class BudgetedPods:
+    """The pods that a budget selects, counted as they come and go.
+
+    Attributes:
+        selector: The budget's.
+        pods: The pods by name; all are in the budget's namespace.
+        healthy: How many of them are ready and not being deleted.
+        controllers: How many of them each controller has; None for pods without one.
+    """
 
     def __init__(self, selector: CompiledSelector) -> None:
         self.selector = selector
-        self.pods: dict[Key, Pod] = {}
+        self.pods: dict[str, Pod] = {}
+        self.healthy = 0
+        self.controllers: Counter[OwnerReference | None] = Counter()
+
+    def put(self, pod: Pod) -> None:
+        """Count a pod as it is now."""
+        self.remove(pod.metadata.name)
+        self.pods[pod.metadata.name] = pod
+        self.healthy += _is_healthy(pod)
+        self.controllers[controller_of(pod.metadata)] += 1
+
+    def remove(self, name: str) -> bool:
+        """Count a pod no longer; return whether it was counted."""
+        pod = self.pods.pop(name, None)
+        if pod is None:
+            return False
+        self.healthy -= _is_healthy(pod)
+        controller = controller_of(pod.metadata)
+        self.controllers[controller] -= 1
+        if not self.controllers[controller]:
+            del self.controllers[controller]
+        return True
 
 
 class DisruptionBudgetController(Following):
@@ -63,7 +92,7 @@ class DisruptionBudgetController(Following):
         """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile, pause)
-        self._budgets: dict[Key, _Budget] = {}
+        self._budgets: dict[Key, BudgetedPods] = {}
         self._pods: dict[Key, Pod] = {}
         self._followed: list[Subscription] = [
             server.watch(PodDisruptionBudget, self._budget_changed)
@@ -83,11 +112,13 @@ class DisruptionBudgetController(Following):
             return
         if before is None or before.spec != after.spec or before.metadata.uid != after.metadata.uid:
             try:
-                found = _Budget(compile_label_selector(after.spec.selector))
+                found = BudgetedPods(compile_label_selector(after.spec.selector))
             except SelectorError:
                 self._budgets.pop(key, None)
                 return
-            found.pods = {at: pod for at, pod in self._pods.items() if _selects(key, found, pod)}
+            for pod in self._pods.values():
+                if _selects(key, found, pod):
+                    found.put(pod)
             self._budgets[key] = found
         if key in self._budgets:
             self._queue.add_soon(key)
@@ -99,10 +130,12 @@ class DisruptionBudgetController(Following):
         else:
             self._pods[key] = after
         for budget_key, budget in self._budgets.items():
-            was_in = budget.pods.pop(key, None) is not None
+            if budget_key.namespace != key.namespace:
+                continue
+            was_in = budget.remove(key.name)
             is_in = after is not None and _selects(budget_key, budget, after)
             if is_in and after is not None:
-                budget.pods[key] = after
+                budget.put(after)
             if is_in or was_in:
                 self._queue.add_soon(budget_key)
 
@@ -112,43 +145,36 @@ class DisruptionBudgetController(Following):
         known = self._budgets.get(key)
         if budget is None or known is None:
             return
-        status = self._status_of(budget, known.pods.values())
+        status = self._status_of(budget, known)
         if status != budget.status:
             self._server.patch_status(key, plain_status(status))
         if status.disrupted_pods:
             self._queue.add_after(key, _DELETION_TIMEOUT_SECONDS)
 
     def _status_of(
-        self, budget: PodDisruptionBudget, pods: Collection[Pod]
+        self, budget: PodDisruptionBudget, selected: BudgetedPods
     ) -> PodDisruptionBudgetStatus:
-        now = self._server.timestamp()
+        now, namespace = self._server.timestamp(), budget.metadata.namespace
         try:
-            expected, desired = wanted_pods(budget.spec, len(pods), lambda: self._expected(pods))
+            wanted = wanted_pods(
+                budget.spec, len(selected.pods), lambda: self._expected(namespace, selected)
+            )
         except _UnknownScaleError as error:
             none = replace(budget.status, disruptions_allowed=0)
             none = replace(none, observed_generation=budget.metadata.generation)
             return with_allowed_condition(none, budget, now, str(error))
-        disrupted = _awaited(budget, pods, self._server.now())
-        healthy = sum(
-            not pod.metadata.deletion_timestamp
-            and pod.metadata.name not in disrupted
-            and is_ready(pod)
-            for pod in pods
-        )
-        return counted_status(budget, healthy, (expected, desired), now, disrupted)
+        disrupted = _awaited(budget, selected.pods, self._server.now())
+        awaited = sum(_is_healthy(selected.pods[name]) for name in disrupted)
+        return counted_status(budget, selected.healthy - awaited, wanted, now, disrupted)
 
-    def _expected(self, pods: Collection[Pod]) -> int:
+    def _expected(self, namespace: str, selected: BudgetedPods) -> int:
         """Return how many pods the controllers of the pods want together."""
         scales: dict[str, int] = {}
-        seen: dict[str, None] = {}
-        for pod in pods:
-            owner = controller_of(pod.metadata)
-            if owner is None or owner.uid in seen:
-                continue
-            seen[owner.uid] = None
-            found = self._scaled_object(pod.metadata.namespace, owner)
+        for owner in filter(None, selected.controllers):
+            found = self._scaled_object(namespace, owner)
             if found is None:
-                name = pod.metadata.name
+                pods = selected.pods.items()
+                name = next(name for name, pod in pods if controller_of(pod.metadata) == owner)
                 raise _UnknownScaleError(f'found no controllers for pod "{name}"')
             scales[found["metadata"]["uid"]] = found["spec"].get("replicas", 1)
         return sum(scales.values())
@@ -208,22 +234,25 @@ def counted_status(
     return with_allowed_condition(status, budget, now)
 
 
-def _selects(key: Key, budget: _Budget, pod: Pod) -> bool:
+def _selects(key: Key, budget: BudgetedPods, pod: Pod) -> bool:
     metadata = pod.metadata
     return key.namespace == metadata.namespace and budget.selector.matches(metadata.labels)
 
 
+def _is_healthy(pod: Pod) -> bool:
+    return not pod.metadata.deletion_timestamp and is_ready(pod)
+
+
 def _awaited(
-    budget: PodDisruptionBudget, pods: Collection[Pod], now: float
+    budget: PodDisruptionBudget, pods: Mapping[str, Pod], now: float
 ) -> dict[str, str | None]:
     """Return the pods whose eviction was granted and that are not deleted yet."""
-    granted = budget.status.disrupted_pods
     return {
         name: since
-        for pod in pods
-        if not pod.metadata.deletion_timestamp
-        and (name := pod.metadata.name) in granted
-        and (since := granted[name]) is not None
+        for name, since in budget.status.disrupted_pods.items()
+        if name in pods
+        and not pods[name].metadata.deletion_timestamp
+        and since is not None
         and seconds_of(since) + _DELETION_TIMEOUT_SECONDS >= now
     }
 

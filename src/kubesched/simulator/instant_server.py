@@ -19,8 +19,6 @@ from typing import Final, TypeVar, cast
 from msgspec.structs import replace
 
 from kubesched.api.core import (
-    NodeSelector,
-    ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -28,18 +26,15 @@ from kubesched.api.core import (
 )
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.meta import KubeObject, ObjectMeta
-from kubesched.api.node import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.pod import FINISHED
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import (
-    CSIPersistentVolumeSource,
-    PersistentVolumeSpec,
     PersistentVolumeStatus,
-    VolumeNodeAffinity,
 )
-from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, ZONE
+from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
+from kubesched.cluster.controllers.claims import provisioned_volume
 from kubesched.cluster.store import Change, ChangeType
 from kubesched.framework.dra.claim_writer import ApiRefusedError
 from kubesched.framework.services import VolumeWriteError
@@ -166,8 +161,6 @@ def _is_report(before: KubeObject | None, after: KubeObject) -> bool:
 
 T = TypeVar("T")
 
-_STORAGE: Final = "storage"
-
 
 class InstantClaimWriter:
     """The `ClaimWriter` of DynamicResources."""
@@ -276,46 +269,14 @@ class InstantVolumeWriter:
 
     def _volume_of(self, claim: PersistentVolumeClaim) -> PersistentVolume:
         """Return the volume that a provisioner makes for a claim."""
-        metadata, spec = claim.metadata, claim.spec
         name = class_of_claim(claim)
-        key = key_of(StorageClass(metadata=ObjectMeta(name=name)))
-        found = self._server.store.find(key)
+        found = self._server.store.find(key_of(StorageClass(metadata=ObjectMeta(name=name))))
         provisioner = found.provisioner if isinstance(found, StorageClass) else ""
         in_tree = plugin_named(provisioner)
         driver = provisioner if in_tree is None else in_tree.driver
-        volume_name = f"pvc-{metadata.uid or metadata.name}"
-        return PersistentVolume(
-            metadata=ObjectMeta(name=volume_name),
-            spec=PersistentVolumeSpec(
-                access_modes=spec.access_modes,
-                capacity={
-                    name: amount
-                    for name, amount in spec.resources.requests.items()
-                    if name == _STORAGE
-                },
-                claim_ref=ObjectReference(
-                    api_version="v1",
-                    kind="PersistentVolumeClaim",
-                    namespace=metadata.namespace,
-                    name=metadata.name,
-                    uid=metadata.uid,
-                ),
-                storage_class_name=name,
-                volume_mode=spec.volume_mode,
-                node_affinity=self._affinity(metadata.annotations.get(SELECTED_NODE, "")),
-                csi=CSIPersistentVolumeSource(driver=driver, volume_handle=volume_name),
-            ),
-            status=PersistentVolumeStatus(phase="Bound"),
-        )
-
-    def _affinity(self, node_name: str) -> VolumeNodeAffinity | None:
-        node = self._server.node(node_name)
-        zone = node.metadata.labels.get(ZONE) if node is not None else None
-        if not zone:
-            return None
-        expression = NodeSelectorRequirement(key=ZONE, operator="In", values=(zone,))
-        terms = (NodeSelectorTerm(match_expressions=(expression,)),)
-        return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
+        node = self._server.node(claim.metadata.annotations.get(SELECTED_NODE, ""))
+        volume = provisioned_volume(claim, name, driver, node)
+        return replace(volume, status=PersistentVolumeStatus(phase="Bound"))
 
 
 def _refused(write: Callable[[], T], kind: type[ApiRefusedError | VolumeWriteError]) -> T:

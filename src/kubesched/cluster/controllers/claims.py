@@ -18,12 +18,27 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.core import Node, Pod
-from kubesched.api.meta import LabelSelector
+from kubesched.api.codec import encode_json
+from kubesched.api.core import (
+    Node,
+    NodeSelector,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+)
+from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.node import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.pod import FINISHED
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.resource import POD_CLAIM_ANNOTATION
 from kubesched.api.selectors import matches_label_selector
+from kubesched.api.volume import (
+    CSIPersistentVolumeSource,
+    HostPathVolumeSource,
+    PersistentVolumeSpec,
+    VolumeNodeAffinity,
+)
 from kubesched.api.well_known import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
@@ -42,6 +57,7 @@ _CLASSES: Final = "storageclasses.storage.k8s.io"
 _CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
 _VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
+_STORAGE: Final = "storage"
 _DEVICE_CLAIMS: Final = "resourceclaims.resource.k8s.io"
 _TEMPLATES: Final = "resourceclaimtemplates.resource.k8s.io"
 
@@ -148,36 +164,17 @@ class VolumeController(Following):
         return min(found, key=_size_of, default=None)
 
     def _provision(self, claim: Plain, class_: Plain, node_name: str) -> Plain:
-        metadata, spec = claim["metadata"], claim["spec"]
-        name, provisioner = f"pvc-{metadata['uid']}", class_["provisioner"]
-        known = self._server.find(_VOLUMES, "", name)
+        known = self._server.find(_VOLUMES, "", f"pvc-{claim['metadata']['uid']}")
         if known is not None:
             return known
-        # The names of drivers have no slash.
-        source: Plain = (
-            {"hostPath": {"path": f"/var/lib/volumes/{name}"}}
-            if "/" in provisioner
-            else {"csi": {"driver": provisioner, "volumeHandle": name}}
+        volume = provisioned_volume(
+            msgspec.convert(claim, PersistentVolumeClaim),
+            class_["metadata"]["name"],
+            class_["provisioner"],
+            self._server.read(Node, "", node_name) if node_name else None,
+            reclaim_policy=class_.get("reclaimPolicy", "Delete"),
         )
-        volume: Plain = {
-            "metadata": {"name": name, "annotations": {_PROVISIONED_BY: provisioner}},
-            "spec": {
-                "accessModes": spec["accessModes"],
-                "capacity": {"storage": spec["resources"]["requests"]["storage"]},
-                "claimRef": _reference(claim),
-                "persistentVolumeReclaimPolicy": class_.get("reclaimPolicy", "Delete"),
-                "storageClassName": class_["metadata"]["name"],
-                "volumeMode": spec.get("volumeMode", "Filesystem"),
-                **source,
-            },
-        }
-        node = self._server.read(Node, "", node_name) if node_name else None
-        zone = None if node is None else node.metadata.labels.get(ZONE)
-        if zone:
-            expression = {"key": ZONE, "operator": "In", "values": [zone]}
-            terms = [{"matchExpressions": [expression]}]
-            volume["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
-        return self._server.create(_VOLUMES, volume)
+        return self._server.create(_VOLUMES, msgspec.json.decode(encode_json(volume)))
 
     def _bind(self, key: Key, claim: Plain, volume: Plain) -> None:
         volume_key = Key(_VOLUMES, "", volume["metadata"]["name"])
@@ -283,6 +280,53 @@ def _fits(volume: Plain, claim: Plain) -> bool:
 
 def _size_of(volume: Plain) -> int:
     return parse_quantity(volume["spec"]["capacity"]["storage"]).value()
+
+
+def provisioned_volume(
+    claim: PersistentVolumeClaim,
+    class_name: str,
+    provisioner: str,
+    node: Node | None,
+    *,
+    reclaim_policy: str = "",
+) -> PersistentVolume:
+    """Return the volume that a provisioner makes for a claim.
+
+    It is reachable from the zone of `node`, the selected one; without a zone from everywhere.
+    """
+    metadata, spec = claim.metadata, claim.spec
+    name = f"pvc-{metadata.uid or metadata.name}"
+    # The names of drivers have no slash.
+    is_driver = "/" not in provisioner
+    zone = None if node is None else node.metadata.labels.get(ZONE)
+    affinity = None
+    if zone:
+        expression = NodeSelectorRequirement(key=ZONE, operator="In", values=(zone,))
+        terms = (NodeSelectorTerm(match_expressions=(expression,)),)
+        affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
+    requests = spec.resources.requests
+    return PersistentVolume(
+        metadata=ObjectMeta(name=name, annotations={_PROVISIONED_BY: provisioner}),
+        spec=PersistentVolumeSpec(
+            access_modes=spec.access_modes,
+            capacity={_STORAGE: requests[_STORAGE]} if _STORAGE in requests else {},
+            claim_ref=ObjectReference(
+                kind="PersistentVolumeClaim",
+                api_version="v1",
+                namespace=metadata.namespace,
+                name=metadata.name,
+                uid=metadata.uid,
+            ),
+            persistent_volume_reclaim_policy=reclaim_policy,
+            storage_class_name=class_name,
+            volume_mode=spec.volume_mode or "Filesystem",
+            node_affinity=affinity,
+            csi=CSIPersistentVolumeSource(driver=provisioner, volume_handle=name)
+            if is_driver
+            else None,
+            host_path=None if is_driver else HostPathVolumeSource(path=f"/var/lib/volumes/{name}"),
+        ),
+    )
 
 
 def _reference(claim: Plain) -> Plain:

@@ -51,11 +51,11 @@ def fates(report: DrainReport) -> dict[str, tuple[PodFate, str]]:
 
 async def _drain_by_hand(rehearsal: Rehearsal, names: Sequence[str]) -> Counter[tuple[str, str]]:
     server = rehearsal.server
-    await rehearsal.settle()
     for name in names:
         found = server.node(name)
         assert found is not None
         server.update(replace(found, spec=replace(found.spec, unschedulable=True)))
+    await rehearsal.settle()
     for name in names:
         replace_by_hand(server, by_name(rehearsal.pods_on(name)))
         await rehearsal.settle()
@@ -205,6 +205,12 @@ def test_pods_that_preemption_evicts_for_those_that_move() -> None:
     assert {"high": (PodFate.MOVED, "b")} == fates(report)
     (found,) = report.preempted
     assert ("default/low", "") == (found.pod, found.new_node)
+
+
+def test_a_pending_pod_does_not_go_to_a_drained_node_first() -> None:
+    """The cordon comes before anything is placed, as with kubectl."""
+    report = drained([node("a"), node("b"), make_pod("waiting")], "a")
+    assert (True, ()) == (report.succeeds, report.pods)
 
 
 def test_nodes_that_are_drained_together_are_no_place_for_each_others_pods() -> None:

@@ -183,16 +183,16 @@ def test_a_manifest_gets_its_pods() -> None:
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        ({"drain": "c"}, "steps[0].drain: c: there is no such node; there is a and b"),
+        ({"drain": "c"}, "steps[0].drain: c: there is no such node; there are a and b"),
         ({"drain": "pool=x"}, "steps[0].drain: pool=x: no node has these labels"),
-        ({"loseZone": "y"}, "steps[0].loseZone: y: there is no such zone; there is x"),
+        ({"loseZone": "y"}, "steps[0].loseZone: y: there is no such zone; there is only x"),
         (
             {"scale": {"workload": "deploy/api", "replicas": 1}},
             "steps[0].scale: deploy/api: neither it nor a pod of it is in namespace default",
         ),
         (
             {"setPriority": {"workload": "deploy/web", "className": "high"}},
-            "steps[0].setPriority: high: there is no such PriorityClass; there is none at all",
+            "steps[0].setPriority: high: there is no such PriorityClass; there are no ",
         ),
         (
             {"setBudget": {"name": "api", "delete": True}},

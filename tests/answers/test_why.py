@@ -300,7 +300,7 @@ def test_near_misses() -> None:
         make_node("n", labels={"zone": "a"}, taints=[TAINT]),
     )
     assert report.near_misses == (
-        "the label zones is asked for; no node has it, but zone",
+        "the label zones is asked for; no node has it; did you mean zone?",
         "dedicated=ml:NoSchedule is tolerated; nodes have dedicated=gpu:NoSchedule",
     )
 

@@ -288,6 +288,16 @@ def test_text_is_utf_8(before: int) -> None:
     assert ["Pod a"] == _names(" " * before + TEXT_A.replace("Pod", "P\\u006fd") + " " * 3)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+@pytest.mark.parametrize("file", ["a.json", "a.yaml"])
+def test_text_with_a_mark_of_its_encoding(file: str, encoding: str) -> None:
+    """PowerShell writes UTF-16."""
+    text = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "ä"}}'
+    [(found, _)] = load_bytes(text.encode(encoding), file, Counter())
+    assert isinstance(found, Pod)
+    assert "ä" == found.metadata.name
+
+
 def test_compressed_nonsense_is_refused() -> None:
     """A truncated file is an error."""
     for data in (b"\x1f\x8bxxxxxxxxxxxx", gzip.compress(TEXT_A.encode())[:-4]):

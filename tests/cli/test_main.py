@@ -30,6 +30,20 @@ def test_help_lists_the_subcommands() -> None:
         assert found in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--otput", "No such option '--otput'. Did you mean --output?\n"),
+        ("--until", "No such option '--until'.\n"),
+    ],
+)
+def test_a_misspelt_option(option: str, message: str) -> None:
+    """Only an option that is like it is suggested."""
+    result = run("simulate", option)
+    assert 2 == result.exit_code
+    assert message in result.stderr
+
+
 def test_what_is_live_comes_first() -> None:
     """`run` and `sandbox` head the list, each with a summary that fits its line."""
     lines = run("--help", COLUMNS="80").stdout.partition("Commands:\n")[2].splitlines()
@@ -94,7 +108,7 @@ def test_unknown_subcommand() -> None:
     result = run("explan")
     assert result.exit_code == 2
     assert not result.stdout
-    assert result.stderr.startswith("kubesched: error: No such command 'explan'")
+    assert "kubesched: error: No such command 'explan'. Did you mean 'explain'?\n" in result.stderr
     assert "--help" in result.stderr
 
 

@@ -215,7 +215,7 @@ def test_not_allowed_to_preempt(tmp_path: Path) -> None:
         ),
         pytest.param(
             ["shop/zzz"],
-            "pod shop/zzz: there is no such pod; there are 3 pods, among them shop/web-1",
+            "pod shop/zzz: there is no such pod; there is only shop/web-1",
             id="no-near-name",
         ),
         pytest.param(
@@ -289,7 +289,7 @@ def test_only_unknown_kinds(tmp_path: Path) -> None:
     result = run("explain", "web-1", write(tmp_path, [item]))
     assert result.exit_code == 2
     assert "v1/ConfigMap" in result.stderr
-    assert "there are no pods at all" in result.stderr
+    assert "there are no pods\n" in result.stderr
 
 
 def test_sampling_is_mentioned(tmp_path: Path) -> None:

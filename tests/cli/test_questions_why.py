@@ -84,12 +84,20 @@ def test_names_of_pods(cluster: Path, name: str) -> None:
     assert report["pod"] == "shop/web-5d-2"
 
 
+def test_the_namespace_in_a_name_goes_before_the_option(cluster: Path) -> None:
+    """The option is about names without one."""
+    report = json.loads(run("why", "shop/web-5d-2", cluster, "-n", "other", "-o", "json").stdout)
+    assert report["pod"] == "shop/web-5d-2"
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["deploy/wep"], "deploy/wep: no pod belongs to a Deployment of that name"),
+        (["deploy/wep"], "a Deployment of that name; did you mean deployment/web?"),
+        (["sts/web"], "a StatefulSet of that name; did you mean deployment/web?"),
+        (["node/alpha"], "there are no pods in namespace node, but in shop"),
         (["web-5d-3"], "pod web-5d-3: there is no such pod; did you mean"),
-        (["web-5d-2", "-n", "other"], "pod web-5d-2: there is no such pod"),
+        (["web-5d-2", "-n", "other"], "there is no such pod; did you mean shop/web-5d-2?"),
     ],
 )
 def test_users_mistakes(cluster: Path, arguments: list[str], error: str) -> None:

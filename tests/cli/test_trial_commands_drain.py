@@ -70,6 +70,12 @@ def test_a_node_whose_pods_stay(cluster: Path) -> None:
     assert result.stdout.startswith("gamma and beta: nothing has to move.\n")
 
 
+def test_nodes_as_kubectl_prints_their_names(cluster: Path) -> None:
+    """A node that is named twice is drained once."""
+    report = json.loads(run("drain", "node/alpha", "alpha", cluster, "-o", "json").stdout)
+    assert ["alpha"] == report["nodes"]
+
+
 def test_the_report(cluster: Path) -> None:
     """Every pod of the node has a fate."""
     report = json.loads(run("drain", "alpha", cluster, "-o", "json").stdout)

@@ -43,12 +43,21 @@ def test_same_uid(tmp_path: Path) -> None:
 
 
 def test_many_duplicates_are_summed_up(tmp_path: Path) -> None:
-    """A dump given twice does not fill the screen."""
+    """Two dumps of one cluster do not fill the screen."""
     file = write(tmp_path, [pod(f"p-{at}") for at in range(50)])
+    again = write(tmp_path, [pod(f"p-{at}") for at in range(50)], "again.json")
     with pytest.raises(UserError) as caught:
-        _read(file, file)
+        _read(file, again)
     assert len(caught.value.messages) == 11
     assert caught.value.messages[-1] == "and 40 more objects that are there twice"
+
+
+def test_a_file_that_is_given_twice(tmp_path: Path) -> None:
+    """The file is the mistake, not its objects."""
+    file = write(tmp_path, [pod("a"), pod("b")])
+    with pytest.raises(UserError) as caught:
+        _read(file, tmp_path)
+    assert caught.value.messages == (f"{file}: it is given twice; leave one out",)
 
 
 def test_the_source_has_a_name(tmp_path: Path) -> None:

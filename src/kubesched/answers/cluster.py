@@ -58,7 +58,7 @@ from kubesched.inputs.loading import (
     pending_again,
     with_scheduler_name,
 )
-from kubesched.inputs.pod_names import check_nodes, find_pod
+from kubesched.inputs.pod_names import find_nodes, find_pod
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.cluster import ClusterState
@@ -368,8 +368,8 @@ class Cluster:
             UserError: A node does not exist.
             PluginError: A plugin raised.
         """
-        check_nodes(nodes, [node.metadata.name for node in self.nodes])
-        return self._asked(lambda cluster: drain(cluster, nodes))
+        found = find_nodes(nodes, [node.metadata.name for node in self.nodes])
+        return self._asked(lambda cluster: drain(cluster, found))
 
     def whatif(self, plan: str | os.PathLike[str] | Mapping[str, Any]) -> WhatIfReport:
         """Answer what a plan of changes does to the pods.

@@ -17,13 +17,12 @@ from typing import Final, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from kubesched.answers.near_misses import taint_text
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.answers.trial_cluster import is_daemon
 from kubesched.api.core import Node
 from kubesched.api.quantity import canonical
 from kubesched.api.scheduling import PriorityClass
-from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated
+from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
 from kubesched.api.well_known import HOSTNAME
 from kubesched.cluster.nodes import CORDON_TAINT
 from kubesched.explain.report import NodeVerdict

@@ -111,8 +111,11 @@ class DrainReport(Document, frozen=True, kw_only=True):
 
 async def drain(cluster: TrialCluster, names: Sequence[str]) -> DrainReport:
     """Return what happens when nodes are drained in this order."""
-    await cluster.settle()
     cordoned = tuple(name for name in names if is_cordoned(cluster, name))
+    for name in names:
+        # Before pending pods are placed: none of them goes to a node that is drained.
+        cluster.cordon(name)
+    await cluster.settle()
     earlier = len(cluster.evictions)
     drained = await drain_nodes(cluster, names)
     outcomes = PodOutcomes(cluster)

@@ -41,7 +41,7 @@ from kubesched.api.meta import KubeObject, controller_of
 from kubesched.api.scheme import kind_of
 from kubesched.explain.document import Document
 from kubesched.explain.report import Unknown
-from kubesched.explain.sentences import count, names
+from kubesched.explain.sentences import count, there_are
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.pod_info import uid_of
@@ -413,5 +413,5 @@ def _replicas(
 def _no_such_workload(name: str, workloads: Sequence[Workload], scaled: Sequence[str]) -> str:
     if any(item.metadata.name == name for item in workloads):
         return "a DaemonSet has one pod per node; leave it out"
-    hint = did_you_mean(name, scaled, f"there is {names(sorted(scaled))}")
+    hint = did_you_mean(name, scaled, there_are("workload", sorted(scaled)))
     return f"no workload in the manifests has this name; {hint}"

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from kubesched.api.core import NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint
+from kubesched.api.core import NodeSelectorRequirement, NodeSelectorTerm, Pod
 from kubesched.explain.sentences import names
 from kubesched.snapshot.node_table import NodeTable
 
@@ -38,8 +38,9 @@ def near_values(nodes: NodeTable, key: str, wanted: str) -> list[str]:
     existing = _values(nodes, key)
     if wanted in existing:
         return []
-    longer = [text for text in existing if text.startswith(wanted) and wanted]
-    return (longer or get_close_matches(wanted, existing, n=_NEAR_MAX))[:_NEAR_MAX]
+    near = [text for text in existing if text.casefold() == wanted.casefold()]
+    near = near or [text for text in existing if text.startswith(wanted) and wanted]
+    return (near or get_close_matches(wanted, existing, n=_NEAR_MAX))[:_NEAR_MAX]
 
 
 def _values(nodes: NodeTable, key: str) -> list[str]:
@@ -65,12 +66,6 @@ def term_text(term: NodeSelectorTerm) -> str:
     """Return a term, all of whose requirements a node must meet, in words."""
     requirements = (*term.match_expressions, *term.match_fields)
     return " and ".join(requirement_text(one) for one in requirements) or "that matches no node"
-
-
-def taint_text(taint: Taint) -> str:
-    """Return a taint as kubectl writes it."""
-    pair = f"{taint.key}={taint.value}" if taint.value else taint.key
-    return f"{pair}:{taint.effect}"
 
 
 def _wanted(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -103,7 +98,7 @@ def _missing_label(nodes: NodeTable, key: str, wanted: tuple[str, ...]) -> Itera
 
 def _missing_key(nodes: NodeTable, asked: str, key: str) -> str:
     near = get_close_matches(key, _label_keys(nodes), n=_NEAR_MAX)
-    return f"{asked}; no node has it" + (f", but {names(near)}" if near else "")
+    return f"{asked}; no node has it" + (f"; did you mean {' or '.join(near)}?" if near else "")
 
 
 def _label_keys(nodes: NodeTable) -> list[str]:

@@ -44,7 +44,7 @@ from kubesched.api.well_known import ZONE
 from kubesched.cluster.controllers.replica_sets import deletion_rank
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
-from kubesched.explain.sentences import count, names
+from kubesched.explain.sentences import count, names, there_are
 from kubesched.inputs.errors import did_you_mean
 from kubesched.inputs.pod_names import belongs_to
 from kubesched.simulator.defaults import SYSTEM_CLASSES
@@ -365,9 +365,9 @@ def selected_nodes(cluster: TrialCluster, selector: str) -> list[str]:
 
 
 def _no_such(kind: str, name: str, existing: Any) -> str:
-    listed = list(existing)
-    others = f"there is {names(sorted(listed))}" if listed else "there is none at all"
-    return f"{name}: there is no such {kind}; {did_you_mean(name, listed, others)}"
+    listed = sorted(existing)
+    hint = did_you_mean(name, listed, there_are(kind, listed))
+    return f"{name}: there is no such {kind}; {hint}"
 
 
 def _lasting(pod: Pod) -> list[Any]:

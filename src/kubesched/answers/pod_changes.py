@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from kubesched.answers.near_misses import near_values, requirement_text, taint_text, term_text
+from kubesched.answers.near_misses import near_values, requirement_text, term_text
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.api.core import (
     Affinity,
@@ -29,7 +29,7 @@ from kubesched.api.core import (
     TopologySpreadConstraint,
 )
 from kubesched.api.quantity import Quantity, canonical, milli_value, value
-from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated
+from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
 from kubesched.snapshot.pod_info import PodInfo
 
 _MEBIBYTE: Final = 1 << 20

@@ -112,8 +112,7 @@ def load_bytes(
     data: bytes, file: str, skipped: Counter[str], *, namespace: str = "default"
 ) -> Iterator[Loaded]:
     """Yield the objects of a file's content; the arguments are those of `load`."""
-    data = decompressed(data, file).removeprefix(codecs.BOM_UTF8)
-    _check_utf_8(data, Source(file, 0))
+    data = _utf_8(decompressed(data, file), Source(file, 0))
     name = file.removesuffix(".gz")
     if name.endswith((".json", ".jsonl")):
         yield from _json_objects(data, file, skipped, namespace)
@@ -213,6 +212,18 @@ def _object_or_array(value: bytes | msgspec.Raw, source: Source) -> bytes | msgs
     if bytes(memoryview(value)[:64]).lstrip()[:1] not in (b"{", b"["):
         raise DecodeError(source, "expected `object`, got another JSON value", path="$")
     return value
+
+
+def _utf_8(data: bytes, source: Source) -> bytes:
+    """Return a text in UTF-8 without its mark; one in UTF-16, as PowerShell writes, has a mark."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return data.decode("utf-16").encode()
+        except UnicodeError as error:
+            raise DecodeError(source, f"it is no UTF-16: {error}") from None
+    data = data.removeprefix(codecs.BOM_UTF8)
+    _check_utf_8(data, source)
+    return data
 
 
 def _check_utf_8(data: bytes, source: Source) -> None:

@@ -21,6 +21,12 @@ EFFECTS: Final = (NO_SCHEDULE, "PreferNoSchedule", NO_EXECUTE)
 _CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 
 
+def taint_text(taint: Taint) -> str:
+    """Return a taint as kubectl writes it."""
+    pair = f"{taint.key}={taint.value}" if taint.value else taint.key
+    return f"{pair}:{taint.effect}"
+
+
 def tolerates(toleration: Toleration, taint: Taint, comparison_operators: bool = False) -> bool:
     """Return whether the toleration matches the taint.
 

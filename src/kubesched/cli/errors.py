@@ -14,7 +14,7 @@ from typing import Final
 
 import click
 
-from kubesched.inputs.errors import EXIT_INPUT, UserError
+from kubesched.inputs.errors import EXIT_INPUT, UserError, near_names
 
 EXIT_DIFFERENT: Final = 1
 """The command ran, and its check failed."""
@@ -115,11 +115,25 @@ def user_messages(error: Exception) -> tuple[str, ...] | None:
     """Return one line per error that the user can fix; None for a bug."""
     if isinstance(error, UserError):
         return error.messages
+    if isinstance(error, click.NoSuchOption):
+        return (_no_such_option(error),)
     if isinstance(error, click.ClickException):
         return (error.format_message(),)
     if isinstance(error, OSError):
         return (_words_of(error),)
     return _messages_of_rooms(error)
+
+
+def _no_such_option(error: click.NoSuchOption) -> str:
+    """Return the message with options that are like the wrong one.
+
+    click would compare the dashes too, by which every short option resembles every other.
+    """
+    parameters = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
+    known = [name for one in parameters for name in (*one.opts, *one.secondary_opts)]
+    near = near_names(error.option_name.lstrip("-"), [name.lstrip("-") for name in known])
+    hint = f" Did you mean {' or '.join(f'--{name}' for name in near)}?" if near else ""
+    return f"No such option '{error.option_name}'.{hint}"
 
 
 def _messages_of_rooms(error: Exception) -> tuple[str, ...] | None:

@@ -17,6 +17,7 @@ import click
 from kubesched import __version__
 from kubesched.cli.errors import ReaderGoneError, naming, run
 from kubesched.explain.saving import SAVE_COMMAND
+from kubesched.inputs.errors import near_names
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -110,6 +111,14 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"kubesched.cli.{_MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; suggest one for a misspelt name."""
+        if args and args[0] not in SUBCOMMANDS and (near := near_names(args[0], SUBCOMMANDS)):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(
         self,

@@ -131,18 +131,18 @@ def explain(
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
     from kubesched.cli.explain_text import write_explanation
     from kubesched.cli.trials import open_cluster
-    from kubesched.inputs.pod_names import check_nodes
+    from kubesched.inputs.pod_names import find_nodes
 
     cluster = open_cluster(source, asked)
-    check_nodes(nodes, [node.metadata.name for node in cluster.nodes], "--node ")
+    chosen = frozenset(find_nodes(nodes, [one.metadata.name for one in cluster.nodes], "--node "))
     report = cluster.explain(pod, namespace, all_filters=all_filters)
     if asked.html is not None:
         write_page(asked.html, report, cluster.view(causes=False))
     if asked.output is not OutputFormat.TABLE:
-        shown = report.narrowed(frozenset(nodes)) if nodes else report
+        shown = report.narrowed(chosen) if chosen else report
         write_document(shown, asked.output)
     else:
-        write_explanation(writer(), report, frozenset(nodes), top)
+        write_explanation(writer(), report, chosen, top)
 
 
 @click.command()

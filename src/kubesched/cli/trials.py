@@ -20,6 +20,7 @@ from kubesched.cli.simulate_text import amount
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import UserError
+from kubesched.inputs.pod_names import NODE_PREFIXES
 from kubesched.inputs.sources import ClusterSource
 
 _REASONS_MAX: Final = 5
@@ -63,7 +64,7 @@ def _is_file(word: str) -> bool:
     """Whether a word cannot be the name of a node, or names a file that exists."""
     return (
         word == STANDARD_INPUT
-        or "/" in word
+        or ("/" in word and not word.startswith(NODE_PREFIXES))
         or word.endswith((".json", ".yaml", ".yml", ".gz"))
         or Path(word).exists()
     )

@@ -225,6 +225,13 @@ def names(listed: Sequence[str]) -> str:
     return _enumerated(shown)
 
 
+def there_are(noun: str, listed: Sequence[str]) -> str:
+    """Return which ones there are, for a message about a name that is none of them."""
+    if not listed:
+        return f"there are no {_plural(noun)}"
+    return f"there {'is only' if len(listed) == 1 else 'are'} {names(listed)}"
+
+
 def phrases(found: Iterable[tuple[int, str, str]]) -> str:
     """Return numbers with their words for one and for many, without those that are 0."""
     return ", ".join(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import Final
 
 EXIT_INPUT: Final = 2
@@ -42,14 +42,21 @@ def cannot_listen(error: OSError, host: str, port: int) -> UserError:
 NEAR_MAX: Final = 5
 # Comparing is slow: with a million pods, a typing error must not take minutes.
 _COMPARED_MAX: Final = 10_000
+# A name that is this much less similar than the nearest one is no suggestion.
+_LESS_SIMILAR: Final = 0.15
 
 
 def near_names(text: str, existing: Iterable[str]) -> list[str]:
-    """Return similar names, best first; of many names only those with the same first letters."""
+    """Return similar names, best first: those that are nearly as similar as the best.
+
+    Of many names, only those with the same first letters are compared.
+    """
     names = list(dict.fromkeys(existing))
     if len(names) > _COMPARED_MAX:
         names = [name for name in names if name[:2] == text[:2]][:_COMPARED_MAX]
-    return get_close_matches(text, names, n=NEAR_MAX)
+    near = get_close_matches(text, names, n=NEAR_MAX)
+    similar = [SequenceMatcher(None, name, text).ratio() for name in near]
+    return [name for name, at in zip(near, similar, strict=True) if at > similar[0] - _LESS_SIMILAR]
 
 
 def did_you_mean(text: str, existing: Iterable[str], otherwise: str, most: int = NEAR_MAX) -> str:

@@ -31,6 +31,7 @@ from kubesched.api.pod import FINISHED
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
+from kubesched.explain.sentences import there_are
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import PluginFactory, Registry, RegistryError, SchedulerSetup
 from kubesched.inputs.errors import UserError, did_you_mean
@@ -65,6 +66,8 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubeObject]:
         key = _key(item)
         first = places.setdefault(type(item), {}).setdefault(key, source)
         if first is not source:
+            if first == source and source.file:
+                raise UserError(f"{source.file}: it is given twice; leave one out")
             messages.append(f"{source}: {_kind(item)} {key} is in {first} already; remove one")
             continue
         if isinstance(item, Pod) and (uid := item.metadata.uid):
@@ -248,7 +251,7 @@ def texts_in_file(error: ConfigError, file: Path | None) -> list[str]:
 def _check_profile(name: str, configuration: Configuration) -> None:
     names = [profile.scheduler_name for profile in configuration.profiles]
     if name not in names:
-        hint = did_you_mean(name, names, f"there is {', '.join(names)}", most=1)
+        hint = did_you_mean(name, names, there_are("profile", names), most=1)
         raise UserError(f"--profile {name}: the configuration has no such profile; {hint}")
 
 

@@ -1,17 +1,19 @@
 """Finds the pods and nodes that a user names: a pod by its own name, or by its workload.
 
+Names may have their kind before them, as `kubectl get -o name` prints them.
+
 Rejects:  unknown and ambiguous names; suggests similar ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.well_known import TEMPLATE_HASH
-from kubesched.explain.sentences import count
+from kubesched.explain.sentences import names, there_are
 from kubesched.inputs.errors import NEAR_MAX, UserError, did_you_mean, near_names
 
 OWNER_KINDS: Final = {
@@ -24,6 +26,7 @@ OWNER_KINDS: Final = {
 }
 """The kinds of workloads by the names that kubectl takes."""
 _POD_KINDS: Final = ("pod", "pods", "po")
+NODE_PREFIXES: Final = ("node/", "nodes/", "no/")
 
 
 def find_pod(
@@ -32,18 +35,20 @@ def find_pod(
     """Return the named pod, and a note if it is one of several.
 
     The text is `NAME`, `NAMESPACE/NAME`, `pod/NAME`, or a workload such as `deploy/NAME`. If
-    several namespaces have such a pod, the preferred one counts; with `only`, no other is looked
-    at.
+    several namespaces have such a pod, the preferred one counts; with `only`, a text without a
+    namespace is looked for in no other.
 
     Raises:
         UserError: There is none, or without a namespace there are several.
     """
     prefix, _, name = text.rpartition("/")
-    if only:
-        pods = [pod for pod in pods if pod.metadata.namespace == preferred]
     if prefix in OWNER_KINDS:
+        if only:
+            pods = [pod for pod in pods if pod.metadata.namespace == preferred]
         return _pod_of_workload(text, OWNER_KINDS[prefix], name, pods, preferred)
-    namespace = "" if prefix in _POD_KINDS else prefix
+    namespace = prefix
+    if prefix in ("", *_POD_KINDS):
+        namespace = preferred if only else ""
     found = [
         pod
         for pod in pods
@@ -56,7 +61,8 @@ def find_pod(
     if found:
         listed = ", ".join(sorted(pod.metadata.key for pod in found)[:NEAR_MAX])
         raise UserError(f"pod {text}: there are {len(found)} of that name; write one of {listed}")
-    raise UserError(f"pod {text}: there is no such pod{_near_pods(text, pods)}")
+    hint = _near_pods(name, namespace, pods)
+    raise UserError(f"pod {text}: there is no such pod; {hint}")
 
 
 def pod_named(text: str, namespace: str) -> tuple[str, str] | None:
@@ -78,54 +84,86 @@ def _pod_of_workload(
     found = [pod for pod in found if pod.metadata.namespace == preferred] or found
     namespaces = sorted({pod.metadata.namespace for pod in found})
     if not found:
-        raise UserError(f"{text}: no pod belongs to a {kind} of that name")
+        hint = _near_workloads(kind, name, pods)
+        raise UserError(f"{text}: no pod belongs to a {kind} of that name; {hint}")
     if len(namespaces) > 1:
         raise UserError(f"{text}: it is in {' and in '.join(namespaces)}; add -n NAMESPACE")
     pending = [pod for pod in found if not pod.spec.node_name]
     chosen = min(pending or found, key=lambda pod: pod.metadata.name)
-    note = f"{len(pending)} of {count(len(found), 'pod')} of {text} have no node; this is one."
-    return chosen, (note,) if len(found) > 1 else ()
+    if len(found) == 1:
+        return chosen, ()
+    note = f"{len(pending)} of {len(found)} pods of {text} have no node; this is one."
+    if not pending:
+        note = f"All {len(found)} pods of {text} have a node; this is one."
+    return chosen, (note,)
 
 
 def belongs_to(pod: Pod, kind: str, name: str) -> bool:
     """Whether a pod belongs to a workload; the namespace is not compared."""
+    return (kind, name) in _workloads_of(pod)
+
+
+def _workloads_of(pod: Pod) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of the workloads that a pod belongs to."""
     owner = controller_of(pod.metadata)
     if owner is None:
-        return False
-    if kind == "Deployment":
-        # The ReplicaSet of a Deployment is named after it and the hash of its template.
-        template_hash = pod.metadata.labels.get(TEMPLATE_HASH)
-        return owner.kind == "ReplicaSet" and owner.name == f"{name}-{template_hash}"
-    return owner.kind == kind and owner.name == name
+        return
+    yield owner.kind, owner.name
+    # The ReplicaSet of a Deployment is named after it and the hash of its template.
+    suffix = f"-{pod.metadata.labels.get(TEMPLATE_HASH)}"
+    if owner.kind == "ReplicaSet" and owner.name.endswith(suffix):
+        yield "Deployment", owner.name.removesuffix(suffix)
 
 
-def _near_pods(text: str, pods: Sequence[Pod]) -> str:
-    if not pods:
-        return "; there are no pods at all"
-    keys = [pod.metadata.key for pod in pods]
-    near = near_names(text, keys)
-    if not near:
-        by_name = {pod.metadata.name: pod.metadata.key for pod in pods}
-        name = text.rpartition("/")[2]
-        near = [by_name[found] for found in near_names(name, by_name)]
-    if near:
-        return f"; did you mean {' or '.join(near)}?"
-    waiting = [pod.metadata.key for pod in pods if not pod.spec.node_name]
-    listed = ", ".join((waiting or keys)[:NEAR_MAX])
-    return f"; there are {len(pods)} pods, among them {listed}"
+def _near_workloads(kind: str, name: str, pods: Sequence[Pod]) -> str:
+    """Return a hint for a workload without pods: others of its name, or similar ones."""
+    found = dict.fromkeys(workload for pod in pods for workload in _workloads_of(pod))
+    near = [other for other in found if other[1] == name]
+    similar = near_names(name, [other for of, other in found if of == kind])
+    near += [(kind, other) for other in similar]
+    listed = [f"{of.lower()}/{other}" for of, other in near or found]
+    return f"did you mean {' or '.join(listed)}?" if near else there_are("workload", listed)
 
 
-def check_nodes(wanted: Iterable[str], existing: Sequence[str], flag: str = "") -> None:
-    """Check that nodes exist; `flag` is the option that names them, such as `--node `.
+def _near_pods(name: str, namespace: str, pods: Sequence[Pod]) -> str:
+    """Return a hint for a pod that does not exist; a namespace of "" is any."""
+    within = [pod for pod in pods if not namespace or pod.metadata.namespace == namespace]
+    if pods and not within:
+        namespaces = sorted({pod.metadata.namespace for pod in pods})
+        others = f"no pods in namespace {namespace}, but in {names(namespaces)}"
+        return _similar_pods(name, pods) or f"there are {others}"
+    waiting = [pod for pod in within if not pod.spec.node_name]
+    listed = [pod.metadata.key for pod in waiting or within]
+    return _similar_pods(name, within) or _similar_pods(name, pods) or there_are("pod", listed)
+
+
+def _similar_pods(name: str, pods: Sequence[Pod]) -> str:
+    keys: dict[str, list[str]] = {}
+    for pod in pods:
+        keys.setdefault(pod.metadata.name, []).append(pod.metadata.key)
+    near = keys.get(name) or [key for found in near_names(name, keys) for key in keys[found]]
+    return f"did you mean {' or '.join(near[:NEAR_MAX])}?" if near else ""
+
+
+def find_nodes(wanted: Iterable[str], existing: Sequence[str], flag: str = "") -> tuple[str, ...]:
+    """Return the names of nodes, each once; `flag` is the option that names them, as `--node `.
 
     Raises:
-        UserError: With one line for each that does not.
+        UserError: With one line for each that does not exist.
     """
+    found = tuple(dict.fromkeys(map(_node_name, wanted)))
     known = frozenset(existing)
-    missing = [name for name in wanted if name not in known]
+    missing = [name for name in found if name not in known]
     if missing:
-        others = f"there are {len(existing) or 'no'} nodes"
+        others = there_are("node", existing)
         hints = {name: did_you_mean(name, existing, others) for name in missing}
         raise UserError(
             *(f"{flag}{name}: there is no such node; {hint}" for name, hint in hints.items())
         )
+    return found
+
+
+def _node_name(text: str) -> str:
+    for prefix in NODE_PREFIXES:
+        text = text.removeprefix(prefix)
+    return text

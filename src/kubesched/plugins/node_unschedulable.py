@@ -48,8 +48,8 @@ class NodeUnschedulable(FilterPlugin[None]):
         return NodeToStatus.rejecting(nodes.unschedulable, self.rejection)
 
     def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:
-        """Return the taint that the pod would have to tolerate."""
-        return f"cordoned; taint {_CORDON.key}:{_CORDON.effect} is not tolerated"
+        """Return what kubectl calls such a node."""
+        return "cordoned"
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return node additions and uncordonings, and new tolerations of the pod."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod, Taint, Toleration
-from kubesched.api.tolerations import tolerates
+from kubesched.api.tolerations import taint_text, tolerates
 from kubesched.framework.cluster_event import (
     NODE,
     POD,
@@ -87,7 +87,7 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
     def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:
         """Return the first taint that is not tolerated."""
         taint = self._untolerated(nodes.taints[0], pod.spec.tolerations)
-        return "" if taint is None else f"taint {taint.key}={taint.value}:{taint.effect}"
+        return "" if taint is None else f"taint {taint_text(taint)}"
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]

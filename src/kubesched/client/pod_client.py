@@ -45,12 +45,10 @@ def pod_status_patch(
     """
     status = pod.status
     before = status.conditions
-    after, is_changed = (before, False)
-    if wanted is not None:
-        after, is_changed = _with_pod_condition(before, wanted, pod.metadata.generation, now)
     is_nominated = nominated_node_name not in {None, status.nominated_node_name}
-    if not is_changed and not is_nominated:
+    if (wanted is None or wanted.is_in(before)) and not is_nominated:
         return {}
+    after = before if wanted is None else wanted.set_in(before, pod.metadata.generation, now)
     # The patch also has differences that alone would be no reason to write.
     patch = _conditions_patch(
         [_plain_pod_condition(one) for one in before], [_plain_pod_condition(one) for one in after]
@@ -58,32 +56,6 @@ def pod_status_patch(
     if is_nominated:
         patch[_NOMINATED] = nominated_node_name or None
     return patch
-
-
-def _with_pod_condition(
-    conditions: tuple[PodCondition, ...], wanted: PodConditionPatch, generation: int, now: str
-) -> tuple[tuple[PodCondition, ...], bool]:
-    """Return the conditions with one set, and whether that must be written."""
-    at, old = next(
-        ((at, one) for at, one in enumerate(conditions) if one.type == wanted.type), (-1, None)
-    )
-    is_same_status = old is not None and old.status == wanted.status
-    new = PodCondition(
-        type=wanted.type,
-        observed_generation=generation,
-        status=wanted.status,
-        last_transition_time=old.last_transition_time if old and is_same_status else now,
-        reason=wanted.reason,
-        message=wanted.message,
-    )
-    if old is None:
-        return (*conditions, new), True
-    # A new generation alone is no change.
-    is_equal = (new.status, new.reason, new.message, new.last_probe_time) == (
-        *(old.status, old.reason, old.message),
-        old.last_probe_time,
-    )
-    return (*conditions[:at], new, *conditions[at + 1 :]), not is_equal
 
 
 def _plain_pod_condition(condition: PodCondition) -> Plain:
@@ -104,19 +76,7 @@ def _plain_pod_condition(condition: PodCondition) -> Plain:
 def pod_group_status_patch(group: PodGroup, wanted: PodGroupConditionPatch, now: str) -> Plain:
     """Return the patch of a pod group's status, empty if nothing changes."""
     before = group.status.conditions
-    at, old = next(
-        ((at, one) for at, one in enumerate(before) if one.type == wanted.type), (-1, None)
-    )
-    is_same_status = old is not None and old.status == wanted.status
-    new = Condition(
-        type=wanted.type,
-        status=wanted.status,
-        observed_generation=wanted.observed_generation,
-        last_transition_time=old.last_transition_time if old and is_same_status else now,
-        reason=wanted.reason,
-        message=wanted.message,
-    )
-    after = (*before, new) if old is None else (*before[:at], new, *before[at + 1 :])
+    after = wanted.set_in(before, now)
     return _conditions_patch(
         [_plain_condition(one) for one in before], [_plain_condition(one) for one in after]
     )

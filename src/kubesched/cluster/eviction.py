@@ -21,6 +21,7 @@ from kubesched.api.meta import Condition
 from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubesched.api.selectors import matches_label_selector
+from kubesched.api.writes import conditions_with
 from kubesched.cluster.server import Plain
 
 _DISRUPTED_PODS_MAX: Final = 2_000
@@ -198,13 +199,4 @@ def with_allowed_condition(
         reason="SyncFailed" if failure else reason,
         message=failure,
     )
-    conditions = list(status.conditions)
-    for position, known in enumerate(conditions):
-        if known.type == _ALLOWED:
-            if known.status == condition.status:
-                condition = replace(condition, last_transition_time=known.last_transition_time)
-            conditions[position] = condition
-            break
-    else:
-        conditions.append(condition)
-    return replace(status, conditions=tuple(conditions))
+    return replace(status, conditions=conditions_with(status.conditions, condition))

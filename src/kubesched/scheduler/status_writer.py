@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from kubesched.api.core import Pod, PodCondition
+from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
@@ -176,38 +176,14 @@ def _changes(
     """Whether the pod lacks the condition or nomination; ignores observedGeneration."""
     if nominated_node_name not in {None, pod.status.nominated_node_name}:
         return True
-    if condition is None:
-        return False
-    for known in pod.status.conditions:
-        if (
-            known.type == condition.type
-            and known.status == condition.status
-            and known.reason == condition.reason
-            and known.message == condition.message
-            and not known.last_probe_time
-        ):
-            return False
-    return True
+    return condition is not None and not condition.is_in(pod.status.conditions)
 
 
 def _as_written(pod: Pod, written: _Written) -> Pod:
     """Return the pod as it is on the server after a write whose watch event is still to come."""
     status, patch = pod.status, written.condition
     if patch is not None:
-        old = next((one for one in status.conditions if one.type == patch.type), None)
-        is_same_status = old is not None and old.status == patch.status
-        new = PodCondition(
-            type=patch.type,
-            status=patch.status,
-            observed_generation=pod.metadata.generation,
-            last_transition_time=old.last_transition_time if old and is_same_status else None,
-            reason=patch.reason,
-            message=patch.message,
-        )
-        if old is None:
-            conditions = (*status.conditions, new)
-        else:
-            conditions = tuple(new if one is old else one for one in status.conditions)
+        conditions = patch.set_in(status.conditions, pod.metadata.generation, None)
         status = replace(status, conditions=conditions)
     if written.nominated_node_name is not None:
         status = replace(status, nominated_node_name=written.nominated_node_name)

@@ -28,7 +28,7 @@ from kubesched.api.core import (
     Toleration,
 )
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
-from kubesched.api.meta import Condition, KubeObject, ObjectMeta
+from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.pod import FINISHED
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.well_known import REGION, ZONE
@@ -64,43 +64,17 @@ def _with(
     observed_generation: int,
 ) -> tuple[PodCondition, ...]:
     """Return conditions with another one; the same if it is there already."""
-    known = next((each for each in conditions if each.type == patch.type), None)
-    since = None
-    if known is not None and known.status == patch.status:
-        if known.reason == patch.reason and known.message == patch.message:
-            return conditions
-        since = known.last_transition_time
-    condition = PodCondition(
-        type=patch.type,
-        status=patch.status,
-        observed_generation=observed_generation,
-        last_transition_time=since or timestamp(now),
-        reason=patch.reason,
-        message=patch.message,
-    )
-    if known is None:
-        return (*conditions, condition)
-    return tuple([condition if each is known else each for each in conditions])
+    if patch.is_in(conditions):
+        return conditions
+    return patch.set_in(conditions, observed_generation, timestamp(now))
 
 
 def with_group_condition(group: PodGroup, patch: PodGroupConditionPatch, now: float) -> PodGroup:
     """Return the group with a condition; the same object if it has the condition already."""
-    conditions = {known.type: known for known in group.status.conditions}
-    known = conditions.get(patch.type)
-    same_status = known is not None and known.status == patch.status
-    since = known.last_transition_time if known is not None and same_status else timestamp(now)
-    condition = Condition(
-        type=patch.type,
-        status=patch.status,
-        observed_generation=patch.observed_generation,
-        last_transition_time=since,
-        reason=patch.reason,
-        message=patch.message,
-    )
-    if condition == known:
+    conditions = patch.set_in(group.status.conditions, timestamp(now))
+    if conditions == group.status.conditions:
         return group
-    conditions[patch.type] = condition
-    return replace(group, status=replace(group.status, conditions=tuple(conditions.values())))
+    return replace(group, status=replace(group.status, conditions=conditions))
 
 
 # Admission.

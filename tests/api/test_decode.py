@@ -76,7 +76,7 @@ def test_items_of_a_typed_list_need_no_kind() -> None:
 
 
 def test_unknown_kinds_are_counted() -> None:
-    """They are not an error."""
+    """Objects of unknown kinds are skipped and counted."""
     skipped: Counter[str] = Counter()
     foo = {"apiVersion": "x/v1", "kind": "Foo", "metadata": {}}
     data = json.dumps([foo, A, foo]).encode()
@@ -111,7 +111,7 @@ def test_sources_tell_where() -> None:
     ],
 )
 def test_null_is_absent(plain: dict[str, Any], expected: Pod) -> None:
-    """In JSON, in YAML and in plain values."""
+    """Null fields are absent in JSON, YAML and plain values."""
     for raw in (plain, json.dumps(plain).encode()):
         found = decode_object(raw)
         assert isinstance(found, Pod)
@@ -370,7 +370,7 @@ def test_an_object_of_an_unknown_kind() -> None:
         decode_object(_plain("a", "Foo"))
 
 
-def test_encoding_says_what_it_is() -> None:
+def test_encoded_objects_have_their_kind() -> None:
     """Encoded objects can be decoded again."""
     pod = Pod(metadata=ObjectMeta(name="a", labels={"on": "yes"}))
     assert {
@@ -439,7 +439,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 
 
 def test_a_generated_name_ends_in_1() -> None:
-    """As of a Job that is created anew for each run; an API server would draw another end."""
+    """An object with `generateName` alone gets that name with 1 appended."""
     text = b'{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "run-"}}'
     (found,) = load_bytes(text, "job.json", Counter())
     assert found.object.metadata.name == "run-1"

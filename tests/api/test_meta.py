@@ -7,8 +7,8 @@ from kubesched.api.core import Pod, Toleration
 from kubesched.api.meta import ObjectMeta, OwnerReference, controller_of
 
 
-def test_the_controller_is_the_owner_that_says_so() -> None:
-    """Only the owner marked as controller counts; None without one."""
+def test_controller() -> None:
+    """Only an owner reference marked as controller counts; None without one."""
     other, controller = OwnerReference(name="a"), OwnerReference(name="b", controller=True)
     meta = ObjectMeta(owner_references=(other, controller))
     assert controller is controller_of(meta)
@@ -23,7 +23,7 @@ def test_objects_are_frozen_and_not_tracked() -> None:
     assert not Pod.__struct_config__.gc
 
 
-def test_what_is_absent_differs_from_what_is_empty() -> None:
+def test_absent_and_empty_fields() -> None:
     """The types distinguish null and empty where the scheduler does."""
     empty = msgspec.json.decode(b'{"spec": {"nodeSelector": {}, "priority": 0}}', type=Pod)
     assert {} == empty.spec.node_selector

@@ -124,8 +124,8 @@ def test_canonical_text_is_upstreams(quantity: str, expected: str) -> None:
         "NaN",
     ],
 )
-def test_what_is_no_quantity_is_refused(text: str) -> None:
-    """The message names the text; nothing hangs and nothing else is raised."""
+def test_invalid_quantities(text: str) -> None:
+    """QuantityError names the text; parsing never hangs or raises another error."""
     with pytest.raises(QuantityError):
         parse_quantity(text)
 

@@ -28,7 +28,7 @@ from kubesched.api.resource_names import (
         pytest.param("example.com/" + "x" * 64, False, False, id="too long"),
     ],
 )
-def test_names_are_told_apart(name: str, is_scalar: bool, is_extended: bool) -> None:
+def test_kinds_of_names(name: str, is_scalar: bool, is_extended: bool) -> None:
     """A scalar name is extended, prefixed native, huge pages or attachable volumes."""
     assert (is_scalar, is_extended) == (
         is_scalar_resource_name(name),
@@ -36,8 +36,8 @@ def test_names_are_told_apart(name: str, is_scalar: bool, is_extended: bool) -> 
     )
 
 
-def test_what_counts() -> None:
-    """The three named resources count besides the scalar ones; pods are counted as pods."""
+def test_counted_names() -> None:
+    """The three named resources and scalar ones count; pods are counted as pods."""
     names = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "pods", "foo")
     assert ["cpu", "memory", "ephemeral-storage", "example.com/gpu"] == [
         name for name in names if is_counted_resource_name(name)

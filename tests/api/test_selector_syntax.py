@@ -64,8 +64,8 @@ def test_text_is_read(text: str, written: str) -> None:
         pytest.param("a//b", '<nil>: Invalid value: "a//b": a valid label key must', id="key"),
     ],
 )
-def test_what_is_no_selector_is_refused(text: str, message: str) -> None:
-    """The words are upstream's."""
+def test_invalid_selectors(text: str, message: str) -> None:
+    """The messages are upstream's."""
     with pytest.raises(SelectorError) as caught:
         parse_selector(text)
     assert message in str(caught.value)
@@ -85,15 +85,15 @@ _requirements = st.one_of(
 
 
 @given(st.lists(_requirements, max_size=4))
-def test_what_is_written_is_read(requirements: list[Requirement]) -> None:
-    """Writing and reading changes nothing."""
+def test_round_trip(requirements: list[Requirement]) -> None:
+    """Parsing a selector's text gives an equal selector."""
     selector = selector_of(requirements)
     assert selector == parse_selector(str(selector))
 
 
 @given(st.text("ab=!(),<> in/\x00\n", max_size=20))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    """Nothing else happens, and nothing hangs."""
+def test_any_text(text: str) -> None:
+    """Any text is parsed or raises SelectorError."""
     for parse in (parse_selector, parse_field_selector):
         with suppress(SelectorError):
             parse(text)
@@ -125,8 +125,8 @@ def test_field_selector(text: str, requirements: list[tuple[str, str, str]]) -> 
         ("a=b\\", "invalid field selector: invalid escape sequence: \\"),
     ],
 )
-def test_what_is_no_field_selector_is_refused(text: str, message: str) -> None:
-    """The words are upstream's."""
+def test_invalid_field_selectors(text: str, message: str) -> None:
+    """The messages are upstream's."""
     with pytest.raises(SelectorError) as caught:
         parse_field_selector(text)
     assert message == str(caught.value)

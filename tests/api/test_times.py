@@ -52,7 +52,7 @@ def test_a_time_equals_datetime(naive: datetime, offset_minutes: int) -> None:
         "\u0662024-01-01T00:00:00Z",
     ],
 )
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_invalid_times(text: str) -> None:
     """The message names the text."""
     with pytest.raises(ValueError, match="is no RFC 3339 time"):
         parse_time(text)
@@ -80,7 +80,7 @@ def test_moments_are_written(nanoseconds: int, second: str, micro: str) -> None:
     st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1)),  # noqa: DTZ001 - the zone is added below
     st.integers(-14 * 60, 14 * 60),
 )
-def test_what_is_written_is_read(naive: datetime, offset_minutes: int) -> None:
-    """In any zone, in years before 1000 too."""
+def test_round_trip(naive: datetime, offset_minutes: int) -> None:
+    """Times in any zone, also in years before 1000, are parsed as they were written."""
     moment = naive.replace(tzinfo=timezone(timedelta(minutes=offset_minutes)))
     assert moment == moment_at(parse_time(micro_time(moment)))

@@ -82,8 +82,8 @@ def test_aliases_and_merges_are_resolved() -> None:
     assert {"x": {"a": 1}, "w": {"a": 1, "b": 4}, "z": [{"a": 1}, {"a": 1}]} == document
 
 
-def test_merged_keys_are_no_repeats() -> None:
-    """A mapping may say again what it merges, also where it is merged itself."""
+def test_merged_keys_are_not_duplicates() -> None:
+    """A mapping may override keys that it merges."""
     text = "x: &x {a: 1}\nw: &w {<<: *x, a: 2}\nv: {<<: [*w, *x], a: 3}\nu: *w\n"
     ((_, document),) = load_documents(text, rejects_repeats=True)
     assert {"x": {"a": 1}, "w": {"a": 2}, "v": {"a": 3}, "u": {"a": 2}} == document
@@ -135,8 +135,8 @@ def _bomb(first: str, next_: str) -> str:
         pytest.param("%YAML 9.9\n---\na", "", id="version"),
     ],
 )
-def test_what_cannot_be_read_is_refused(text: str, message: str) -> None:
-    """Parsing ends, and raises nothing but YamlError."""
+def test_invalid_texts(text: str, message: str) -> None:
+    """Parsing ends, and raises only YamlError."""
     if message:
         with pytest.raises(YamlError, match=message):
             list(load_documents(text))
@@ -179,13 +179,13 @@ _json = st.recursive(
 
 
 @given(_json.filter(lambda value: value is not None))
-def test_what_is_written_is_read(value: object) -> None:
-    """Writing and reading changes nothing."""
+def test_round_trip(value: object) -> None:
+    """Loading what `dump` wrote gives equal values."""
     ((_, found),) = load_documents(dump(value))
     assert value == found
 
 
 @given(st.text("ab:-[]{}&*!<>|'\"#,? \n\t0.", max_size=30))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    """Nothing else happens."""
+def test_any_text(text: str) -> None:
+    """Any text is parsed or raises YamlError."""
     _either_reads_or_refuses(text)

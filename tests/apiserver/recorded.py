@@ -19,7 +19,7 @@ def read(name: str) -> Any:
 
 
 def differences(recorded: Any, actual: Any, path: str = "") -> Iterator[str]:
-    """Yield where a patched object says something else than what the server stored.
+    """Yield the differences between a patched object and the one that the server stored.
 
     The server adds defaults and leaves out what is empty, so neither counts.
     """
@@ -39,7 +39,7 @@ def differences(recorded: Any, actual: Any, path: str = "") -> Iterator[str]:
 
 
 def lost(before: Any, patch: Any, actual: Any, path: str = "") -> Iterator[str]:
-    """Yield fields of an object that are gone although no patch speaks of them."""
+    """Yield fields of an object that were removed although no patch mentions them."""
     if isinstance(before, dict) and isinstance(actual, dict):
         for name, value in before.items():
             inner = patch.get(name, {}) if isinstance(patch, dict) else None

@@ -98,13 +98,13 @@ def test_default_priority_class() -> None:
     ],
 )
 def test_wrong_priorities(spec: Plain, why: str) -> None:
-    """What a pod says of its priority has to be what its class says."""
+    """A priority and policy in the pod must equal those of its class."""
     message = _refusal(_pod(**spec), priorityclasses=[_HIGH])
     assert f'pods "p" is forbidden: {why}' == message
 
 
-def test_only_one_class_is_for_all() -> None:
-    """A second default class is refused; the first may say so again."""
+def test_only_one_default_class() -> None:
+    """A second global default is refused; an update of the first is not."""
     resource = resource_of("PriorityClass", "scheduling.k8s.io")
     other = {"metadata": {"name": "other"}, "value": 1, "globalDefault": True}
     objects = Objects(priorityclasses=[_USUAL])
@@ -116,7 +116,7 @@ def test_only_one_class_is_for_all() -> None:
 # Namespaces.
 
 
-def test_no_namespace() -> None:
+def test_missing_namespace() -> None:
     """Nothing is created in a namespace that does not exist."""
     pod = _pod()
     pod["metadata"]["namespace"] = "nosuch"
@@ -124,7 +124,7 @@ def test_no_namespace() -> None:
 
 
 def test_terminating_namespace() -> None:
-    """Nothing new is created in a namespace that is going."""
+    """Nothing is created in a namespace that is being deleted."""
     pod = _pod()
     pod["metadata"]["namespace"] = "going"
     metadata = {"name": "going", "deletionTimestamp": "2024-01-01T00:00:00Z"}
@@ -145,8 +145,8 @@ def test_terminating_namespace() -> None:
         ),
     ],
 )
-def test_what_cannot_be_deleted(kind: str, group: str, name: str) -> None:
-    """A cluster needs some of its objects."""
+def test_objects_that_cannot_be_deleted(kind: str, group: str, name: str) -> None:
+    """Namespaces and priority classes of the system cannot be deleted."""
     with pytest.raises(StatusError) as caught:
         admit_delete(resource_of(kind, group), name)
     assert 403 == caught.value.code
@@ -157,7 +157,7 @@ def test_what_cannot_be_deleted(kind: str, group: str, name: str) -> None:
 
 
 def test_new_nodes_are_not_ready() -> None:
-    """They get a taint, once."""
+    """New nodes get the not-ready taint, once."""
     resource = resource_of("Node")
     node = with_defaults(resource, {"metadata": {"name": "n"}})
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -166,8 +166,8 @@ def test_new_nodes_are_not_ready() -> None:
     assert once == admit(AdmissionRequest(resource, Objects()), once)
 
 
-def test_pods_stay_a_while_on_nodes_in_trouble() -> None:
-    """Two tolerations are added, unless the pod says something about their keys."""
+def test_default_tolerations() -> None:
+    """Pods get two tolerations, unless they tolerate these keys themselves."""
     own = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
     unreachable = {
         "key": "node.kubernetes.io/unreachable",
@@ -214,7 +214,7 @@ def _claim(**spec: Any) -> Plain:
     ],
 )
 def test_default_storage_class(spec: Plain, classes: list[Plain], expected: str | None) -> None:
-    """Claims that say no class get the default one."""
+    """Claims without a class get the default one."""
     resource = resource_of("PersistentVolumeClaim")
     objects = Objects(storageclasses=classes)
     claim = admit(AdmissionRequest(resource, objects), _claim(**spec))
@@ -257,8 +257,8 @@ def _range(**limit: Any) -> Plain:
     return {"metadata": metadata, "spec": {"limits": [{"type": "Container", **limit}]}}
 
 
-def test_limit_ranges_fill_in() -> None:
-    """Containers get what they do not say, and the pod a note of it."""
+def test_defaults_of_limit_ranges() -> None:
+    """Containers get missing amounts, and the pod an annotation that lists them."""
     found = _range(default={"cpu": "2"}, defaultRequest={"cpu": "1", "memory": "1Gi"})
     pod = admit(AdmissionRequest(_POD, Objects(limitranges=[found])), _pod())
     expected = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}}
@@ -357,7 +357,7 @@ def _service(**spec: Any) -> Plain:
 
 
 def test_services_get_addresses_and_ports() -> None:
-    """What is taken is not given again."""
+    """Addresses and node ports are allocated once."""
     resource = resource_of("Service")
     spec = {"type": "NodePort", "ports": [{"port": 80}]}
     first = admit(AdmissionRequest(resource, Objects()), _service(**spec))

@@ -242,12 +242,12 @@ def test_rules() -> None:
     ],
 )
 def test_impersonation(headers: dict[str, str], expected: User) -> None:
-    """An administrator may be anybody, with the groups that such a user has."""
+    """An administrator may impersonate any user, with the user's groups."""
     assert expected == impersonated(headers, ADMIN, StoredRoles(Objects()))
 
 
-def test_impersonation_is_a_right() -> None:
-    """Who may impersonate a user is not allowed to take a group along."""
+def test_impersonation_needs_a_rule() -> None:
+    """The right to impersonate a user does not include groups."""
     rule = {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"]}
     binding = _binding("reader", TO_ALICE, kind="ClusterRole")
     objects = Objects(clusterroles=[_role("reader", rule)], clusterrolebindings=[binding])
@@ -275,14 +275,14 @@ def test_impersonation_is_a_right() -> None:
         ),
     ],
 )
-def test_refusal(wanted: Attributes, expected: str) -> None:
-    """A refusal says who may not do what, and where."""
+def test_message_of_a_refusal(wanted: Attributes, expected: str) -> None:
+    """The message names the user, the verb, the resource and the namespace."""
     error = refusal(wanted)
     assert (403, "Forbidden", expected) == (error.code, error.reason, error.message)
 
 
 def test_a_change_of_a_binding_counts_at_once() -> None:
-    """What was decided before a binding was stored, or deleted, is not remembered."""
+    """Cached decisions are dropped when a binding is stored or deleted."""
     path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
     pods = ApiRequest("GET", "/api/v1/pods", user=ALICE)
     body = {
@@ -359,10 +359,10 @@ def _new_binding(role: str) -> Plain:
         ),
     ],
 )
-def test_nobody_grants_more_than_it_has(
+def test_granting_needs_the_granted_rights(
     plural: str, body: Plain, held: list[Plain], expected: int
 ) -> None:
-    """Roles and bindings may grant what their writer may do, unless it may escalate or bind."""
+    """Writers of roles and bindings need the rights in them, or `escalate` or `bind`."""
     json = {"content-type": "application/json"}
     role = {"metadata": {"name": "held"}, "rules": [WRITE_ROLES, *held]}
     binding = {
@@ -387,8 +387,8 @@ def test_nobody_grants_more_than_it_has(
     assert [201, 201, expected] == asyncio.run(write())
 
 
-def test_a_role_that_stays_as_it_is_grants_nothing() -> None:
-    """A label of a role may be changed by somebody who does not have its rights."""
+def test_changing_only_metadata_of_a_role() -> None:
+    """Changing the labels of a role does not need its rights."""
     json = {"content-type": "application/json"}
     merge = {"content-type": "application/merge-patch+json"}
     place = f"{RBAC}/namespaces/default/roles"

@@ -16,7 +16,7 @@ ALICE = User("alice", ("system:authenticated",), "u")
 
 
 def review(plural: str, spec: dict[str, Any], group: str = "authorization.k8s.io") -> Any:
-    """Return the status of a review that alice asks for."""
+    """Return the status of a review that alice creates."""
     resource = RESOURCES.find(group, "v1", plural)
     assert resource is not None
     roles = StoredRoles(ApiServer().registry.lookup)
@@ -24,8 +24,8 @@ def review(plural: str, spec: dict[str, Any], group: str = "authorization.k8s.io
     return reviewer.review(resource, ALICE, {"spec": spec})["status"]
 
 
-def test_tokens() -> None:
-    """A known token says who; another says nothing."""
+def test_token_reviews() -> None:
+    """A known token is authenticated with its user; another is not."""
     group = "authentication.k8s.io"
     info = {"username": "alice", "uid": "u", "groups": ["system:authenticated"]}
     assert review("tokenreviews", {"token": "t"}, group) == {"authenticated": True, "user": info}
@@ -33,8 +33,8 @@ def test_tokens() -> None:
     assert review("selfsubjectreviews", {}, group) == {"userInfo": info}
 
 
-def test_access() -> None:
-    """Access is asked for oneself or for others, to resources or to paths."""
+def test_access_reviews() -> None:
+    """Access to resources and paths can be reviewed for oneself and for others."""
     nodes = {"resourceAttributes": {"verb": "list", "resource": "nodes"}}
     assert review("selfsubjectaccessreviews", nodes) == {"allowed": False}
     other = {"user": "system:kube-scheduler", **nodes}
@@ -65,8 +65,8 @@ def test_rules() -> None:
         ),
     ],
 )
-def test_refused(spec: dict[str, Any], fields: list[str]) -> None:
-    """A review is about somebody and about one thing."""
+def test_invalid_reviews(spec: dict[str, Any], fields: list[str]) -> None:
+    """A review needs a user, and either a resource or a path."""
     with pytest.raises(StatusError) as caught:
         review("subjectaccessreviews", spec)
     assert caught.value.details is not None

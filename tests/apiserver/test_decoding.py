@@ -23,8 +23,8 @@ def read(text: bytes, media_type: str = "application/json") -> object:
     return read_object(ApiRequest("POST", "/", {}, {"content-type": media_type}, text), "Pod")
 
 
-def test_objects() -> None:
-    """JSON and YAML say the same; nothing is an object without fields."""
+def test_json_and_yaml() -> None:
+    """Equal JSON and YAML give equal objects; an empty body gives an empty object."""
     assert read(b'{"a":1}') == {"a": 1} == read(b"a: 1", "application/yaml")
     assert read(b'{"a":1}', "") == {"a": 1}
     assert read(b"null") == {}
@@ -51,8 +51,8 @@ def test_objects() -> None:
         ),
     ],
 )
-def test_refused(text: bytes, media_type: str, message: str) -> None:
-    """What is no object is refused, and why, in upstream's words."""
+def test_invalid_bodies(text: bytes, media_type: str, message: str) -> None:
+    """The messages are upstream's."""
     with pytest.raises(StatusError) as caught:
         read(text, media_type)
     assert caught.value.code == 400
@@ -62,7 +62,7 @@ def test_refused(text: bytes, media_type: str, message: str) -> None:
 
 
 def test_unknown_media_types() -> None:
-    """What is not read is told with what is."""
+    """The message lists the supported media types."""
     with pytest.raises(StatusError, match="accepted media types include: application/json") as it:
         read(b"a=b", "application/x-www-form-urlencoded")
     assert it.value.code == 415
@@ -156,13 +156,13 @@ def _twice(*paths: str) -> list[str]:
         pytest.param("Pod", '{"spec": {"nodeName": 1, "x": 1}}', [], id="what does not fit"),
     ],
 )
-def test_bodies(kind: str, text: str, expected: list[str]) -> None:
-    """A real server tells of a body just this."""
+def test_recorded_bodies(kind: str, text: str, expected: list[str]) -> None:
+    """Errors and warnings about a body are those of a real server."""
     assert expected == field_problems(_type(kind), json.loads(text), text.encode())
 
 
 def test_merge_patches() -> None:
-    """Whatever stands twice in a patch is told, and then what is unknown in the outcome."""
+    """Duplicate fields of the patch come first, then unknown fields of the result."""
     patch = b'{"x": 1, "dta": {"a": 1, "a": 2}, "data": {"b": "1", "b": "2"}}'
     changed = {"metadata": {"name": "a"}, "x": 1, "dta": {"a": 2}, "data": {"b": "2"}}
     expected = [*_twice("dta.a", "data.b"), *_unknown("dta", "x")]
@@ -172,7 +172,7 @@ def test_merge_patches() -> None:
 
 
 def test_json_patches() -> None:
-    """Of operations both are told as such."""
+    """Duplicate and unknown fields of operations are reported."""
     patch = b'[{"op": "add", "path": "/data/a", "value": "1", "value": "2", "foo": 3}]'
     found = patch_problems(_type("ConfigMap"), {"data": {"a": "2"}}, patch, is_merged=False)
     expected = [
@@ -194,7 +194,7 @@ _VALUES = st.recursive(
 
 @pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["metadata", "data", "immutable", "x"]), _VALUES))
-def test_bodies_in_which_nothing_stands_twice_have_unknown_fields_only(body: Any) -> None:
+def test_unknown_fields_without_duplicates(body: Any) -> None:
     """Both ways to find unknown fields agree."""
     object_type = _type("ConfigMap")
     text = json.dumps(body)

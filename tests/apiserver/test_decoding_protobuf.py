@@ -193,15 +193,15 @@ def test_decode(text: bytes, expected: dict[str, Any]) -> None:
         pytest.param(body("v1", "Namespace", [(1, 5)]), "wrong wireType", id="number"),
     ],
 )
-def test_refused(text: bytes, why: str) -> None:
-    """What is no body is refused, and why."""
+def test_invalid_bodies(text: bytes, why: str) -> None:
+    """The message has the reason."""
     with pytest.raises(ProtobufError, match=why):
         decode_protobuf(text)
 
 
 @given(st.binary())
-def test_nothing_but_its_own_error(text: bytes) -> None:
-    """Whatever is sent is an object or an error of this kind."""
+def test_any_bytes(text: bytes) -> None:
+    """Any bytes give an object or the module's own error."""
     try:
         decode_protobuf(b"k8s\0" + message([(1, [(1, "v1"), (2, "Pod")]), (2, text)]))
     except ProtobufError:
@@ -217,7 +217,7 @@ def test_numbers_come_through(number: int) -> None:
 
 
 def test_kinds_of_scheduling_are_known() -> None:
-    """Every kind of the groups that scheduling reads can be sent this way."""
+    """Every kind in the groups that scheduling reads can be sent as protobuf."""
     groups = (
         *("", "apps", "policy", "storage.k8s.io", "resource.k8s.io", "coordination.k8s.io"),
         *("autoscaling", "batch", "certificates.k8s.io"),

@@ -37,14 +37,14 @@ def test_defaults_are_filled_in_once(index: int, dropped: int) -> None:
 
 
 def test_stored_objects_have_their_defaults() -> None:
-    """What a real server stored gains nothing."""
+    """Objects that a real server stored get no further defaults."""
     for case in _ACCEPTED:
         resource = resource_of(case["kind"], case["group"], case["version"])
         assert case["object"] == with_defaults(resource, case["object"])
 
 
-def test_stored_objects_have_no_faults() -> None:
-    """What a real server accepted is accepted, with its defaults, as if it were new."""
+def test_stored_objects_are_valid() -> None:
+    """Objects that a real server stored are valid as new objects, with their defaults."""
     for case in _ACCEPTED:
         resource = resource_of(case["kind"], case["group"], case["version"])
         assert [] == [str(fault) for fault in errors_of_new(resource, case["object"])]
@@ -68,7 +68,7 @@ def test_pull_policies(image: str, policy: str) -> None:
 
 
 def test_requests_come_from_limits() -> None:
-    """What is limited and not asked for is asked for."""
+    """A limit without a request sets the request."""
     resources = {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}
     body = {"spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]}}
     pod = with_defaults(resource_of("Pod"), body)
@@ -76,8 +76,8 @@ def test_requests_come_from_limits() -> None:
     assert expected == pod["spec"]["containers"][0]["resources"]["requests"]
 
 
-def test_ports_of_pods_in_the_network_of_their_node() -> None:
-    """They are open on the node under the same number."""
+def test_ports_with_host_network() -> None:
+    """The host port defaults to the container port."""
     container = {"name": "c", "image": "i", "ports": [{"containerPort": 80}]}
     body = {"spec": {"containers": [container], "hostNetwork": True}}
     pod = with_defaults(resource_of("Pod"), body)
@@ -93,7 +93,7 @@ def test_volumes_of_no_kind_are_empty_directories() -> None:
 
 
 def test_selectors_of_replication_controllers_come_from_their_templates() -> None:
-    """So do their labels."""
+    """Selector and labels default to the labels of the template."""
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}}
     controller = with_defaults(
         resource_of("ReplicationController"), {"spec": {"template": template}}
@@ -131,17 +131,17 @@ def test_selectors_of_replication_controllers_come_from_their_templates() -> Non
         ),
     ],
 )
-def test_fields_of_two_names(
+def test_fields_with_two_names(
     kind: str, given: dict[str, Any], expected: tuple[str, dict[str, Any]]
 ) -> None:
-    """Older and newer names of a field say the same."""
+    """The older and the newer name of a field get the same value."""
     part, fields = expected
     obj = with_defaults(resource_of(kind), given)
     assert fields == {name: obj[part].get(name) for name in fields}
 
 
-def test_texts_of_secrets_become_data() -> None:
-    """They are written in base 64, over data of the same name."""
+def test_string_data_of_secrets() -> None:
+    """`stringData` is encoded in base64 and overrides `data`."""
     body = {"data": {"a": "eA==", "b": "eQ=="}, "stringData": {"a": "z"}}
     secret = with_defaults(resource_of("Secret"), body)
     assert {"a": "eg==", "b": "eQ=="} == secret["data"]

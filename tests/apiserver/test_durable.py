@@ -67,8 +67,8 @@ def test_a_restart_changes_nothing(tmp_path: Path) -> None:
     assert before == on_file(path, read)
 
 
-def test_names_of_identities_are_not_drawn_again(tmp_path: Path) -> None:
-    """What every cluster has from its beginning keeps its identity."""
+def test_system_objects_keep_their_uids(tmp_path: Path) -> None:
+    """Objects that every cluster has keep their uids over a restart."""
 
     async def uid(server: DurableServer) -> str:
         answer = await ask(server, "GET", "/api/v1/namespaces/kube-system")
@@ -79,8 +79,8 @@ def test_names_of_identities_are_not_drawn_again(tmp_path: Path) -> None:
     assert on_file(path, uid) == on_file(path, uid)
 
 
-def test_what_every_cluster_has_and_a_file_lacks_is_added_to_it(tmp_path: Path) -> None:
-    """A file that was written before there were roles, or one that lost one, gets it."""
+def test_missing_system_objects_are_added(tmp_path: Path) -> None:
+    """A file without roles, written earlier or damaged, gets them."""
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view"
 
     async def drop(server: DurableServer) -> int:
@@ -95,8 +95,8 @@ def test_what_every_cluster_has_and_a_file_lacks_is_added_to_it(tmp_path: Path) 
     assert on_file(path, find) == on_file(path, find)
 
 
-def test_a_watch_from_before_is_told_that_it_is_too_old(tmp_path: Path) -> None:
-    """Changes are not kept over a restart: a watch that asks for them gets 410, and lists anew."""
+def test_a_watch_from_before_a_restart_gets_410(tmp_path: Path) -> None:
+    """Changes are not kept over a restart, so the client lists again."""
 
     async def write(server: DurableServer) -> int:
         before = server.registry.store.version
@@ -116,7 +116,7 @@ def test_a_watch_from_before_is_told_that_it_is_too_old(tmp_path: Path) -> None:
 
 
 def test_a_watch_goes_on_from_the_newest_version(tmp_path: Path) -> None:
-    """Who has seen everything misses nothing by a restart."""
+    """A client that is up to date can continue its watch after a restart."""
 
     async def write(server: DurableServer) -> int:
         await ask(server, "POST", MAPS, {"metadata": {"name": "first"}})
@@ -158,8 +158,10 @@ def test_writes_of_one_moment_share_a_transaction(
     assert len(sizes) <= 5
 
 
-def test_nothing_is_told_before_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the writer nor a reader nor a watcher hears of a write that is not on the disk."""
+def test_writes_are_visible_once_they_are_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the writer nor readers nor watchers see a write before it is synced."""
     kept: list[str] = []
     write = Journal.write
 
@@ -188,10 +190,8 @@ def test_nothing_is_told_before_it_is_kept(tmp_path: Path, monkeypatch: pytest.M
     assert on_file(tmp_path / "data.sqlite", talk)
 
 
-def test_a_write_that_cannot_be_kept_is_not_acknowledged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When the disk is full, the writer gets an error, the owner is told once, and so it stays."""
+def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All requests get 500 from then on; the owner is notified once."""
 
     def full(self: Journal, entries: list[Entry]) -> None:
         raise JournalError("data.sqlite: database or disk is full")
@@ -247,14 +247,14 @@ def test_a_file_has_one_user(tmp_path: Path) -> None:
     Journal(path).close()
 
 
-def test_a_directory_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_directory(tmp_path: Path) -> None:
     """The message names the file and what it needs."""
     with pytest.raises(JournalError, match=r"nowhere/x: unable to open .* must be writable"):
         Journal(tmp_path / "nowhere" / "x")
 
 
 def test_a_journal_keeps_the_order_of_creation(tmp_path: Path) -> None:
-    """Objects come back in the order in which they were created, whatever changed later."""
+    """Objects are restored in the order in which they were created."""
     journal = Journal(tmp_path / "x")
     names = ["b", "a", "c"]
     keys = [KEY._replace(name=name) for name in names]
@@ -310,7 +310,7 @@ asyncio.run(main())
 
 
 def _crash(path: Path, seed: int, lines: int, seconds: float) -> list[str]:
-    """Let a process write, kill it so long after so many lines, and return what it said.
+    """Kill a writing process after some lines and a delay; return what it printed.
 
     A busy machine would write nothing in a time alone.
     """

@@ -51,12 +51,12 @@ _LABEL = (
     ],
 )
 def test_rules(rule: NameRule, name: str, count: int) -> None:
-    """So many rules are broken."""
+    """Each value breaks this number of rules."""
     assert count == len(rule(name))
 
 
-def test_words() -> None:
-    """The rule is told with examples and its form."""
+def test_messages() -> None:
+    """The message has the rule, examples and the regular expression."""
     assert (_LABEL,) == tuple(dns_label("A"))
 
 
@@ -87,8 +87,8 @@ def test_ports(number: int, is_valid: bool) -> None:
         pytest.param("", False, id="nothing"),
     ],
 )
-def test_addresses(text: str, is_address: bool) -> None:
-    """What is no address is refused."""
+def test_address(text: str, is_address: bool) -> None:
+    """Valid addresses are those that upstream accepts."""
     assert is_address is not bool(address(text))
 
 
@@ -103,6 +103,6 @@ def test_addresses(text: str, is_address: bool) -> None:
         pytest.param("10.0.0.0/255.0.0.0", False, id="mask"),
     ],
 )
-def test_networks(text: str, is_network: bool) -> None:
-    """What is no network is refused."""
+def test_network(text: str, is_network: bool) -> None:
+    """Valid networks are those that upstream accepts."""
     assert is_network is not bool(network(text))

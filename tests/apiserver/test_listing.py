@@ -15,8 +15,8 @@ PAGES = st.builds(Page, st.integers(1, 2**53), st.text(min_size=1))
 
 
 @given(PAGES)
-def test_tokens_lead_back(page: Page) -> None:
-    """A token stands for the page that it was made for."""
+def test_tokens_round_trip(page: Page) -> None:
+    """A continue token decodes to its page."""
     assert page == page_of(token_of(page))
 
 
@@ -46,16 +46,16 @@ def test_tokens_lead_back(page: Page) -> None:
         ),
     ],
 )
-def test_foreign_tokens(token: str, why: str) -> None:
-    """A token of somebody else is refused, and why."""
+def test_invalid_tokens(token: str, why: str) -> None:
+    """The message has the reason."""
     with pytest.raises(StatusError) as caught:
         page_of(token)
     assert caught.value.code == 400
     assert f"invalid continue token: continue key is not valid: {why}" == caught.value.message
 
 
-def test_too_old_leads_on() -> None:
-    """The error for a page that is gone carries a token for the same place, at any version."""
+def test_expired_page() -> None:
+    """The error has a token for the same place at any version."""
     error = too_old(Page(7, "a\0"))
     assert Page(ANY_VERSION, "a\0") == page_of(error.metadata["continue"])
     assert (410, "Expired") == (error.code, error.reason)

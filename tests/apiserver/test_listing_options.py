@@ -69,8 +69,8 @@ def test_a_negative_limit_is_none() -> None:
         pytest.param({"sendInitialEvents": "true"}, 422, "forbidden for list", id="initial"),
     ],
 )
-def test_refused(query: dict[str, str], code: int, message: str) -> None:
-    """What makes no sense is refused."""
+def test_conflicting_options(query: dict[str, str], code: int, message: str) -> None:
+    """Options that exclude each other are refused."""
     with pytest.raises(StatusError) as caught:
         asked(is_watch=False, **query)
     assert code == caught.value.code
@@ -86,13 +86,13 @@ def test_refused(query: dict[str, str], code: int, message: str) -> None:
     ],
 )
 def test_versions(text: str, expected: int) -> None:
-    """Nothing and 0 both mean no version in particular."""
+    """No version and 0 both mean any version."""
     options = asked(resourceVersion=text)
     assert expected == list_version(options) == exact_version(text) == version_of_object(text)
 
 
-def test_bad_versions_are_refused_in_three_ways() -> None:
-    """A list says so with 400, a watch and an object with 500."""
+def test_invalid_versions() -> None:
+    """A list gets 400, a watch and an object get 500."""
     with pytest.raises(StatusError, match="invalid resource version: ") as listed:
         list_version(asked(resourceVersion="-1"))
     with pytest.raises(StatusError, match=r"^resourceVersion: ") as watched:

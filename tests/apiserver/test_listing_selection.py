@@ -63,7 +63,7 @@ def test_selection(plural: str, value: Plain, selector: str, expected: Any) -> N
 
 
 def test_events_of_the_newer_group() -> None:
-    """Their fields go by the newer names."""
+    """Fields of events.k8s.io have the newer names."""
     events = _resource("events", "events.k8s.io")
     selected = fields_selected(
         events, "regarding.name=p,reportingController=default-scheduler,type=Normal"

@@ -68,7 +68,7 @@ def test_created_objects_belong_to_who_creates_them() -> None:
 
 
 def test_the_status_is_tracked_through_its_subresource() -> None:
-    """Its writers are managers of their own, who own nothing of the spec."""
+    """Writers of the status are separate managers, which own nothing of the spec."""
     created = _track(None, _pod(), "maker")
     new = deep_copy(created)
     new["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -83,8 +83,8 @@ def test_the_status_is_tracked_through_its_subresource() -> None:
     } == kubelet["fieldsV1"]
 
 
-def test_a_field_goes_to_who_changes_it() -> None:
-    """The former owner loses it; a field that is removed is nobody's."""
+def test_changing_a_field_takes_its_ownership() -> None:
+    """The former manager loses it; a removed field has no manager."""
     created = _track(None, _pod(), "one")
     new = deep_copy(created)
     new["metadata"]["labels"] = {"b": "2"}
@@ -105,7 +105,7 @@ def test_nothing_changes_without_a_change() -> None:
 
 
 def test_clients_may_rewrite_managed_fields() -> None:
-    """What a client sends is taken, an empty list ends tracking; a subresource cannot do that."""
+    """Clients may change them; an empty list ends tracking, except in a subresource."""
     created = _track(None, _pod(), "one")
     renamed = deep_copy(created)
     renamed["metadata"]["managedFields"][0]["manager"] = "renamed"

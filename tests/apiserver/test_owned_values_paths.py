@@ -35,8 +35,8 @@ def test_without_below_leaves_what_has_no_such_beginning(
     assert slow == without_below(fields, roots)
 
 
-def test_members_with_something_below_are_marked() -> None:
-    """A dot tells a member with fields below it from a mere way to these fields."""
+def test_members_with_fields_below() -> None:
+    """A dot distinguishes an owned member from a mere prefix of owned fields."""
     entry = key_element({"protocol": "TCP", "containerPort": 80})
     fields = frozenset({("f:a",), ("f:a", entry), ("f:b", "f:c")})
     written = to_fields_v1(fields)
@@ -45,20 +45,20 @@ def test_members_with_something_below_are_marked() -> None:
 
 
 @pytest.mark.parametrize("written", [[], {"a": {}}, {"f:a": 1}, {"f:a": {"g:b": {}}}])
-def test_what_is_no_written_set(written: Any) -> None:
-    """It is refused."""
+def test_invalid_sets(written: Any) -> None:
+    """Malformed field sets are refused."""
     with pytest.raises(FieldSetError):
         from_fields_v1(written)
 
 
 def test_paths_as_text() -> None:
-    """Fields, entries with keys, and entries of sets each show in their own way."""
+    """Fields, entries with keys and entries of sets each have a form."""
     path = ("f:spec", 'k:{"containerPort":80,"protocol":"TCP"}', 'v:"x"', "i:3")
     assert '.spec[containerPort=80,protocol="TCP"][="x"][3]' == path_text(path)
 
 
 def test_order_of_paths() -> None:
-    """At each level what ends there comes first; fields come before entries."""
+    """Paths that end at a level come before those that go on; fields come before entries."""
     paths = [("f:b", "f:a"), ("v:1",), ("f:c",), ("f:a", "f:z"), ("f:b",)]
     expected = [("f:b",), ("f:c",), ("v:1",), ("f:a", "f:z"), ("f:b", "f:a")]
     assert expected == sorted_paths(paths)

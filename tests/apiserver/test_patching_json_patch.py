@@ -67,7 +67,7 @@ def _pointer(path: tuple[str, ...]) -> str:
     ],
 )
 def test_operations(document: Any, operation: dict[str, Any], expected: Any) -> None:
-    """Operations do what RFC 6902 says, with upstream's liberties."""
+    """Operations follow RFC 6902, with upstream's deviations."""
     assert expected == patching.apply_json_patch(document, [operation])
 
 
@@ -95,7 +95,7 @@ def test_operations(document: Any, operation: dict[str, Any], expected: Any) -> 
     ],
 )
 def test_operations_that_do_not_apply(operation: dict[str, Any]) -> None:
-    """They are refused with 422, and the object stays as it was."""
+    """They are refused with 422, and the object does not change."""
     document = {"n": 1, "l": [1, 2]}
     with pytest.raises(StatusError) as caught:
         patching.apply_json_patch(document, [operation])
@@ -117,8 +117,8 @@ def test_operations_that_do_not_apply(operation: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_what_is_no_patch(operations: Any, expected: str) -> None:
-    """It is refused with 400 and Go's words."""
+def test_malformed_patches(operations: Any, expected: str) -> None:
+    """They are refused with 400 and Go's messages."""
     with pytest.raises(StatusError) as caught:
         patching.apply_json_patch({}, operations)
     assert 400 == caught.value.code
@@ -138,8 +138,8 @@ def test_null_changes_nothing() -> None:
 
 
 @given(document=st.dictionaries(st.sampled_from(("a", "c/d", "e~f")), JSON, max_size=3), value=JSON)
-def test_what_is_added_can_be_tested_and_removed(document: Any, value: Any) -> None:
-    """Adding, testing and removing a field that is new gives the same object again."""
+def test_adding_testing_and_removing(document: Any, value: Any) -> None:
+    """The three operations in a row give the same object again."""
     path = _pointer(("new/~1",))
     steps = [
         {"op": "add", "path": path, "value": value},

@@ -21,7 +21,7 @@ OBJECTS = st.dictionaries(NAMES, JSON, max_size=3)
 
 
 def _rfc_7386(target: Any, patch: Any) -> Any:
-    """Merge as the RFC's own few lines say."""
+    """Apply a merge patch with the algorithm in RFC 7386."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -35,8 +35,8 @@ def _rfc_7386(target: Any, patch: Any) -> Any:
 
 @pytest.mark.slow
 @given(current=OBJECTS, patch=OBJECTS)
-def test_merges_as_the_rfc_says(current: Any, patch: Any) -> None:
-    """A slow twin agrees, and neither argument is changed."""
+def test_merge_equals_the_algorithm_in_the_rfc(current: Any, patch: Any) -> None:
+    """Neither argument is changed."""
     before = deep_copy((current, patch))
     assert _rfc_7386(current, patch) == merge(current, patch)
     assert before == (current, patch)
@@ -88,8 +88,8 @@ def test_nulls_in_lists_of_objects(current: Any, expected: Any) -> None:
         ),
     ],
 )
-def test_what_is_no_patch(patch: Any, expected: str) -> None:
-    """It is refused with 400."""
+def test_malformed_patches(patch: Any, expected: str) -> None:
+    """They are refused with 400."""
     with pytest.raises(StatusError) as caught:
         merge({}, patch)
     assert (400, "BadRequest", expected) == (

@@ -39,7 +39,7 @@ def _params(*, is_applied: bool) -> list[Any]:
 
 @pytest.mark.parametrize("record", _params(is_applied=True))
 def test_patched_objects_are_those_of_the_server(record: dict[str, Any]) -> None:
-    """What a recorded patch makes of an object is what kube-apiserver stored."""
+    """Applying a recorded patch gives the object that kube-apiserver stored."""
     before = deep_copy(record["current"])
     actual = _apply(record)
     assert [] == list(differences(record["result"], actual))

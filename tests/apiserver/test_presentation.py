@@ -47,8 +47,8 @@ def test_negotiate(header: str, kind: str) -> None:
         ),
     ],
 )
-def test_negotiate_refuses(header: str, message: str) -> None:
-    """Who takes none of what is offered is told what there is."""
+def test_no_acceptable_media_type(header: str, message: str) -> None:
+    """The error lists the supported media types."""
     with pytest.raises(StatusError) as caught:
         negotiate(header)
     assert caught.value.code == 406

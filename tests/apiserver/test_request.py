@@ -80,7 +80,7 @@ def test_target(
 
 
 def test_manager() -> None:
-    """Who writes is what the request says, or else the name of the program."""
+    """The manager is that of the request, or the program in the user agent."""
     agent = {"user-agent": "kubectl/v1.36 (linux)"}
     assert ApiRequest("PUT", "/", headers=agent).manager == "kubectl"
     assert ApiRequest("PUT", "/", {"fieldManager": ("me",)}, agent).manager == "me"

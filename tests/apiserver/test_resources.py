@@ -53,7 +53,7 @@ def test_storage_version_hash(group: str, plural: str, expected: str) -> None:
 
 
 def test_every_resource_is_found_by_path_and_by_kind() -> None:
-    """What is served is found both ways."""
+    """Every served resource has a path and a kind."""
     for served in RESOURCES.group_versions:
         for resource in served.resources:
             assert (served.group, served.version) == (resource.group, resource.version)
@@ -73,14 +73,14 @@ def test_resources_and_subresources_are_sorted() -> None:
 
 
 def test_alpha_is_served_on_demand() -> None:
-    """Alpha versions are found only where they were asked for."""
+    """Alpha versions are found only if they are enabled."""
     assert RESOURCES.find("scheduling.k8s.io", "v1alpha2", "podgroups") is None
     both = Resources(has_alpha=True)
     assert both.find("scheduling.k8s.io", "v1alpha2", "podgroups") is not None
 
 
-def test_what_is_not_served_is_not_found() -> None:
-    """Unknown groups, versions, kinds and subresources are None."""
+def test_unknown_resources() -> None:
+    """Unknown groups, versions, kinds and subresources return None."""
     assert RESOURCES.find("", "v2", "pods") is None
     assert RESOURCES.find_kind("v1", "Nothing") is None
     assert RESOURCES.group_version("nosuch", "v1") is None

@@ -68,8 +68,8 @@ async def with_cats(**options: Any) -> ApiServer:
     return server
 
 
-def test_a_definition_adds_a_kind_and_takes_it_away() -> None:
-    """Its objects are there as long as the definition is."""
+def test_creating_and_deleting_a_definition() -> None:
+    """Deleting a definition deletes its objects."""
 
     async def live() -> list[int]:
         server = new_server()
@@ -86,8 +86,8 @@ def test_a_definition_adds_a_kind_and_takes_it_away() -> None:
     assert [404, 201, 200, 404, 404] == asyncio.run(live())
 
 
-def test_whatever_is_sent_comes_back() -> None:
-    """Fields of custom resources are neither dropped nor filled in."""
+def test_fields_are_stored_as_sent() -> None:
+    """Fields of custom resources are neither dropped nor defaulted."""
 
     async def live() -> Json:
         server = await with_cats()
@@ -147,8 +147,8 @@ def test_statuses_and_generations() -> None:
     )
 
 
-def test_without_a_path_of_its_own_a_status_is_a_field_like_others() -> None:
-    """Whoever creates the object gives it."""
+def test_status_without_a_subresource() -> None:
+    """The status can be set when the object is created."""
 
     async def live() -> Json:
         server = await with_cats(status=False)
@@ -199,7 +199,7 @@ def test_server_side_apply() -> None:
 
 
 def test_watches_lists_and_tables() -> None:
-    """They are selected, watched and printed as any other kind."""
+    """Custom resources are selected, watched and printed like other kinds."""
     column = {"name": "Lives", "type": "integer", "jsonPath": ".spec.lives"}
 
     async def live() -> tuple[Json, list[str], Json]:
@@ -274,7 +274,7 @@ def test_definitions_that_define_nothing(changes: Json) -> None:
 
 
 def test_a_restart_keeps_kinds_and_objects(tmp_path: Path) -> None:
-    """What a file holds is served again."""
+    """Definitions and objects are restored from the file."""
 
     async def live() -> list[int]:
         found = []

@@ -93,22 +93,22 @@ _FIELD = "json: cannot unmarshal {} into Go struct field {} of type {}"
         ),
     ],
 )
-def test_misfits(kind: str, body: dict[str, Any], message: str) -> None:
-    """Values that do not fit are told in Go's words."""
+def test_values_of_a_wrong_type(kind: str, body: dict[str, Any], message: str) -> None:
+    """The messages are Go's."""
     with pytest.raises(SchemaError) as caught:
         decoded(_type(kind), body)
     assert message == str(caught.value)
 
 
-def test_a_text_that_cannot_be_understood_is_told_before_an_earlier_value_of_another_kind() -> None:
-    """Go goes on after a value of the wrong kind, and stops at what cannot be understood."""
+def test_unparsable_texts_are_reported_before_wrong_types() -> None:
+    """Go continues after a value of a wrong type, and stops at an unparsable one."""
     body = _pod(nodeName=1, overhead={"cpu": "much"})
     with pytest.raises(SchemaError, match="quantities must match"):
         decoded(_type("Pod"), body)
 
 
-def test_unknown_fields_are_dropped_and_told_once() -> None:
-    """The paths of unknown fields come in the order of the body."""
+def test_unknown_fields_are_dropped_and_reported_once() -> None:
+    """The paths of unknown fields are in the order of the body."""
     body = _pod(nodSelector={}, tolerations=[{"key": "a", "kee": "b"}])
     read_, unknown = decoded(_type("Pod"), body)
     assert ["spec.nodSelector", "spec.tolerations[0].kee"] == unknown
@@ -148,22 +148,22 @@ def test_maps_are_written_in_the_order_of_their_keys() -> None:
     assert ["a", "b"] == list(read_["data"])
 
 
-def test_stored_objects_are_read_as_they_are() -> None:
-    """What a real server has stored comes back unchanged."""
+def test_stored_objects_do_not_change() -> None:
+    """Reading an object that a real server stored returns an equal one."""
     for case in read("changes"):
         old = case["old"]
         read_, unknown = decoded(_type(case["kind"], case["group"], case["version"]), old)
         assert (old, []) == (read_, unknown)
 
 
-def test_kinds_that_are_not_known_have_no_type() -> None:
-    """Neither a kind nor a version that does not exist has one."""
+def test_unknown_kinds_have_no_type() -> None:
+    """An unknown kind or version returns None."""
     assert type_of("", "v1", "Nothing") is None
     assert type_of("nowhere.example.com", "v1", "Pod") is None
 
 
 def test_every_served_kind_has_a_type() -> None:
-    """Whatever can be stored has known fields."""
+    """Every kind that can be stored has a table of fields."""
     served = [
         resource
         for group_version in RESOURCES.group_versions
@@ -172,8 +172,8 @@ def test_every_served_kind_has_a_type() -> None:
     assert [] == [one for one in served if type_of(one.group, one.version, one.kind) is None]
 
 
-def test_every_type_that_is_named_is_there() -> None:
-    """No field leads to a type that the table lacks, and patches know every key of a list."""
+def test_types_that_fields_refer_to_exist() -> None:
+    """Every field's type is in the tables, with every merge key."""
     seen: set[str] = set()
     waiting: list[ValueType] = [
         found
@@ -221,14 +221,14 @@ def _lacks_keys(field: Field) -> bool:
 def test_merge_keys(
     owner: str, field: str, merge_key: str | None, list_keys: tuple[str, ...]
 ) -> None:
-    """Lists merge by the keys that the API says."""
+    """Lists have the merge keys of the API."""
     found = _type(owner).fields[field]
     assert isinstance(found.type, ListType)
     assert (merge_key, list_keys) == (found.merge_key, found.type.keys)
 
 
-def test_what_is_owned_as_a_whole() -> None:
-    """Types of objects say so, and fields that hold maps."""
+def test_atomic_types() -> None:
+    """Objects and maps can be marked as atomic."""
     fields = _type("PodSpec").fields
     assert _type("ObjectReference").is_whole({})
     assert not _type("PodSpec").is_whole({})
@@ -238,15 +238,15 @@ def test_what_is_owned_as_a_whole() -> None:
     assert not fields["affinity"].type.is_whole({})
 
 
-def test_kinds_are_found_as_objects_name_them() -> None:
-    """A group and its version come as one text."""
+def test_kinds_are_found_by_api_version() -> None:
+    """Group and version come as one text."""
     assert type_of_object("v1", "Pod") is _type("Pod")
     assert type_of_object("apps/v1", "Deployment") is _type("Deployment", "apps")
     assert type_of_object("", "Pod") is None
 
 
-def test_the_object_that_says_nothing() -> None:
-    """It has what Go writes of a kind of which nothing is given."""
+def test_empty_object() -> None:
+    """It has the fields that Go writes for a zero value."""
     assert {"metadata": {}, "spec": {"containers": None}, "status": {}} == _type("Pod").zero()
     assert {"metadata": {}} == _type("ConfigMap").zero()
     group = "scheduling.k8s.io"
@@ -258,7 +258,7 @@ def test_the_object_that_says_nothing() -> None:
 
 
 def test_schemas_of_custom_resources_are_kept_as_they_are() -> None:
-    """Whatever a schema holds is not for the server to read."""
+    """The schema in a definition is stored unchanged."""
     schema = {"type": "object", "properties": {"a": {"not": {"allOf": [{"typ": 1, "title": ""}]}}}}
     versions = [{"schema": {"openAPIV3Schema": schema}}]
     definition = {"spec": {"versions": versions}}

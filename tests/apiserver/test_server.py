@@ -38,7 +38,7 @@ async def ask(
     query: Mapping[str, tuple[str, ...]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Ask in the process, as somebody who may do everything."""
+    """Send a request in the process, as an administrator."""
     text = b"" if body is None else json.dumps(body).encode()
     return await server.handle(
         ApiRequest(method, path, query or {}, {**JSON, **(headers or {})}, text, ADMIN)
@@ -66,8 +66,8 @@ def over_http(
     asyncio.run(hold())
 
 
-def test_a_pod_comes_and_goes() -> None:
-    """What is created is there, and what is deleted is not."""
+def test_creating_and_deleting_a_pod() -> None:
+    """A created pod can be read, a deleted one cannot."""
 
     async def live() -> list[int]:
         server = new_server()
@@ -92,8 +92,8 @@ def test_a_pod_comes_and_goes() -> None:
         ("POST", "portforward"),
     ],
 )
-def test_what_a_kubelet_would_answer_is_an_error_that_says_so(method: str, path: str) -> None:
-    """It is no wrong name, which clients would try again; that of the pod may be."""
+def test_subresources_of_kubelets(method: str, path: str) -> None:
+    """Logs and exec need a kubelet: the error says so, and does not look like a wrong name."""
 
     async def answers() -> list[tuple[int, str]]:
         server = new_server()
@@ -107,8 +107,8 @@ def test_what_a_kubelet_would_answer_is_an_error_that_says_so(method: str, path:
     assert (404, 'pods "nope" not found') == missing
 
 
-def test_two_servers_with_the_same_dice_agree() -> None:
-    """Identities come from the random source that is passed in."""
+def test_equal_random_sources_give_equal_objects() -> None:
+    """Uids come from the random source that is passed in."""
 
     async def uid() -> str:
         answer = await ask(new_server(), "POST", PODS, POD)
@@ -118,8 +118,8 @@ def test_two_servers_with_the_same_dice_agree() -> None:
     assert asyncio.run(uid()) == asyncio.run(uid())
 
 
-def test_a_fault_of_ours_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes wrong inside is a 500, and the server goes on."""
+def test_internal_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception is answered with 500, and the server continues."""
     server = new_server()
 
     def fail(*_: object) -> None:
@@ -132,7 +132,7 @@ def test_a_fault_of_ours_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_alpha_is_served_on_demand() -> None:
-    """Alpha versions are there if they are asked for."""
+    """Alpha versions are served if they are enabled."""
     path = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
     found = [
         asyncio.run(ask(new_server(has_alpha=has), "GET", path)).status for has in (False, True)
@@ -140,8 +140,8 @@ def test_alpha_is_served_on_demand() -> None:
     assert found == [404, 200]
 
 
-def test_taint_rules_are_kept_and_checked() -> None:
-    """A rule that taints devices is created; one that says nothing usable is refused."""
+def test_taint_rules() -> None:
+    """Rules that taint devices are stored; invalid ones are refused."""
     server = new_server(has_alpha=True)
     path = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
 
@@ -186,8 +186,8 @@ def test_an_old_pod_is_not_created_again() -> None:
     assert asyncio.run(twice()) == 409
 
 
-def test_yaml_for_those_who_want_it() -> None:
-    """Who prefers YAML gets objects, lists and refusals in it."""
+def test_yaml() -> None:
+    """A client that prefers YAML gets objects, lists and errors in it."""
 
     async def texts() -> list[tuple[str, str]]:
         server = new_server()
@@ -264,14 +264,14 @@ BODIES = st.recursive(
     st.fixed_dictionaries({"accept": TYPES, "content-type": TYPES}),
     BODIES | st.binary(max_size=9),
 )
-def test_no_request_is_a_fault_of_ours(
+def test_any_request(
     method: str,
     path: str,
     query: dict[str, tuple[str, ...]],
     headers: dict[str, str],
     body: bytes,
 ) -> None:
-    """Whatever is asked, the answer is one that was meant."""
+    """No request is answered with 500."""
 
     async def asked() -> str:
         server = new_server()
@@ -287,8 +287,8 @@ def test_no_request_is_a_fault_of_ours(
 # Over a socket.
 
 
-def test_who_is_who() -> None:
-    """A token says who asks; a wrong one nobody; none is anonymous; an admin may be another."""
+def test_users_of_tokens() -> None:
+    """A token has a user, a wrong one is refused; an admin may impersonate."""
 
     async def hold(server: ApiServer, session: aiohttp.ClientSession) -> None:
         for headers, expected in (
@@ -309,15 +309,15 @@ def test_who_is_who() -> None:
     over_http(hold)
 
 
-def test_only_an_admin_may_be_another() -> None:
-    """Who may not speak for others is refused."""
+def test_impersonation_needs_the_right() -> None:
+    """Other users get 403."""
     server = ApiServer({"a": User("alice", ("system:authenticated",))})
     with pytest.raises(Exception, match='User "alice" cannot impersonate resource "users"'):
         server.user_of({"authorization": "Bearer a", "impersonate-user": "admin"})
 
 
 def test_a_watch_over_http() -> None:
-    """Events come line by line, as they happen, and the watch ends by itself."""
+    """Events arrive as lines, as they happen, until the timeout ends the watch."""
 
     async def hold(server: ApiServer, session: aiohttp.ClientSession) -> None:
         async with session.get(PODS, params={"watch": "1"}) as answer:
@@ -365,8 +365,8 @@ def test_large_bodies_are_refused() -> None:
         pytest.param("kubectl/v1.36", {"pretty": "true"}, True, id="kubectl-pretty"),
     ],
 )
-def test_people_get_indented_json(agent: str, query: dict[str, str], is_indented: bool) -> None:
-    """Who reads with their eyes gets lines; programs get none."""
+def test_indented_json(agent: str, query: dict[str, str], is_indented: bool) -> None:
+    """Browsers and curl get indented JSON, other programs do not."""
 
     async def hold(_: ApiServer, session: aiohttp.ClientSession) -> None:
         path = "/api/v1/namespaces/default"
@@ -376,8 +376,8 @@ def test_people_get_indented_json(agent: str, query: dict[str, str], is_indented
     over_http(hold)
 
 
-def test_what_has_been_seen_is_not_sent_again() -> None:
-    """A client that shows the tag of what it has gets no body."""
+def test_etag() -> None:
+    """A request with the current ETag is answered without a body."""
 
     async def hold(_: ApiServer, session: aiohttp.ClientSession) -> None:
         async with session.get("/openapi/v3") as answer:
@@ -425,8 +425,8 @@ DRY: dict[str, tuple[str, ...]] = {"dryRun": ("All",)}
 OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u"}
 
 
-def test_refused_requests_have_their_warnings() -> None:
-    """What was found odd before a request was refused is sent with the refusal."""
+def test_warnings_of_refused_requests() -> None:
+    """Warnings are sent also if the request is refused."""
     body = {"metadata": {"name": "c"}, "dataa": {}}
     container = {"name": "c", "image": "i", "resources": {"requests": {"memory": "100m"}}}
     odd = {**POD, "spec": {"containers": [container]}}
@@ -463,8 +463,8 @@ def test_a_warning_that_no_header_can_carry_is_not_sent() -> None:
     over_http(converse)
 
 
-def test_what_has_no_namespace_loses_it() -> None:
-    """Objects of the whole cluster may come with a namespace, which is dropped."""
+def test_namespace_of_cluster_scoped_objects() -> None:
+    """A namespace in the metadata of a cluster-scoped object is dropped."""
     node = {"metadata": {"name": "n", "namespace": "default"}}
     answers = _answers(
         ("POST", "/api/v1/nodes", node, {}),
@@ -477,7 +477,7 @@ def test_what_has_no_namespace_loses_it() -> None:
 
 
 def test_versions_on_create() -> None:
-    """A dry run keeps the version that it is given; what is no version says nothing."""
+    """Status codes and versions are kube-apiserver's, with and without a dry run."""
 
     def config(version: str) -> object:
         return {"metadata": {"name": "c", "resourceVersion": version}}
@@ -505,8 +505,8 @@ def test_owners_are_named_once() -> None:
     assert [once, once] == [json.loads(one.body)["metadata"]["ownerReferences"] for one in answers]
 
 
-def test_owners_that_a_patch_names_twice() -> None:
-    """What a patch makes of them names each once, too."""
+def test_duplicate_owners_in_a_patch() -> None:
+    """The patched object has each owner once."""
     operations = [{"op": "add", "path": "/metadata/ownerReferences", "value": [OWNER, OWNER]}]
 
     async def live() -> Response:
@@ -535,8 +535,8 @@ def test_generated_names_are_known_to_what_depends_on_them() -> None:
     assert made["metadata"]["name"] == labels["batch.kubernetes.io/job-name"]
 
 
-def test_stored_entries_without_keys_stay_when_something_is_applied() -> None:
-    """Entries that cannot be told apart belong to nobody, and nobody takes them away."""
+def test_entries_without_keys_survive_an_apply() -> None:
+    """Entries without keys have no manager, so that an apply does not remove them."""
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     applied: dict[str, Any] = {
         "apiVersion": "v1",

@@ -44,7 +44,7 @@ def _body(answer: Response) -> Json:
     ],
 )
 def test_an_update_of_a_lease_deleted_meanwhile(kept: tuple[str, ...], expected: int) -> None:
-    """A lease that has gone is not created again by somebody who means that very one."""
+    """An update with a uid does not create the lease again."""
 
     async def live() -> tuple[int, Json]:
         server = new_server()
@@ -62,8 +62,8 @@ def test_an_update_of_a_lease_deleted_meanwhile(kept: tuple[str, ...], expected:
         assert body["message"].endswith(f"Precondition failed: {wanted}")
 
 
-def test_an_apply_does_not_create_an_object_with_the_identity_of_another() -> None:
-    """Whoever applies with an identity means an object that exists."""
+def test_an_apply_with_a_uid_does_not_create() -> None:
+    """An apply with a uid needs an existing object."""
 
     async def live() -> tuple[int, str]:
         server = new_server()
@@ -98,7 +98,7 @@ def test_an_apply_does_not_create_an_object_with_the_identity_of_another() -> No
 def test_dependents_of_older_kinds_are_orphaned(
     path: str, has_selector: bool, finalizers: list[str] | None, warns: bool, is_collection: bool
 ) -> None:
-    """Without a policy, what ReplicationControllers and Jobs own is kept."""
+    """Without a policy, dependents of ReplicationControllers and Jobs are kept."""
 
     async def live() -> tuple[list[str] | None, bool]:
         server = new_server()
@@ -119,8 +119,8 @@ def test_dependents_of_older_kinds_are_orphaned(
     assert (finalizers, warns) == asyncio.run(live())
 
 
-def test_preconditions_name_the_group() -> None:
-    """A deletion of another object than is meant says which kind of which group it is."""
+def test_message_of_a_failed_precondition() -> None:
+    """The message names the kind and its group."""
 
     async def live() -> Json:
         server = new_server()
@@ -238,7 +238,7 @@ async def _apply_set(server: ApiServer, replicas: int) -> Response:
     "patch", ["", "application/merge-patch+json", "application/strategic-merge-patch+json", APPLY]
 )
 def test_a_scale_manages_the_number_of_replicas(patch: str) -> None:
-    """A later apply of another number conflicts with whoever scaled the workload."""
+    """A later apply of another number conflicts with the manager of the scale."""
 
     async def live() -> tuple[list[Json], Response, list[Json]]:
         server = new_server()

@@ -88,8 +88,8 @@ def test_recorded_refusals(record: dict[str, Any]) -> None:
     assert status.get("details") == error.details
 
 
-def test_several_conflicts_are_told_by_manager() -> None:
-    """Managers of updates are told with their version, and each with its fields."""
+def test_several_conflicts_are_grouped_by_manager() -> None:
+    """Each manager is named with its fields, and managers of updates with their version."""
     created = managed_fields.track(
         CONFIG_MAPS, None, _config_map({"a": "1", "b": "2"}), "maker", "Update", "", NOW
     )
@@ -118,8 +118,8 @@ def test_equal_values_are_owned_together() -> None:
     assert {} == gone["data"]
 
 
-def test_what_updaters_own_stays() -> None:
-    """An applier that no longer applies a field leaves it to an updater who has changed it."""
+def test_fields_of_updaters_stay() -> None:
+    """A field that is no longer applied stays if an updater has changed it."""
     first = _apply(None, _config_map({"a": "1"}), "one")
     changed = managed_fields.track(
         CONFIG_MAPS, first, first | {"data": {"a": "2"}}, "editor", "Update", "", LATER
@@ -129,16 +129,16 @@ def test_what_updaters_own_stays() -> None:
     assert {"a": "2"} == left["data"]
 
 
-def test_objects_that_were_not_tracked() -> None:
-    """Their fields belong to a manager of their own before the first apply."""
+def test_objects_without_managers() -> None:
+    """Before the first apply, their fields get a manager of their own."""
     applied = _apply(_config_map({"a": "1"}, uid="u"), _config_map({"b": "2"}))
     owned = _owned(applied)
     assert {"f:data": {".": {}, "f:a": {}}} == owned["before-first-apply"]
     assert {"f:data": {"f:b": {}}} == owned["m"]
 
 
-def test_kubectl_takes_over_what_it_applied_on_the_clients_side() -> None:
-    """What still is as it was noted is no conflict for kubectl; the note is renewed."""
+def test_migration_from_client_side_apply() -> None:
+    """Fields in kubectl's annotation are no conflict for kubectl; the annotation is renewed."""
     note = json.dumps(_config_map({"a": "1"}))
     created = managed_fields.track(
         CONFIG_MAPS,
@@ -167,8 +167,8 @@ def test_nothing_changes_when_only_times_would() -> None:
     assert first == again
 
 
-def test_fields_that_the_schema_does_not_know() -> None:
-    """They are refused with 500, all of them told."""
+def test_unknown_fields() -> None:
+    """All of them are reported, with 500."""
     with pytest.raises(StatusError) as caught:
         _apply(None, _config_map({}) | {"immutable": "x", "x": 1})
     assert 500 == caught.value.code

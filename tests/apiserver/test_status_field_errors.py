@@ -67,7 +67,7 @@ def test_one_value_may_break_several_rules() -> None:
 
 
 def test_status() -> None:
-    """All errors are causes, and the message tells each once."""
+    """All errors are causes, and the message has each once."""
     errors = [
         _one("required", "spec.a"),
         _one("required", "spec.a"),
@@ -86,14 +86,14 @@ def test_status() -> None:
     assert expected == error.details
 
 
-def test_what_could_not_be_looked_at() -> None:
-    """Upstream tells its own troubles as errors too, with a reason of their own."""
+def test_internal_errors() -> None:
+    """Upstream's internal errors have a reason of their own."""
     error = _one("failed", "a", "why")
     assert ("InternalError", "a: Internal error: why") == (error.reason, str(error))
 
 
-def test_what_has_changed() -> None:
-    """A change of a fixed value is an error; nothing that becomes another nothing is no change."""
+def test_immutable_fields() -> None:
+    """A changed value is an error, a change between empty values is not."""
     errors = FieldErrors()
     errors.changed("a", "x", "x")
     errors.changed("a", None, {})
@@ -102,7 +102,7 @@ def test_what_has_changed() -> None:
 
 
 def test_errors_below_another_are_dropped() -> None:
-    """What stands below a path goes, and what only begins alike stays."""
+    """Errors at paths below a path are dropped, those with only a common prefix are not."""
     errors = FieldErrors()
     for field in ("a", "a.b", "a[0].c", "ab"):
         errors.required(field)

@@ -22,8 +22,8 @@ NEWER = {
 }
 
 
-def test_there_and_back() -> None:
-    """An event comes back as it was."""
+def test_round_trip_of_events() -> None:
+    """Converting an event to the other group and back gives an equal one."""
     core = to_core(NEWER)
     assert ("v1", "text", {"kind": "Pod", "name": "p"}) == (
         core["apiVersion"],

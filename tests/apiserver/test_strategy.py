@@ -42,7 +42,7 @@ def _updated(old: Plain, subresource: str = "", **changes: Plain) -> Plain:
 
 
 def test_new_pods_are_pending() -> None:
-    """Whatever status the client sent is dropped, but for the class it says."""
+    """The client's status is dropped, except for the QoS class."""
     assert {"phase": "Pending", "qosClass": "BestEffort"} == _pod()["status"]
     pod = _new(
         "Pod", spec={"containers": []}, status={"phase": "Running", "qosClass": "Guaranteed"}
@@ -95,7 +95,7 @@ def test_labels_are_merged_into_selectors() -> None:
     ],
 )
 def test_generations_of_pods(subresource: str, changes: dict[str, Plain], generation: int) -> None:
-    """They count the changes of the specification."""
+    """The generation increases with changes of the spec."""
     assert generation == _updated(_pod(), subresource, **changes)["metadata"]["generation"]
 
 
@@ -131,8 +131,8 @@ def test_resizing_changes_resources_only() -> None:
     )
 
 
-def test_what_only_the_server_writes_stays() -> None:
-    """Times of creation and deletion, and identities, cannot be changed."""
+def test_fields_of_the_server() -> None:
+    """Times of creation and deletion, and the uid, cannot be changed."""
     old = _pod()
     old["metadata"] |= {"uid": "u", "deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}
     fields = {"creationTimestamp": "2000-01-01T00:00:00Z", "uid": ""}
@@ -141,7 +141,7 @@ def test_what_only_the_server_writes_stays() -> None:
 
 
 def test_new_namespaces() -> None:
-    """They are active, have a finalizer, and their name as a label."""
+    """They are active, have a finalizer, and a label with their name."""
     namespace = _new("Namespace", status={"phase": "Terminating"})
     assert ({"phase": "Active"}, ["kubernetes"]) == (
         namespace["status"],
@@ -164,16 +164,16 @@ def test_nodes_keep_the_status_they_are_created_with() -> None:
     assert {"replicas": 0} == replica_set["status"]
 
 
-def test_sources_of_claims_have_two_names() -> None:
-    """What is said under one of them is said under the other."""
+def test_data_sources_of_claims() -> None:
+    """`dataSource` and `dataSourceRef` get the same value."""
     source = {"kind": "PersistentVolumeClaim", "name": "b"}
     claim = _new("PersistentVolumeClaim", spec={"dataSource": source})
     expected = {**source, "apiGroup": None}
     assert expected == claim["spec"]["dataSourceRef"] == claim["spec"]["dataSource"]
 
 
-def test_fields_of_features_that_are_off() -> None:
-    """They are read and forgotten."""
+def test_fields_behind_disabled_gates() -> None:
+    """They are dropped."""
     container = {"name": "c", "image": "i", "lifecycle": {"stopSignal": "SIGTERM"}}
     new = _new("Pod", spec={"containers": [container]})
     assert {} == new["spec"]["containers"][0]["lifecycle"]
@@ -214,7 +214,7 @@ def test_new_custom_resources_know_their_stored_version() -> None:
 
 
 def test_an_approval_changes_the_conditions_only() -> None:
-    """They are stored as they are sent; the rest stays."""
+    """Conditions are stored as sent; other fields do not change."""
     old = _new("CertificateSigningRequest", "certificates.k8s.io", spec={"request": "cg=="})
     old["status"] = {"certificate": "Yw=="}
     approved = {"type": "Approved", "status": "True", "reason": "r"}

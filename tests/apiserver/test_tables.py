@@ -41,7 +41,7 @@ def _without_ages(table: Plain) -> Plain:
 
 @pytest.mark.parametrize("record", [pytest.param(one, id=one["name"]) for one in RECORDS])
 def test_recorded_tables(record: dict[str, Any]) -> None:
-    """Columns, cells and what else rows say are kube-apiserver's, but for ages."""
+    """Columns, cells and objects are kube-apiserver's, except for ages."""
     resource = _resource(record["plural"], record["group"])
     metadata = record["table"]["metadata"]
     actual = table_of(resource, record["objects"], metadata, NOW, record["include"], record["v"])
@@ -334,7 +334,7 @@ def test_readiness_gates_and_address() -> None:
     ],
 )
 def test_cells(group: str, plural: str, value: Plain, expected: list[Any]) -> None:
-    """What is missing shows as upstream shows it."""
+    """Missing values are shown as upstream shows them."""
     assert expected == _cells(plural, value, group)
 
 

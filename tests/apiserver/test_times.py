@@ -24,7 +24,7 @@ NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 
 def clock(seed: int = 1) -> Clock:
-    """A clock that stands still."""
+    """A clock that does not move."""
     return Clock(lambda: NOON, Random(seed))
 
 
@@ -42,7 +42,7 @@ def test_the_same_dice_draw_the_same() -> None:
 
 @given(st.text(max_size=100))
 def test_generated_names_are_short(prefix: str) -> None:
-    """A generated name begins as asked, ends with five characters, and has at most 63."""
+    """A generated name has the given prefix, five characters more, and at most 63 in all."""
     name = clock().name_after(prefix)
     assert len(name) <= 63
     assert name[:-5] == prefix[:58]
@@ -54,8 +54,8 @@ def test_timestamps_are_whole_seconds() -> None:
     assert moment_of(clock().timestamp()) == NOON
 
 
-def test_far_moments_wrap_as_upstream_s_do() -> None:
-    """Seconds that are too many for Go's durations lead somewhere, and not to an error."""
+def test_overflowing_durations() -> None:
+    """Seconds beyond Go's durations wrap around without an error."""
     assert after(NOON, 30).isoformat() == "2024-05-01T12:00:30+00:00"
     assert after(NOON, -30).isoformat() == "2024-05-01T11:59:30+00:00"
     assert after(NOON, 2**63 // 10**9 + 1) < NOON
@@ -97,7 +97,7 @@ def test_microseconds() -> None:
         pytest.param("0001-01-01T00:00:00+01:00", id="before the first year"),
     ],
 )
-def test_what_is_no_time(text: str) -> None:
+def test_invalid_times(text: str) -> None:
     """The message names the text."""
     with pytest.raises(TimeError, match=f'parsing time "{re.escape(text)}"'):
         canonical_time(text)

@@ -60,7 +60,7 @@ def test_resizing(kind: str, name: str, amount: str, expected: list[tuple[str, s
 
 
 def test_claims_for_extended_resources() -> None:
-    """What a scheduler writes of them has to be complete."""
+    """The status that a scheduler writes must be complete."""
     old = _stored()
     new = deepcopy(old)
     new["status"]["extendedResourceClaimStatus"] = {"requestMappings": []}

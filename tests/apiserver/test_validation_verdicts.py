@@ -20,7 +20,7 @@ def _kinds(cases: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.parametrize("kind", _kinds(_CREATIONS))
 def test_new_objects(kind: str) -> None:
-    """What a real server refuses is refused for the same fields, and what it stores is stored."""
+    """A real server refuses the same objects, for the same fields."""
     for case in _CREATIONS:
         if case["kind"] == kind:
             resource = resource_of(kind, case["group"], case["version"])

@@ -79,7 +79,7 @@ def about_pod(spec: dict[str, Any], name: str = "p", **metadata: Any) -> list[st
     ],
 )
 def test_pods(spec: dict[str, Any], expected: list[str]) -> None:
-    """What is hardly meant is told, with the field."""
+    """Probable mistakes give a warning with the field."""
     assert expected == about_pod(spec)
 
 
@@ -133,10 +133,10 @@ TOKENS = (
         pytest.param("DaemonSet", "apps/v1", False, id="daemon set"),
     ],
 )
-def test_names_that_become_those_of_pods(
+def test_names_with_dots(
     kind: str, api_version: str, is_told: bool
 ) -> None:  # a column of the table
-    """A dot in a name is told where pods are named after it, and only when it is new."""
+    """A dot in the name of a new workload gives a warning if its pods are named after it."""
     obj = {"metadata": {"name": "a.b"}, "spec": {}}
     resource = found(kind, api_version)
     assert ([WORKLOAD_NAME] if is_told else []) == warnings_of_new(resource, obj)
@@ -154,13 +154,13 @@ def test_names_that_become_those_of_pods(
         pytest.param(["ä" * 300, "b" * 4000], ("ä" * 256, "b" * 256), id="characters, not bytes"),
     ],
 )
-def test_what_is_sent(texts: list[str], expected: tuple[str, ...]) -> None:
-    """Each text is sent once, and all of them in so much room."""
+def test_warnings_are_sent_once(texts: list[str], expected: tuple[str, ...]) -> None:
+    """Each text is sent once, up to a total size."""
     assert expected == sendable(texts)
 
 
-def test_what_comes_before_the_room_is_full_is_sent() -> None:
-    """Texts are sent, shortened, as long as there is room."""
+def test_too_many_warnings() -> None:
+    """Warnings are shortened, and dropped when the total size is reached."""
     short = [f"{number:03d}" for number in range(400)]
     long = [f"{number:03d}" + "x" * 300 for number in range(400)]
     assert tuple(short) == sendable(short)
@@ -172,6 +172,6 @@ def test_what_comes_before_the_room_is_full_is_sent() -> None:
 
 @given(st.lists(st.text(max_size=400), max_size=40))
 def test_order_is_kept(texts: list[str]) -> None:
-    """Whatever is sent begins a text that was given, in order."""
+    """The warnings sent are prefixes of the given texts, in order."""
     rest = iter(dict.fromkeys(texts))
     assert all(any(text.startswith(one) for text in rest) for one in sendable(texts))

@@ -86,16 +86,16 @@ async def names(store: Store[StoredObject], namespace: str = "", **query: str) -
 
 
 def shown_name(plain: dict[str, Any]) -> str:
-    """Return what tells states of objects apart."""
+    """Return a name that identifies a state of an object."""
     metadata = plain["metadata"]
     return f"{metadata['namespace']}/{metadata['name']}@{metadata['resourceVersion']}"
 
 
 @given(WRITES, WRITES, st.sampled_from(("", "x")), st.sampled_from(("", "colour=red")))
-def test_who_follows_a_watch_knows_what_a_list_shows(
+def test_a_watch_equals_a_list(
     before: list[Write], after: list[Write], namespace: str, selector: str
 ) -> None:
-    """Applying all events to nothing gives the list of the same selection."""
+    """Applying all events to an empty set gives the list of the same selection."""
 
     async def follow() -> tuple[list[str], list[str]]:
         store = new_store()
@@ -165,7 +165,7 @@ def test_lists_are_sorted_by_path() -> None:
 
 
 def test_a_list_waits_for_a_version() -> None:
-    """A list of a version that comes in time is answered; another is told to come back."""
+    """A list waits for its version, and times out if it does not come."""
 
     async def listed() -> int:
         store = new_store()
@@ -178,8 +178,8 @@ def test_a_list_waits_for_a_version() -> None:
     assert run(listed()) == 504
 
 
-def test_a_watch_that_comes_too_late_is_told() -> None:
-    """Who asks for changes that are gone gets an error and the end."""
+def test_a_watch_from_an_old_version() -> None:
+    """A watch from a version that was dropped gets an error and ends."""
 
     async def watched() -> list[dict[str, Any]]:
         store = new_store()
@@ -191,8 +191,8 @@ def test_a_watch_that_comes_too_late_is_told() -> None:
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
-def test_a_watch_that_falls_behind_is_told() -> None:
-    """Who reads too slowly gets an error in the middle."""
+def test_a_watch_that_falls_behind() -> None:
+    """A client that reads too slowly gets an error."""
 
     async def watched() -> list[str]:
         store = new_store(changes_kept=2)
@@ -222,7 +222,7 @@ def test_bookmarks_come_every_minute() -> None:
 
 
 def test_a_watch_leaves_nothing_behind() -> None:
-    """A watch that is over is told of nothing more."""
+    """A closed watch gets no more events."""
 
     async def watched() -> int:
         store = new_store()

@@ -14,7 +14,7 @@ _UID = ObjectIdentifier("1.3.6.1.4.1.57683.2")
 
 
 class Holder:
-    """Somebody with a certificate.
+    """The holder of a certificate.
 
     Attributes:
         certificate: It.
@@ -36,7 +36,7 @@ class Holder:
 
 
 def authority(name: str) -> Holder:
-    """Return somebody whom others believe."""
+    """Return a certificate authority that others trust."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(_subject(name, ()), _subject(name, ()), key, timedelta(days=1))
     constraints = x509.BasicConstraints(ca=True, path_length=None)

@@ -22,17 +22,17 @@ class FakeRest:
         self.requests: list[Request] = []
 
     async def send(self, request: Request) -> bytes:
-        """Return what the function says, as JSON; what it raises is raised."""
+        """Return the function's result as JSON, or raise its exception."""
         self.requests.append(request)
         return json.dumps(self._answer(request)).encode()
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Nobody here watches."""
+        """Not used."""
         raise AssertionError(request)
 
 
 class Clock:
-    """Seconds that pass when told to."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -17,7 +17,7 @@ def recorded() -> dict[str, Any]:
 
 
 def exchanges() -> list[dict[str, Any]]:
-    """Return what was asked and answered."""
+    """Return the recorded requests and responses."""
     found: list[dict[str, Any]] = recorded()["http"]
     return found
 

@@ -63,7 +63,7 @@ def authenticate(
     shown: Holder | None = None,
     authorities: Authorities | None = None,
 ) -> UserInfo:
-    """Return who a request comes from."""
+    """Return the user of a request."""
     clock = Clock()
     tokens = TokenReviews(FakeRest(review), ReviewRetries(Random(1), clock.sleep), clock, 10.0)
     known = authorities_of(DATA) if authorities is None else authorities
@@ -100,20 +100,20 @@ def test_a_certificate_may_hold_a_uid() -> None:
         pytest.param(signed(signed(CLIENTS, "bob"), "carol"), id="signed by a mere client"),
     ],
 )
-def test_certificates_that_are_no_good(shown: Holder) -> None:
-    """They are refused, unless a token comes with them."""
+def test_invalid_certificates(shown: Holder) -> None:
+    """They are refused, unless the request has a valid token too."""
     with pytest.raises(AuthenticationError):
         authenticate(shown=shown)
     assert "admin" == authenticate(("Authorization", "Bearer good"), shown=shown).name
 
 
-def test_a_certificate_without_a_purpose_is_good_for_clients() -> None:
-    """Usage that is not said is not restricted."""
+def test_a_certificate_without_key_usage() -> None:
+    """It is valid for clients."""
     assert "bob" == authenticate(shown=signed(CLIENTS, "bob", usage=None)).name
 
 
-def test_a_nameless_certificate_names_nobody() -> None:
-    """Without a common name the next way counts; a proxy's certificate it is not either."""
+def test_a_certificate_without_common_name() -> None:
+    """It identifies no user and no proxy; the token is tried next."""
     nameless = signed(CLIENTS, "", ("dev",))
     known = Authorities(CLIENTS.pem.decode())
     assert ANONYMOUS == authenticate(shown=nameless, authorities=known)
@@ -121,8 +121,8 @@ def test_a_nameless_certificate_names_nobody() -> None:
         authenticate(shown=nameless)
 
 
-def test_a_proxy_speaks_for_others() -> None:
-    """Headers of a proxy with the right certificate say who asks."""
+def test_proxy_headers() -> None:
+    """A proxy with the right certificate names the user in headers."""
     proxy = signed(PROXIES, "proxy")
     user = authenticate(
         ("X-Remote-User", "carol"),
@@ -143,14 +143,14 @@ def test_a_proxy_speaks_for_others() -> None:
         pytest.param("proxy", (), id="says nobody's name, and is no client"),
     ],
 )
-def test_proxies_that_may_not_speak(name: str, headers: tuple[tuple[str, str], ...]) -> None:
-    """Their certificate is then one of no known client."""
+def test_proxies_that_are_not_allowed(name: str, headers: tuple[tuple[str, str], ...]) -> None:
+    """Their certificate is then that of an unknown client."""
     with pytest.raises(AuthenticationError):
         authenticate(*headers, shown=signed(PROXIES, name))
 
 
-def test_headers_without_a_proxy_are_words() -> None:
-    """Everybody can write headers."""
+def test_headers_without_a_proxy_are_ignored() -> None:
+    """Any client could send these headers."""
     assert ANONYMOUS == authenticate(("X-Remote-User", "root"))
     user = authenticate(("X-Remote-User", "root"), ("Authorization", "Bearer good"))
     assert UserInfo("admin", "", ("system:masters", "system:authenticated")) == user
@@ -173,21 +173,21 @@ def test_tokens_in_headers(header: str, token: str) -> None:
     assert token == bearer_token(header)
 
 
-def test_without_a_server_to_ask_tokens_are_ignored() -> None:
-    """Then everybody without a certificate is anonymous."""
+def test_tokens_without_reviews_are_ignored() -> None:
+    """Every client without a certificate is anonymous then."""
     authenticator = Authenticator(lambda: NO_AUTHORITIES, None, lambda: NOW)
     request = HttpRequest(path="/", headers=(("Authorization", "Bearer bad"),))
     assert ANONYMOUS == asyncio.run(authenticator.authenticate(request))
 
 
-def test_bad_tokens_are_refused() -> None:
-    """A token that is nobody's is not anonymous."""
+def test_unknown_tokens_are_refused() -> None:
+    """A client with an unknown token is not anonymous."""
     with pytest.raises(AuthenticationError, match="invalid bearer token"):
         authenticate(("Authorization", "Bearer bad"))
 
 
 def test_the_configmap_is_read_again() -> None:
-    """Changes are told once; failures while running leave what was known."""
+    """Each change is reported once; after a failure the last authorities are kept."""
     answers: list[object] = [
         {"data": DATA},
         {"data": DATA},

@@ -37,8 +37,8 @@ def _always(answer: dict[str, Any], _request: Request) -> dict[str, Any]:
     return answer
 
 
-def test_a_review_is_what_was_recorded() -> None:
-    """Each recorded question is asked as it was."""
+def test_reviews_equal_recorded_ones() -> None:
+    """The requests for access reviews are kube-scheduler's."""
     for entry in reviews("subjectaccessreviews"):
         rest = FakeRest(partial(_always, entry["response"]))
         spec = entry["body"]["spec"]
@@ -52,8 +52,8 @@ def test_a_review_is_what_was_recorded() -> None:
         assert entry["body"] == json.loads(request.body)
 
 
-def test_everything_known_of_a_user_is_told() -> None:
-    """Keys with values of a user go with the question."""
+def test_reviews_have_the_users_extra_values() -> None:
+    """The review has all keys and values of the user."""
     rest = FakeRest(lambda _request: {"status": {"allowed": True}})
     asyncio.run(access_reviews(rest, Clock()).authorize(ALICE, "get", "/metrics"))
     expected = {
@@ -112,8 +112,8 @@ def test_answers_are_kept_for_a_while(
     assert asked == len(rest.requests)
 
 
-def test_long_questions_are_not_kept() -> None:
-    """Whoever asks cannot fill the memory."""
+def test_long_requests_are_not_cached() -> None:
+    """Clients cannot fill the memory with long paths."""
     rest = FakeRest(lambda _request: {"status": {"allowed": False}})
     asker = access_reviews(rest, Clock())
 
@@ -125,8 +125,8 @@ def test_long_questions_are_not_kept() -> None:
     assert 2 == len(rest.requests)
 
 
-def test_nobody_to_ask_is_an_error_for_some_and_no_for_others() -> None:
-    """A server that refuses is an error; no server at all is a refusal."""
+def test_reviews_that_fail() -> None:
+    """A server that fails is an error; without a server the access is denied."""
 
     def fail(_request: Request) -> None:
         raise ApiError(0, "ConnectionRefused", "nobody there")

@@ -23,12 +23,12 @@ NAMES = st.lists(st.sampled_from("abc"), max_size=6)
 
 
 def order(queued: QueuedPodInfo) -> tuple[float, ...]:
-    """First come, first served."""
+    """A QueueSort plugin's order by arrival."""
     return (queued.timestamp,)
 
 
 def debugger(node_names: Iterable[str] = (), pod_uids: Iterable[str] = ()) -> CacheDebugger:
-    """Return one that believes: two pods on n1, one on a node that is gone, two that wait."""
+    """Return one with two pods on n1, one on a removed node, and two pending."""
     cache = Cache()
     cache.add_node(
         make_node(
@@ -68,8 +68,8 @@ def said(caplog: pytest.LogCaptureFixture, level: int = logging.INFO) -> list[di
     return [getattr(record, FIELDS) for record in caplog.records if record.levelno >= level]
 
 
-def test_what_is_known_on_both_sides_is_no_mismatch(caplog: pytest.LogCaptureFixture) -> None:
-    """Pods on nodes and pods that wait are both known."""
+def test_equal_sides_have_no_mismatch(caplog: pytest.LogCaptureFixture) -> None:
+    """Bound and pending pods are both compared."""
     with caplog.at_level(V3):
         debugger(("gone", "n1"), ("ua", "ub", "ul", "uw", "ux")).compare()
     assert [{}, {}] == said(caplog, V3)
@@ -77,8 +77,8 @@ def test_what_is_known_on_both_sides_is_no_mismatch(caplog: pytest.LogCaptureFix
     assert ["Cache comparer started", "Cache comparer finished"] == messages
 
 
-def test_mismatches_are_told_by_side(caplog: pytest.LogCaptureFixture) -> None:
-    """Nodes by name, pods by uid."""
+def test_mismatches_are_listed_by_side(caplog: pytest.LogCaptureFixture) -> None:
+    """Nodes are listed by name, pods by uid."""
     with caplog.at_level(logging.INFO):
         debugger(("n1", "n2"), ("ua", "ub", "new")).compare()
     assert [
@@ -124,8 +124,8 @@ def test_the_dump_is_upstreams(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @given(observed=NAMES, believed=NAMES)
-def test_differences_are_those_of_bags(observed: list[str], believed: list[str]) -> None:
-    """What is there more often on one side is different as often as that."""
+def test_differences_of_multisets(observed: list[str], believed: list[str]) -> None:
+    """An element that is more frequent on one side is listed that many times."""
     missed = Counter(observed) - Counter(believed)
     redundant = Counter(believed) - Counter(observed)
     expected = CacheMismatch(tuple(sorted(missed.elements())), tuple(sorted(redundant.elements())))

@@ -30,7 +30,7 @@ EVERY = DecisionQuery()
 def played(
     script: Callable[[Running], Awaitable[None]], capacity: int = 100, **options: object
 ) -> DecisionRing:
-    """Run a scheduler with a ring while a script goes on."""
+    """Run a scheduler with a ring and a script beside it."""
     ring = DecisionRing(capacity, lambda: NOW_NS)
 
     async def main() -> None:
@@ -111,7 +111,7 @@ async def _refused_binding(here: Running) -> None:
 
 
 def test_a_failed_binding_follows_the_placement() -> None:
-    """Both are attempts' ends that somebody may look for."""
+    """Both records are kept."""
     ring = played(_refused_binding)
     assert ["default/small Placed n1", "default/small BindingFailed n1"] == outcomes(ring)
     assert 'running Bind plugin "DefaultBinder": refused' == ring.newest(EVERY)[0].message
@@ -153,7 +153,7 @@ def test_members_of_a_group_that_does_not_fit_are_not_placed() -> None:
 
 
 def test_no_nodes() -> None:
-    """Nothing was evaluated."""
+    """The record has no evaluated nodes."""
 
     async def script(here: Running) -> None:
         here.api.create(make_pod("small"))
@@ -177,8 +177,8 @@ def test_the_oldest_records_are_dropped() -> None:
     assert 20 == ring.recorded
 
 
-def test_queries_narrow() -> None:
-    """By pod, by node and by number, the newest first."""
+def test_filters_of_queries() -> None:
+    """Records are selected by pod, node and number, the newest first."""
     ring = played(_twenty)
     assert 1 == len(ring.newest(DecisionQuery(namespace="default", pod="p07")))
     assert () == ring.newest(DecisionQuery(namespace="other", pod="p07"))

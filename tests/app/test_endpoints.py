@@ -53,7 +53,7 @@ class Page(MetricsPage):
         self.resets = 0
 
     def page(self, accept: str = "") -> tuple[str, bytes]:
-        """Say nothing in the usual form."""
+        """Return a page without metrics."""
         return METRICS, f"# accepts {accept}\n".encode()
 
     def reset(self) -> None:
@@ -163,8 +163,8 @@ def test_status_objects_are_written_for_who_reads_them() -> None:
     assert b"\n " in ask(replace(anonymous, target="/metrics?pretty=1"), None).body
 
 
-def test_refusals_come_in_the_form_that_is_accepted() -> None:
-    """YAML where it is wanted, JSON in every other case."""
+def test_errors_are_negotiated() -> None:
+    """Errors are YAML if the client accepts it, else JSON."""
     wants = (("Accept", "application/vnd.kubernetes.protobuf, application/yaml"),)
     answer = ask(HttpRequest(path="/x", headers=wants), "invalid")
     assert (401, "application/yaml") == (answer.status, answer.content_type)
@@ -177,8 +177,8 @@ def test_refusals_come_in_the_form_that_is_accepted() -> None:
     assert "application/json" == answer.content_type
 
 
-def test_what_was_asked_is_quoted_safely() -> None:
-    """Marks of HTML are no marks in a refusal."""
+def test_paths_in_errors_are_escaped() -> None:
+    """HTML in the path is escaped in the error."""
     answer = ask(HttpRequest(method="POST", path='/a<b"c'), "alice")
     assert b'cannot post path \\"/a\\u0026lt;b\\\\\\"c\\""' in answer.body
 
@@ -261,7 +261,7 @@ def test_profiles() -> None:
 
 
 def test_structured_pages() -> None:
-    """With the right words in Accept, pages are objects."""
+    """Pages are objects for clients with the media type of their kind."""
     form = "v=v1beta1;g=config.k8s.io;as=Statusz"
     answer = get("/statusz", Accept=f"application/json;{form}")
     assert "application/json;g=config.k8s.io;v=v1beta1;as=Statusz" == answer.content_type

@@ -55,8 +55,8 @@ def broken(*names: str) -> Health:
         ),
     ],
 )
-def test_what_passes(target: str, expected: str) -> None:
-    """Passing checks say ok, and more where asked."""
+def test_passing_checks(target: str, expected: str) -> None:
+    """The body is `ok`, or a list of checks with `?verbose`."""
     answer = ask(broken(), target)
     assert (200, "text/plain; charset=utf-8", NOSNIFF) == (
         answer.status,
@@ -67,8 +67,8 @@ def test_what_passes(target: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["/readyz", "/readyz?verbose"])
-def test_what_fails_is_told_without_its_reason(target: str) -> None:
-    """A failure lists every check, whoever asks, but the reason stands in the log alone."""
+def test_failing_checks_have_no_reason(target: str) -> None:
+    """The body lists all checks; the reason is in the log only."""
     answer = ask(broken("b"), target)
     assert 500 == answer.status
     expected = "[+]a ok\n[-]b failed: reason withheld\n[+]c ok\nreadyz check failed\n"
@@ -76,19 +76,19 @@ def test_what_fails_is_told_without_its_reason(target: str) -> None:
 
 
 def test_the_log_has_the_reasons(caplog: pytest.LogCaptureFixture) -> None:
-    """At verbosity 2 failures are in the log."""
+    """Failures are logged at verbosity 2."""
     with caplog.at_level(V2):
         ask(broken("a", "c"), "/readyz")
     assert "a,c check failed: readyz\n[-]a failed: a is bad\n[-]c failed: c is bad\n" in caplog.text
 
 
 def test_an_excluded_check_cannot_fail() -> None:
-    """A check left out is not asked."""
+    """A check that is excluded does not run."""
     assert 200 == ask(broken("b"), "/readyz?exclude=b").status
 
 
-def test_a_check_by_itself_tells_its_reason() -> None:
-    """The path of a single check says what is wrong."""
+def test_a_single_check_has_its_reason() -> None:
+    """The path of a single check returns the reason of its failure."""
     health = broken("b")
     assert b"ok" == ask(health, "/readyz/a").body
     assert () == ask(health, "/readyz/a").headers
@@ -97,7 +97,7 @@ def test_a_check_by_itself_tells_its_reason() -> None:
 
 
 def test_a_check_that_raises_has_failed() -> None:
-    """What a check raises is what is wrong."""
+    """The exception's text is the reason."""
 
     def check() -> str:
         raise OSError("no disk")
@@ -106,8 +106,8 @@ def test_a_check_that_raises_has_failed() -> None:
     assert b"internal server error: no disk\n" == ask(health, "/livez/disk").body
 
 
-def test_whoever_watches_is_told_of_checks_of_endpoints_alone() -> None:
-    """Observers hear each check of an endpoint, but no excluded ones and no single ones."""
+def test_observers_get_checks_of_endpoints() -> None:
+    """Excluded checks and requests for single checks are not reported."""
     seen: list[tuple[str, str, bool]] = []
     health = Health(
         {"readyz": [HealthCheck("a", lambda: ""), HealthCheck("b", lambda: "bad")]},
@@ -120,7 +120,7 @@ def test_whoever_watches_is_told_of_checks_of_endpoints_alone() -> None:
 
 
 def test_the_checks_of_a_scheduler() -> None:
-    """With an election, healthz and readyz look at the lease; livez never does."""
+    """With an election, healthz and readyz check the lease; livez does not."""
     state = {"lease": "", "stopping": False, "synced": False}
     health = scheduler_health(
         leader_election=lambda: str(state["lease"]),
@@ -146,7 +146,7 @@ def test_the_checks_of_a_scheduler() -> None:
 
 
 def test_without_an_election_healthz_is_a_ping() -> None:
-    """Nothing to check means that answering is enough."""
+    """There is nothing to check then."""
     health = scheduler_health(
         leader_election=None, is_stopping=lambda: False, has_synced=lambda: True
     )

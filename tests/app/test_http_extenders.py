@@ -76,8 +76,8 @@ def test_the_time_limit_covers_the_body() -> None:
         served(answer, lambda url: post(url, 0.05))
 
 
-def test_nobody_there_is_an_os_error_in_gos_words() -> None:
-    """Events say what kube-scheduler's would, and nothing of the library."""
+def test_refused_connection() -> None:
+    """It raises OSError with Go's message, which kube-scheduler's events have."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{unused.getsockname()[1]}"
@@ -85,8 +85,8 @@ def test_nobody_there_is_an_os_error_in_gos_words() -> None:
             asyncio.run(post(f"http://{place}/filter"))
 
 
-def test_an_extender_that_hangs_up_or_speaks_no_tls_is_an_os_error() -> None:
-    """What came instead of an answer is said in Go's words."""
+def test_broken_connections() -> None:
+    """An extender that closes the connection or does not use TLS raises OSError."""
 
     async def hang_up(request: web.BaseRequest) -> web.Response:
         assert request.transport is not None

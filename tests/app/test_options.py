@@ -60,10 +60,8 @@ _WORDED_DIFFERENTLY = {
 
 
 @pytest.mark.parametrize("case", ERRORS, ids=[case["name"] for case in ERRORS])
-def test_a_file_is_refused_where_it_was_recorded_as_refused(
-    case: dict[str, Any], tmp_path: Path
-) -> None:
-    """What kube-scheduler accepts is accepted, what it refuses is refused."""
+def test_recorded_files(case: dict[str, Any], tmp_path: Path) -> None:
+    """kube-scheduler accepts and refuses the same files."""
     expected = case["accepted"] or case["name"] in _ELSEWHERE
     assert expected == (not errors_of(case["config_text"], tmp_path))
 
@@ -76,10 +74,8 @@ WORDED = [
 
 
 @pytest.mark.parametrize("case", WORDED, ids=[case["name"] for case in WORDED])
-def test_a_field_error_has_the_words_that_were_recorded(
-    case: dict[str, Any], tmp_path: Path
-) -> None:
-    """Each of our lines stands in kube-scheduler's one line, but for the path before it."""
+def test_messages_of_recorded_files(case: dict[str, Any], tmp_path: Path) -> None:
+    """kube-scheduler's message contains each of our lines, except for the path before it."""
     match = re.search(r'err="(.*)"$', case["stderr"][0])
     assert match is not None
     recorded_line = json.loads(f'"{match[1]}"')

@@ -115,14 +115,14 @@ class Cluster:
 
 
 async def until_true(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so; nobody tells when it is."""
+    """Poll until a condition holds."""
     async with asyncio.timeout(20):
         while not is_so():  # noqa: ASYNC110 - what is looked at knows no events
             await asyncio.sleep(0.01)
 
 
 def playing(options: Options, script: Callable[[Cluster], Awaitable[None]]) -> int:
-    """Run a scheduler while a script goes on; return the scheduler's exit code."""
+    """Run a scheduler and a script beside it; return the exit code."""
 
     async def main() -> int:
         server = ApiServer({TOKEN: SCHEDULER, ADMIN_TOKEN: ADMIN})
@@ -163,8 +163,8 @@ def options_with(**changes: Any) -> Options:
         pytest.param({"ComponentStatusz": False}, (200, 404), id="no-statusz"),
     ],
 )
-def test_flags_and_status_are_shown(gates: dict[str, bool], expected: tuple[int, int]) -> None:
-    """Both are feature gates, on by default."""
+def test_flagz_and_statusz(gates: dict[str, bool], expected: tuple[int, int]) -> None:
+    """Both have feature gates, which are on by default."""
     options = options_with(feature_gates=FeatureGates.of(gates))
     process = SchedulerProcess(
         options,
@@ -196,7 +196,7 @@ def test_flags_and_status_are_shown(gates: dict[str, bool], expected: tuple[int,
     ],
 )
 def test_decisions_are_served_if_they_are_kept(records: int, port: int, status: int) -> None:
-    """They are kept for the port alone."""
+    """Without a secure port no decisions are recorded."""
     serving = ServingOptions(secure_port=port)
     options = msgspec.structs.replace(options_with(decision_records=records), serving=serving)
     settings = ConnectionSettings(server="http://127.0.0.1:1")
@@ -206,8 +206,8 @@ def test_decisions_are_served_if_they_are_kept(records: int, port: int, status: 
 
 
 @pytest.mark.slow
-def test_pods_are_bound_or_told_why_not() -> None:
-    """One pod gets its node, the other a condition; both get an event."""
+def test_bound_and_pending_pods() -> None:
+    """A pod gets its node, another one a condition; both get an event."""
 
     async def script(cluster: Cluster) -> None:
         await cluster.add_node("n1", "2")
@@ -227,8 +227,8 @@ def test_pods_are_bound_or_told_why_not() -> None:
 
 
 @pytest.mark.slow
-def test_a_leader_gives_the_lock_back() -> None:
-    """It leads before it binds, and the lease names nobody afterwards."""
+def test_a_leader_releases_the_lock() -> None:
+    """The lease has a holder before the first binding, and none at the end."""
     released: list[Plain] = []
 
     async def script(cluster: Cluster) -> None:
@@ -249,8 +249,8 @@ def test_a_leader_gives_the_lock_back() -> None:
 
 
 @pytest.mark.slow
-def test_nobody_waits_for_a_claim_that_nobody_binds(caplog: pytest.LogCaptureFixture) -> None:
-    """A pod is assumed on its node, and its claim has no provisioner: the process ends anyway."""
+def test_stopping_while_a_pod_waits_for_its_claim(caplog: pytest.LogCaptureFixture) -> None:
+    """The process ends though PreBind waits for a claim without a provisioner."""
 
     async def script(cluster: Cluster) -> None:
         await cluster.add_node("n1", "2")
@@ -285,8 +285,8 @@ def test_stopping_before_the_election_begins(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-def test_who_loses_the_lock_ends() -> None:
-    """A lease that somebody else writes ends the process with 1."""
+def test_losing_the_lock() -> None:
+    """The process ends with 1 when another holder writes the lease."""
 
     async def script(cluster: Cluster) -> None:
         lease = await cluster.until(LEASE, lambda found: bool(found["spec"].get("holderIdentity")))
@@ -303,7 +303,7 @@ def test_who_loses_the_lock_ends() -> None:
 
 @pytest.mark.slow
 def test_a_dry_run_writes_nothing() -> None:
-    """Decisions are reported; the pods stay as they are, and to be asked to end is no failure."""
+    """Decisions are reported, pods do not change, and the exit code is 0."""
 
     async def script(cluster: Cluster) -> None:
         await cluster.add_node("n1", "2")
@@ -317,8 +317,8 @@ def test_a_dry_run_writes_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_a_dry_run_places_a_pod_whose_volume_is_not_there_yet() -> None:
-    """The claim is not written, and nobody waits for its volume."""
+def test_a_dry_run_does_not_wait_for_volumes() -> None:
+    """The claim is not written either."""
 
     async def script(cluster: Cluster) -> None:
         await cluster.add_node("n1", "2")

@@ -70,8 +70,8 @@ def configured(**profile: Any) -> Configuration:
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", WITHOUT_EXTENDERS)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_no_decision_of_ours_is_different(seed: int, plan: str, tmp_path: Path) -> None:
-    """Whatever fails around the scheduler, evictions and bindings that are undone included."""
+def test_replaying_a_recording_of_kubesched(seed: int, plan: str, tmp_path: Path) -> None:
+    """All decisions are equal, also with failures, evictions and undone bindings."""
     report = replayed(recorded(tmp_path / "run.jsonl", scenario(seed, plan)))
     assert report.judged > 0
     assert (report.judged, 0) == (report.same + report.ties, report.different), report
@@ -98,7 +98,7 @@ def small(**fields: Any) -> Json:
 
 
 def test_another_configuration_differs(tmp_path: Path) -> None:
-    """With the scores of both nodes by plugin; the recorded decision takes effect."""
+    """The scores of both nodes are shown by plugin; the recorded decision takes effect."""
     strategy = {"scoringStrategy": {"type": "MostAllocated"}}
     packing = configured(pluginConfig=[{"name": "NodeResourcesFit", "args": strategy}])
     report = replayed(recorded(tmp_path / "run.jsonl", small()), packing)
@@ -115,7 +115,7 @@ def test_another_configuration_differs(tmp_path: Path) -> None:
 
 
 def test_a_pod_that_would_have_a_node_now(tmp_path: Path) -> None:
-    """Without the plugin that rejected it."""
+    """The plugin that rejected the pod is disabled."""
     large = small(requests={"cpu": "32"})
     plugins = {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}
     report = replayed(recorded(tmp_path / "run.jsonl", large), configured(plugins=plugins))
@@ -125,8 +125,8 @@ def test_a_pod_that_would_have_a_node_now(tmp_path: Path) -> None:
     assert found.sentence.endswith(f"; kubesched chooses {found.our_node}")
 
 
-def test_a_node_that_was_chosen_out_of_many(tmp_path: Path) -> None:
-    """Of 300 nodes, half are looked at; each search begins where the last one ended."""
+def test_partial_searches_are_replayed(tmp_path: Path) -> None:
+    """Of 300 nodes half are evaluated, from where the last search ended."""
     many = small()
     many["nodes"] = [{"name": "n", "count": 300, "allocatable": {"cpu": "4", "memory": "16Gi"}}]
     many["workloads"][0]["deployment"]["replicas"] = 9
@@ -144,7 +144,7 @@ def test_a_node_that_was_chosen_out_of_many(tmp_path: Path) -> None:
     assert (9, 0, 0) == (report.same + report.ties, report.sampled, report.different)
 
 
-def test_it_ends_when_told(tmp_path: Path) -> None:
+def test_stopping(tmp_path: Path) -> None:
     """The report is partial."""
     file = recorded(tmp_path / "run.jsonl", small())
     answers = iter([True] * 3 + [False])

@@ -27,8 +27,8 @@ def _always(answer: dict[str, Any], _request: Request) -> dict[str, Any]:
     return answer
 
 
-def test_a_review_is_what_was_recorded() -> None:
-    """Each recorded token is asked for as it was, and its answer means the same user."""
+def test_reviews_equal_recorded_ones() -> None:
+    """Requests are kube-scheduler's, and responses give the same user."""
     for entry in reviews("tokenreviews"):
         rest = FakeRest(partial(_always, entry["response"]))
         status = entry["response"]["status"]
@@ -53,8 +53,8 @@ def test_a_review_is_what_was_recorded() -> None:
         pytest.param({"authenticated": False, "error": "bad"}, 4, id="the server could not tell"),
     ],
 )
-def test_answers_are_kept_for_a_while(status: dict[str, Any], asked: int) -> None:
-    """Known and unknown tokens are asked for again when their time is over; errors at once."""
+def test_answers_are_cached(status: dict[str, Any], asked: int) -> None:
+    """Known and unknown tokens are reviewed again after some time; errors at once."""
     clock = Clock()
     rest = FakeRest(lambda _request: {"status": status})
     tokens = token_reviews(rest, clock)
@@ -96,7 +96,7 @@ def test_transient_failures_are_tried_again() -> None:
 
 
 def test_other_failures_are_final() -> None:
-    """A refusal is not asked for twice."""
+    """A refused review is not repeated."""
 
     def fail(_request: Request) -> None:
         raise ApiError(403, "Forbidden", "no")

@@ -48,14 +48,14 @@ def test_the_default_configuration_watches_what_was_recorded() -> None:
 
 
 def test_pod_groups_are_watched_behind_their_gate() -> None:
-    """With GenericWorkload the kind is watched, without it is not."""
+    """The kind is watched only with GenericWorkload."""
     gates = FeatureGates.of({"GenericWorkload": True, "GangScheduling": True})
     kinds = watched_kinds(plugins_of("", gates), gates)
     assert "podgroups" in [kind.plural for kind in kinds]
 
 
 def test_taint_rules_are_watched_behind_their_gate() -> None:
-    """With DRADeviceTaintRules, in the version that 1.36 serves as beta."""
+    """With DRADeviceTaintRules, the beta version of 1.36 is watched."""
     gates = FeatureGates.of({"DRADeviceTaintRules": True})
     kinds = watched_kinds(plugins_of("", gates), gates)
     found = [(kind.plural, kind.versions[0]) for kind in kinds if "taint" in kind.plural]

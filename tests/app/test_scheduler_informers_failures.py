@@ -57,13 +57,13 @@ class _Server:
 
 class _Nobody:
     def added(self, item: KubeObject) -> None:
-        """Nobody comes."""
+        """Not called."""
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
-        """Nobody changes."""
+        """Not called."""
 
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
-        """Nobody goes."""
+        """Not called."""
 
 
 async def _wait(seconds: float, server: _Server) -> None:
@@ -114,10 +114,10 @@ def test_a_start_without_delay_logs_nothing(caplog: pytest.LogCaptureFixture) ->
         ),
     ],
 )
-def test_what_lasts_is_logged_less_and_less_often(
+def test_lasting_failures_are_logged_less_often(
     error: ApiError, expected: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line for all kinds after 2, 12, 32, 72, 152 and 312 seconds, then every five minutes."""
+    """One line for all kinds after 2, 12, 32, 72, 152 and 312 s, then every five minutes."""
     run(_wait(32.1, _Server(error)))
     assert [expected] * 3 == caplog.messages
     caplog.clear()

@@ -180,7 +180,7 @@ def test_flags_say_which_proxies_are_believed_and_where_they_say_who_asks(
 def test_authorities_that_cannot_be_read(
     serving: ServingOptions, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Tolerated with warnings, unless a flag says otherwise."""
+    """A failure is logged as a warning, unless a flag makes it fatal."""
 
     def refuse(_request: Request) -> object:
         raise ApiError(403, "Forbidden", "not for you")
@@ -193,8 +193,8 @@ def test_authorities_that_cannot_be_read(
         statuses(serving, strict, rest)
 
 
-def test_flags_that_are_no_good(serving: ServingOptions, tmp_path: Path) -> None:
-    """Each fault is told before anything is served."""
+def test_invalid_flags(serving: ServingOptions, tmp_path: Path) -> None:
+    """Each error is reported before the port opens."""
     with pytest.raises(ServingTlsError, match="unknown tls version"):
         statuses(replace(serving, tls_min_version="TLS"), AccessOptions(), OpenRest(answer))
     (tmp_path / "ca").write_text("garbage")

@@ -205,7 +205,7 @@ def test_a_request_under_way_is_answered_when_the_port_closes() -> None:
 
 
 def test_clients_may_show_a_certificate() -> None:
-    """Asked for only where authorities are known; then it reaches the handler."""
+    """It is requested only if authorities are known, and reaches the handler."""
     bob = signed(CLIENTS, "bob")
 
     async def show(request: HttpRequest) -> HttpResponse:
@@ -275,8 +275,8 @@ def test_the_made_certificate_is_upstreams() -> None:
 
 
 @pytest.mark.slow
-def test_a_directory_keeps_the_pair(tmp_path: Path) -> None:
-    """What is made is written once, the key for this user alone, and read from then on."""
+def test_the_created_certificate_is_kept(tmp_path: Path) -> None:
+    """It is written once, the key for this user alone, and read from then on."""
     options = ServingOptions(cert_dir=str(tmp_path / "certs"))
     made = serving_pair(options, lambda: NOW)
     assert made == serving_pair(options, lambda: NOW)
@@ -317,10 +317,10 @@ OTHER = make_pair("", NOW)
         pytest.param(None, PAIR.key, "open .*a: no such file or directory", id="missing"),
     ],
 )
-def test_a_pair_that_cannot_be_used_is_told_with_its_flags(
+def test_invalid_certificate_files(
     certificate: bytes | None, key: bytes, words: str, tmp_path: Path
 ) -> None:
-    """Go's words, and nothing of OpenSSL's or Python's own."""
+    """The message names the flags and is Go's, not OpenSSL's."""
     files = tmp_path / "a", tmp_path / "b"
     for file, text in zip(files, (certificate, key), strict=True):
         if text is not None:
@@ -332,15 +332,15 @@ def test_a_pair_that_cannot_be_used_is_told_with_its_flags(
         serving_context(serving_pair(options, lambda: NOW), options)
 
 
-def test_half_of_a_pair_is_refused() -> None:
-    """Neither flag makes sense alone."""
+def test_certificate_without_key() -> None:
+    """Neither flag is allowed alone."""
     for options in (ServingOptions(tls_cert_file="a"), ServingOptions(tls_private_key_file="a")):
         with pytest.raises(ServingCertificateError, match="missing filename for serving cert: --"):
             serving_pair(options, lambda: NOW)
 
 
 def test_a_port_can_be_shared() -> None:
-    """By those who all permit it."""
+    """All listeners must allow it."""
 
     async def main() -> bool:
         context = serving_context(PAIR)

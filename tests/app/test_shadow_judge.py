@@ -131,7 +131,7 @@ def test_a_node_of_the_same_score_is_a_tie() -> None:
 
 
 def test_a_lower_score_is_a_difference_with_its_plugins() -> None:
-    """Both nodes were free all the time."""
+    """Both nodes fit in every state."""
 
     def script() -> Beside:
         beside = Beside(*two_nodes())
@@ -159,8 +159,8 @@ def test_a_lower_score_is_a_difference_with_its_plugins() -> None:
     assert fit.theirs < fit.ours
 
 
-def test_in_a_large_cluster_it_may_not_have_looked() -> None:
-    """Of more than a hundred nodes, schedulers look at a part."""
+def test_a_large_cluster_is_searched_in_part() -> None:
+    """With more than a hundred nodes, schedulers evaluate only some."""
 
     def script() -> Beside:
         others = [make_node(f"n{number}") for number in range(100)]
@@ -226,8 +226,8 @@ def test_left_pending_though_it_fits() -> None:
     assert "left pending (not today); kubesched chooses a" == only(played(script)).sentence
 
 
-def test_a_binding_overtook() -> None:
-    """It was decided before another pod, whose binding was seen first."""
+def test_bindings_out_of_order() -> None:
+    """The decision was made before another one whose binding was seen first."""
 
     def script() -> Beside:
         beside = Beside(*two_nodes("5"))
@@ -287,8 +287,8 @@ def test_the_first_decision_counts_too() -> None:
     assert found.sentence.endswith("decided the same when the pod appeared, at version 7")
 
 
-def test_what_is_open_at_the_end_is_judged() -> None:
-    """Nothing is lost when the comparison ends within the second."""
+def test_open_decisions_are_judged_at_the_end() -> None:
+    """Nothing is lost when the comparison ends within a second."""
 
     def script() -> Beside:
         beside = Beside(*two_nodes())
@@ -302,8 +302,8 @@ def test_what_is_open_at_the_end_is_judged() -> None:
     assert {"Different": 1} == played(script).verdicts
 
 
-def test_the_cache_is_as_before() -> None:
-    """What is taken off nodes for a comparison is put back."""
+def test_the_cache_is_restored() -> None:
+    """Pods that are removed for a comparison are put back."""
 
     def script() -> Beside:
         beside = Beside(*two_nodes())
@@ -364,7 +364,7 @@ def test_a_node_was_changed_before_the_binding_was_seen() -> None:
 
 
 def test_a_nomination_was_not_written_yet() -> None:
-    """The pod preempted, and goes to the node that was promised, though another one is free now."""
+    """The pod goes to its nominated node, though another one is free by now."""
 
     def script() -> Beside:
         small, large = two_nodes()
@@ -421,7 +421,7 @@ def test_a_nomination_was_seen_first() -> None:
 
 
 def test_writes_are_throttled() -> None:
-    """It had decided for two pods when a third was still there, and wrote that much later."""
+    """Two decisions were made while a third pod was still there, and written later."""
 
     def script() -> Beside:
         amounts = ({"cpu": cpu, "memory": "64Gi"} for cpu in ("8", "6", "5"))
@@ -453,8 +453,8 @@ def test_writes_are_throttled() -> None:
     )
 
 
-def test_what_was_never_so_is_different() -> None:
-    """A node that scores lower in every state is no race."""
+def test_a_worse_node_in_every_state_is_different() -> None:
+    """No order of events explains the decision."""
 
     def script() -> Beside:
         beside = Beside(*two_nodes())

@@ -39,8 +39,8 @@ def told(*numbers: signal.Signals) -> list[str]:
         ),
     ],
 )
-def test_what_signals_do(numbers: tuple[signal.Signals, ...], calls: list[str]) -> None:
-    """The first asks to stop, the second ends at once; looking is free."""
+def test_signals(numbers: tuple[signal.Signals, ...], calls: list[str]) -> None:
+    """The first SIGTERM stops the process, the second ends it at once."""
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     assert calls == told(*numbers)
     assert before == [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]

@@ -85,7 +85,7 @@ def test_matches(expression: str, expected: bool) -> None:
     ],
 )  # fmt: skip
 def test_runtime_errors(expression: str, message: str) -> None:
-    """What fails on a device says why."""
+    """The message has the reason."""
     with pytest.raises(CelError) as raised:
         matches(expression)
     assert message == str(raised.value)
@@ -109,7 +109,7 @@ def test_runtime_errors(expression: str, message: str) -> None:
     ],
 )  # fmt: skip
 def test_compile_errors(expression: str, message: str) -> None:
-    """What cannot be a selector says so, in upstream's words."""
+    """The messages are upstream's."""
     with pytest.raises(DeviceSelectorError) as raised:
         compile_selector(expression)
     assert message == str(raised.value)
@@ -130,8 +130,8 @@ def test_compile_errors(expression: str, message: str) -> None:
         ),
     ],
 )
-def test_attributes_that_cannot_be_read(attribute: DeviceAttribute, message: str) -> None:
-    """Such an attribute is an error whatever the expression asks."""
+def test_invalid_attributes(attribute: DeviceAttribute, message: str) -> None:
+    """A malformed attribute is an error in every expression."""
     with pytest.raises(CelError) as raised:
         matches("true", Device(attributes={"x": attribute}))
     assert message == str(raised.value)
@@ -169,7 +169,7 @@ pieces = st.sampled_from(
 @example("'a'.matches('(a*)*b')")
 @example("!-device")
 @example("{{}: 1}.size() == 1")
-def test_no_expression_breaks_anything(expression: str) -> None:
-    """Whatever is asked, the outcome is a bool or one of the two errors."""
+def test_any_expression(expression: str) -> None:
+    """The result is a bool or one of the two errors."""
     with suppress(DeviceSelectorError, CelError):
         assert matches(expression) in {True, False}

@@ -167,7 +167,7 @@ def test_values(expression: str, expected: object) -> None:
     ],
 )  # fmt: skip
 def test_errors(expression: str, message: str) -> None:
-    """What fails says so in upstream's words."""
+    """The messages are upstream's."""
     with pytest.raises(CelError) as raised:
         evaluate(expression)
     assert message == str(raised.value)
@@ -194,7 +194,7 @@ def test_errors(expression: str, message: str) -> None:
     ],
 )  # fmt: skip
 def test_type_errors(expression: str, message: str) -> None:
-    """What cannot work is told before it is tried, with its place."""
+    """Type errors are found before evaluation, with their position."""
     with pytest.raises(TypeCheckError) as raised:
         evaluate(expression)
     assert f"ERROR: <input>:{message}" == str(raised.value).split("\n")[0]
@@ -218,7 +218,7 @@ def test_type_errors(expression: str, message: str) -> None:
     ],
 )
 def test_syntax_errors(expression: str, place: str) -> None:
-    """What cannot be read is refused, with its place."""
+    """The message has the position."""
     with pytest.raises(CelCompileError) as raised:
         parse(expression)
     assert str(raised.value).startswith(f"ERROR: <input>:{place}: ")
@@ -273,7 +273,7 @@ def test_integer_arithmetic_is_of_64_bits(left: int, right: int, operator: str) 
 def test_logic_absorbs_errors_on_either_side(
     value: bool, error_first: bool, operator: str, nested: bool
 ) -> None:
-    """A decisive operand decides whatever the other does; otherwise the error comes out."""
+    """An operand that decides hides errors of the other; otherwise the error is raised."""
     constant = "true" if value else "false"
     failing = "(1 / 0 == 1)" if nested else "dyn(1)"
     operands = (failing, constant) if error_first else (constant, failing)

@@ -97,7 +97,7 @@ def test_find_all(pattern: str, text: str, expected: list[str]) -> None:
     ],
 )
 def test_errors(pattern: str, problem: str) -> None:
-    """What RE2 does not know is refused in its words."""
+    """The messages are RE2's."""
     with pytest.raises(CelError, match=f"^error parsing regexp: {re.escape(problem)}$"):
         matches("", pattern)
 

@@ -76,7 +76,7 @@ def test_values(expression: str, expected: object) -> None:
     ],
 )
 def test_malformed_addresses(text: str) -> None:
-    """What is no address is refused."""
+    """They raise CelError."""
     with pytest.raises(CelError):
         evaluate("ip(text)", text=text)
     assert not evaluate("isIP(text)", text=text)

@@ -54,7 +54,7 @@ def test_values(expression: str, expected: object) -> None:
     ],
 )
 def test_malformed_networks(text: str) -> None:
-    """What is no network is refused."""
+    """They raise CelError."""
     with pytest.raises(CelError):
         evaluate("cidr(text)", text=text)
     assert not evaluate("isCIDR(text)", text=text)

@@ -65,7 +65,7 @@ def test_values(expression: str, expected: object) -> None:
     ],
 )
 def test_malformed_urls(text: str) -> None:
-    """What is no absolute URL is refused."""
+    """They raise CelError."""
     with pytest.raises(CelError):
         evaluate("url(text)", text=text)
     assert not evaluate("isURL(text)", text=text)

@@ -28,7 +28,7 @@ def _lines(page: str, name: str) -> list[str]:
 
 
 def test_a_disabled_metric_is_left_out_and_counted() -> None:
-    """By its full name."""
+    """Metrics are disabled by their full name."""
     page = _page(exposure_of([_REQUESTS, "kubernetes_build_info"], [], ""))
     assert _REQUESTS not in page
     assert "kubernetes_build_info" not in page
@@ -54,8 +54,8 @@ def test_values_that_are_not_allowed_fall_together() -> None:
     assert "\ncardinality_enforcement_unexpected_categorizations_total 5\n" in page
 
 
-def test_a_manifest_says_the_same(tmp_path: Path) -> None:
-    """Flag with one pair, flag with several, and file."""
+def test_manifest_and_flags_are_equivalent(tmp_path: Path) -> None:
+    """A flag with one pair, a flag with several, and a file have the same result."""
     file = tmp_path / "labels.yaml"
     file.write_text('m,a: "1,2"\nm,b: ""\n')
     expected = {"m": {"a": frozenset({"1", "2"}), "b": frozenset({""})}}
@@ -74,10 +74,10 @@ def test_a_manifest_says_the_same(tmp_path: Path) -> None:
         (["m,a=1"], "m,a: x", "exclude each other"),
     ],
 )
-def test_what_is_no_allow_list_is_refused(
+def test_invalid_allow_lists(
     allow_lists: list[str], manifest: str, expected: str, tmp_path: Path
 ) -> None:
-    """With the field, as kube-scheduler names it."""
+    """The error names the field as kube-scheduler does."""
     file = tmp_path / "labels.yaml"
     file.write_text(manifest)
     with pytest.raises(ConfigError) as caught:

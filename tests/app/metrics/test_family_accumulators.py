@@ -10,7 +10,7 @@ BOUNDS = (0.5, 1.0, 2.0)
 
 
 def test_counter_adds_per_labels() -> None:
-    """Each label set has its own number, and they come sorted."""
+    """Each label set has its own count; they are sorted."""
     counter = CounterVec()
     counter.add(("b",))
     counter.add(("a",), 2)

@@ -50,7 +50,7 @@ class RefusingWriter:
 
 
 def page_with(pod: Pod, *objects: KubeObject) -> dict[str, Any]:
-    """Return the page after a pod has come to a node and these objects."""
+    """Return the page after one pod was placed in a cluster with these objects."""
 
     async def main() -> str:
         async with measured(writers=Writers(volumes=RefusingWriter())) as found:
@@ -65,7 +65,7 @@ def page_with(pod: Pod, *objects: KubeObject) -> dict[str, Any]:
 
 
 def test_failure_in_filtering_counts_once() -> None:
-    """Both ways through a cycle meet the failure; it counts as one."""
+    """A failure that is met twice in a cycle is counted once."""
     page = page_with(
         make_pod("p", volumes=claim_volumes("c")),
         make_volume("v", awsElasticBlockStore={"volumeID": "aws://x"}),
@@ -94,7 +94,7 @@ def test_rejection_is_no_failure() -> None:
 
 
 def cluster_of(found: Measured, *objects: KubeObject) -> Cluster:
-    """Return a cluster whose plugin tells the scheduler's metrics."""
+    """Return a cluster whose plugin reports to the scheduler's metrics."""
     cluster = Cluster(*objects)
     cluster.handle.provide(observer=found.scheduler.profiles[PROFILE].services.observer)
     return cluster

@@ -75,14 +75,14 @@ def test_health_has_a_page_of_its_own() -> None:
 
 
 def test_plugins_bring_their_own_metrics() -> None:
-    """What is registered in the registry stands among the others."""
+    """Metrics in the registry are on the page."""
     pages = _pages()
     Counter("placed_by_moon_phase_total", "Of my plugin.", registry=pages.registry).inc(3)
     assert b"\nplaced_by_moon_phase_total 3\n" in pages.metrics.page()[1]
 
 
-def test_folded_observations_are_told() -> None:
-    """What was counted under "unexpected" shows."""
+def test_folded_observations_are_counted() -> None:
+    """The page has the number of observations with the label `unexpected`."""
     pages = _pages()
     for number in range(2050):
         pages.requests.attempted(str(number), "GET", "h", is_retry=False)
@@ -103,7 +103,7 @@ def test_page_escapes_and_sorts() -> None:
 
 
 def test_page_of_a_plugins_metrics() -> None:
-    """What prometheus_client counts stands there without the time of its creation."""
+    """Metrics of prometheus_client are shown without their creation time."""
     registry = CollectorRegistry()
     Counter("mine_total", "Mine.", registry=registry).inc()
     Gauge("yours", "Yours.", registry=registry).set(2)
@@ -114,5 +114,5 @@ def test_page_of_a_plugins_metrics() -> None:
 
 
 def test_no_metrics() -> None:
-    """Nothing gives an empty page."""
+    """Without metrics the page is empty."""
     assert b"" == write_page([])

@@ -22,7 +22,7 @@ DIVIDED = {"InterPodAffinity", "PodTopologySpread"}
 
 
 def series_after(pods: Sequence[Pod], nodes: int = 16, draw: float = 0.0) -> dict[str, Any]:
-    """Return the series of each family after these pods have come to a cluster, one by one."""
+    """Return the series of each family after placing these pods one by one."""
 
     async def main() -> str:
         async with measured(lambda: draw) as found:

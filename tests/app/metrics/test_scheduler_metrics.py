@@ -118,8 +118,8 @@ def test_page_is_read_by_prometheus() -> None:
     assert {name.removesuffix("_total") for name in ours()} == read
 
 
-def test_reset_forgets_counts_and_keeps_sizes() -> None:
-    """DELETE sets counters back; gauges say what is."""
+def test_reset_clears_counters_and_keeps_gauges() -> None:
+    """DELETE resets counters and histograms, not gauges."""
 
     async def main() -> str:
         async with measured() as found:
@@ -155,7 +155,7 @@ def test_counting_goes_on_after_a_reset() -> None:
 
 
 def test_durations_are_the_loops() -> None:
-    """A pod's latency counts from its first try, over attempts in vain."""
+    """A pod's latency is counted from its first attempt, over failed ones."""
 
     async def main() -> str:
         async with measured() as found:

@@ -109,7 +109,7 @@ VICTIM = make_pod("victim", requests={"cpu": "1"}, node_name="n", priority=1)
 def test_a_cycle_of_a_group_counts_once(
     items: tuple[Item, ...], gates: Mapping[str, bool], expected: str
 ) -> None:
-    """By its result, however many pods the group has."""
+    """It is counted by its result, for any number of pods."""
     page = page_after(*items, *members("p", "q"), gates=gates)
     assert {expected: "1"} == counts(page, ATTEMPTS, "result")
     assert {expected: "1"} == counts(page, ATTEMPT_SECONDS, "result")
@@ -117,8 +117,8 @@ def test_a_cycle_of_a_group_counts_once(
     assert {(): "1"} == page[ALGORITHM_SECONDS]["series"]
 
 
-def test_what_if_is_no_attempt() -> None:
-    """To preempt for the group as a whole, it is tried again and again within one cycle."""
+def test_trials_of_preemption_are_no_attempts() -> None:
+    """Preemption for a whole group tries it several times within one cycle."""
     group = make_group(min_count=2)
     group = replace(group, spec=replace(group.spec, priority=9))
     gates = {**GANGS, "WorkloadAwarePreemption": True}
@@ -136,7 +136,7 @@ def test_single_pods_are_no_group() -> None:
 
 
 def test_families_come_with_the_feature() -> None:
-    """Without GenericWorkload they are not on the page; with it they are as upstream has them."""
+    """The families are on the page with GenericWorkload only, as upstream."""
     assert not OWN & set(page_after(node("n"), gates={}))
     page = page_after(node("n"), make_group(min_count=1), *members("p"))
     for name in OWN:
@@ -161,7 +161,7 @@ def test_placements_are_phases() -> None:
 
 
 def test_without_topology_there_are_no_placements() -> None:
-    """Then no such phase is timed."""
+    """The phase is not timed for a group without topology constraints."""
     page = page_after(node("n"), make_group(min_count=1), *members("p"))
     points = counts(page, POINT_SECONDS, "extension_point")
     assert not {"PlacementGenerate", "PlacementScore"} & set(points)

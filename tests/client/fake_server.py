@@ -55,7 +55,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class FakeServer:
-    """Keeps pods, and tells of them; a `Rest`.
+    """Stores pods and sends their changes to watches; a `Rest`.
 
     Attributes:
         pods: By name, as the server has them.

@@ -26,7 +26,7 @@ class Follower:
         self.told.append(f"added {item.metadata.name} {item.metadata.resource_version}")
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
-        """Take note of an object whose old state must be the one told before."""
+        """Apply an update, whose old state must be the one received before."""
         assert old is self.there[_key(new)], "the old state is the one told before"
         assert old.metadata.resource_version != new.metadata.resource_version, "told twice"
         self.there[_key(new)] = new

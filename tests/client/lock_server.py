@@ -69,7 +69,7 @@ class LockServer:
 
 
 class Way:
-    """One client's way to the server: a `Rest` that is slow, loses things, or is cut.
+    """One client's connection: a `Rest` that delays, loses or cuts requests.
 
     What has been sent arrives even if the client has given up waiting.
 
@@ -95,7 +95,7 @@ class Way:
         self._under_way: list[asyncio.Task[bytes]] = []
 
     async def send(self, request: Request) -> bytes:
-        """Send a request on its way."""
+        """Send a request with the connection's faults."""
         if self.is_stopped:
             raise ApiError(0, "Unanswered", "the process is stopped")
         started = asyncio.get_running_loop().time()

@@ -23,7 +23,7 @@ def recorded_writes() -> dict[str, list[Plain]]:
 
 
 class Answering:
-    """A server that answers with what it is told to, in order, and keeps what was sent.
+    """A server with a list of responses, which records the requests.
 
     Attributes:
         sent: The requests.
@@ -43,7 +43,7 @@ class Answering:
         return answer
 
     def stream(self, request: Request) -> Any:
-        """Nobody asks for this."""
+        """Not used."""
         raise AssertionError(request)
 
     @property

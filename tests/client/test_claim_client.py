@@ -66,8 +66,8 @@ def test_a_claim_is_read() -> None:
     assert [("GET", PATH, None)] == server.in_short
 
 
-def test_a_claim_is_created_without_what_the_server_gives() -> None:
-    """Neither uid nor version nor status are sent."""
+def test_creating_a_claim() -> None:
+    """The request has no uid, version or status."""
     generated = replace(
         claim(),
         metadata=ObjectMeta(generate_name="p-", namespace="ns", uid="x", resource_version="4"),
@@ -142,8 +142,8 @@ def test_statuses(stored: Plain, status: ResourceClaimStatus, expected: Plain) -
     assert [("GET", PATH, None), ("PUT", f"{PATH}/status", written)] == server.in_short
 
 
-def test_what_drivers_report_is_kept() -> None:
-    """Data of allocated devices that is not read here is not lost."""
+def test_data_of_drivers_is_kept() -> None:
+    """Data of allocated devices that is not decoded is not lost."""
     devices = [{"driver": "d", "pool": "p", "device": "x", "networkData": {"ips": ["10.0.0.1"]}}]
     stored = with_status(allocation={"devices": DEVICES}, devices=devices)
     server = Answering(encoded(stored), encoded(CLAIM))
@@ -228,10 +228,8 @@ def test_finalizers_that_json_cannot_write_are_written_in_protobuf() -> None:
         ),
     ],
 )
-def test_other_refusals_of_finalizers_stay(
-    answers: tuple[bytes | Exception, ...], reason: str
-) -> None:
-    """What the server said of the JSON is told, unless somebody was faster."""
+def test_other_errors_about_finalizers(answers: tuple[bytes | Exception, ...], reason: str) -> None:
+    """The server's error is raised, unless the claim has changed meanwhile."""
     with pytest.raises(ApiError) as caught:
         asyncio.run(writer(Answering(*answers)).update(claim()))
     assert reason == caught.value.reason

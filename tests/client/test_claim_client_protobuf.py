@@ -45,7 +45,7 @@ def test_finalizers_and_version_are_replaced(
     finalizers: list[str],
     after: tuple[tuple[int, bytes], ...],
 ) -> None:
-    """The server is told of the version that the caller knows."""
+    """The request has the version that the caller read."""
     expected = _claim(*NAMED, *[one for one in after if one[0] == 14])
     found = with_finalizers(_claim(*NAMED, *before), finalizers, "")
     if not any(number == 6 for number, _ in before):
@@ -58,8 +58,8 @@ def test_finalizers_and_version_are_replaced(
 
 @settings(max_examples=50)
 @given(st.binary(max_size=300), st.lists(st.text("abc/", min_size=1, max_size=9), max_size=3))
-def test_every_other_byte_stays(parameters: bytes, finalizers: list[str]) -> None:
-    """Whatever a driver's parameters are; changing back gives the same body."""
+def test_other_bytes_do_not_change(parameters: bytes, finalizers: list[str]) -> None:
+    """Unknown fields are kept; undoing the change gives an equal body."""
     body = _claim(*NAMED, parameters=parameters)
     changed = with_finalizers(body, finalizers, "")
     assert parameters in changed

@@ -80,8 +80,8 @@ def test_the_version_that_is_known_is_sent() -> None:
     assert "3" == server.in_short[1][2]["metadata"]["resourceVersion"]
 
 
-def test_a_reference_can_be_taken_away() -> None:
-    """What is not wanted any more is not sent."""
+def test_removing_a_reference() -> None:
+    """A removed claim reference is not sent."""
     stored = {"metadata": {"name": "v", "annotations": {"a": "b"}}, "spec": {"claimRef": {}}}
     server = Answering(encoded(stored), encoded(stored))
     known = msgspec.convert({"metadata": {"name": "v"}}, PersistentVolume)

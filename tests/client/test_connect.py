@@ -120,7 +120,7 @@ def test_without_any_cluster_the_flags_are_named() -> None:
 
 
 def test_user_agent_names_program_and_part() -> None:
-    """As kube-scheduler's clients do; the part is what follows the last slash."""
+    """It has the form of kube-scheduler's clients; the part follows the last slash."""
     assert re.fullmatch(r"kubesched/v\S+ \(\w+/\w+\) kubernetes/[\d.]+", user_agent())
     assert "scheduler" == user_agent("scheduler").rpartition("/")[2]
 
@@ -153,10 +153,10 @@ _FILE = "f"
         (UserSettings(exec=_PLUGIN), TlsSettings(certificate_pem=b"x"), FixedCredentials),
     ],
 )
-def test_what_is_given_comes_before_a_plugin(
+def test_static_credentials_come_before_a_plugin(
     user: UserSettings, tls: TlsSettings, class_: type[object]
 ) -> None:
-    """A plugin runs only if nothing else says who speaks."""
+    """A plugin runs only without other credentials."""
     settings = ConnectionSettings(server="https://h", user=user, tls=tls)
     assert class_ is type(credentials_of(settings, {}, lambda: 0.0, lambda: NotImplemented))
 
@@ -181,5 +181,5 @@ def test_what_is_given_comes_before_a_plugin(
     ],
 )
 def test_proxy_of_the_environment(server: str, environ: dict[str, str], proxy: str) -> None:
-    """By scheme; never for this machine, nor for what NO_PROXY names."""
+    """It depends on the scheme; loopback and NO_PROXY have none."""
     assert proxy == environment_proxy(server, environ)

@@ -29,14 +29,14 @@ def test_everything_is_found(tmp_path: Path) -> None:
     assert "space" == settings.namespace
 
 
-def test_sixth_version_addresses_are_bracketed(tmp_path: Path) -> None:
-    """As URLs want them."""
+def test_ipv6_addresses(tmp_path: Path) -> None:
+    """They are in brackets in URLs."""
     environ = {**_ENVIRON, "KUBERNETES_SERVICE_HOST": "fd00::1"}
     assert "https://[fd00::1]:443" == in_cluster_settings(environ, _account(tmp_path)).server
 
 
-def test_missing_authority_means_the_systems(tmp_path: Path) -> None:
-    """As upstream, which only logs it."""
+def test_without_a_ca_file(tmp_path: Path) -> None:
+    """The system's authorities are used, and it is logged, as upstream."""
     _account(tmp_path)
     (tmp_path / "ca.crt").unlink()
     assert "" == in_cluster_settings(_ENVIRON, tmp_path).tls.ca_file

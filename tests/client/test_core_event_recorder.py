@@ -160,8 +160,8 @@ def test_an_object_has_few_events() -> None:
     assert 31 == server.in_short[-1][2]["count"]
 
 
-def test_servers_without_the_newer_group() -> None:
-    """What the scheduler records is written without action and related object."""
+def test_core_events() -> None:
+    """The scheduler's events are written without action and related object."""
     pod = Pod(metadata=ObjectMeta(name="p", namespace="ns", uid="u", resource_version="7"))
 
     async def script(recorder: CoreEventRecorder) -> None:

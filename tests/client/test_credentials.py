@@ -61,7 +61,7 @@ def test_token_file_is_read_again_after_fifty_seconds(tmp_path: Path) -> None:
 
 
 def test_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
-    """After a 401 the file is read, unless somebody else has done so by now."""
+    """After a 401 the file is read, unless another request has read it since."""
     path = tmp_path / "token"
     path.write_text("t1")
     file = TokenFile(str(path), lambda: 0.0)

@@ -18,7 +18,7 @@ _START = datetime(2024, 5, 1, 10, tzinfo=UTC)
 
 
 class Program:
-    """Prints what a test says, and keeps how it was run."""
+    """A program with a given output, which records its calls."""
 
     def __init__(self, *statuses: object, version: str = _V1, code: int = 0) -> None:
         self.runs: list[tuple[Sequence[str], Mapping[str, str]]] = []
@@ -44,8 +44,8 @@ def _plugin(program: Program, now: list[datetime] | None = None, **settings: Any
 
 
 @pytest.mark.parametrize("version", [_V1, _BETA])
-def test_program_is_told_who_asks(version: str) -> None:
-    """Arguments, environment and KUBERNETES_EXEC_INFO, of the configured version."""
+def test_input_of_the_program(version: str) -> None:
+    """It gets arguments, environment and KUBERNETES_EXEC_INFO of its version."""
     program = Program({"token": "t"}, version=version)
     plugin = _plugin(
         program,
@@ -66,8 +66,8 @@ def test_program_is_told_who_asks(version: str) -> None:
     assert {"HOME": "/h", "A": "new"} == {k: environ[k] for k in ("HOME", "A")}
 
 
-def test_cluster_is_not_told_unless_asked_for() -> None:
-    """Without provideClusterInfo there is no cluster."""
+def test_without_cluster_info() -> None:
+    """Without provideClusterInfo the program gets no cluster."""
     program = Program({"token": "t"})
     asyncio.run(_plugin(program).get())
     told = json.loads(program.runs[0][1]["KUBERNETES_EXEC_INFO"])
@@ -120,7 +120,7 @@ def test_program_runs_once_for_all_who_wait() -> None:
 
 
 def test_refused_credentials_are_renewed_once() -> None:
-    """All whom the server refused the same credentials share one run."""
+    """Requests that were refused with equal credentials share one run."""
     program = Program({"token": "t1"}, {"token": "t2"})
     plugin = _plugin(program)
 
@@ -174,17 +174,15 @@ def test_certificates_come_with_their_keys() -> None:
         ),
     ],
 )
-def test_what_is_no_credential_is_refused(
-    program: Program, settings: dict[str, Any], problem: str
-) -> None:
-    """The error says what the plugin did wrong."""
+def test_invalid_output(program: Program, settings: dict[str, Any], problem: str) -> None:
+    """The error names the problem."""
     with pytest.raises(CredentialsError) as caught:
         asyncio.run(_plugin(program, **settings).get())
     assert problem in str(caught.value)
 
 
 def test_real_program(tmp_path: Path) -> None:
-    """A script is found, told and read."""
+    """A script is found and run, and its output is read."""
     script = tmp_path / "plug"
     script.write_text(
         "#!/bin/sh\n"
@@ -197,8 +195,8 @@ def test_real_program(tmp_path: Path) -> None:
     assert bearer("secret") == asyncio.run(plugin.get())
 
 
-def test_missing_program_says_how_to_get_it(tmp_path: Path) -> None:
-    """The hint for installing it is in the error."""
+def test_missing_program(tmp_path: Path) -> None:
+    """The error has the install hint."""
     settings = ExecSettings(command=str(tmp_path / "nothing"), install_hint="Install it.")
     with pytest.raises(CredentialsError, match=r"nothing not found; Install it\."):
         asyncio.run(ExecPlugin(settings, lambda: _START).get())

@@ -30,7 +30,7 @@ EVENTS = "/apis/events.k8s.io/v1/namespaces/ns/events"
 
 
 class Server(Answering):
-    """Keeps when it was sent what; answers after a moment if told so."""
+    """Records its requests with their times; can answer late."""
 
     def __init__(self, *answers: bytes | Exception, seconds: float = 0.0) -> None:
         super().__init__(*answers)
@@ -87,7 +87,7 @@ RECORDED = [
 
 
 def test_events_may_come_while_the_recorder_ends() -> None:
-    """Those that are not being sent are kept: nobody has to know that the process ends."""
+    """Events that were not sent yet are kept for the next run."""
     server = Server(seconds=1.0)
 
     async def main() -> None:
@@ -184,8 +184,8 @@ def test_a_second_event_makes_a_series() -> None:
         pytest.param(event(related=Pod(metadata=ObjectMeta(name="q"))), 2, id="related pods do"),
     ],
 )
-def test_what_makes_events_equal(other: EventRecord, count: int) -> None:
-    """Events that are equal but for the note are one series."""
+def test_equal_events_are_one_series(other: EventRecord, count: int) -> None:
+    """Events are equal if they differ only in the note."""
 
     async def script(recorder: EventRecorder) -> None:
         recorder.record_event(event())
@@ -222,7 +222,7 @@ def test_series_end_after_six_minutes() -> None:
 
 
 def test_live_series_are_written_every_half_hour() -> None:
-    """An event that comes again and again is renewed before the server forgets it."""
+    """A series that goes on is written again before the server drops the event."""
 
     async def script(recorder: EventRecorder) -> None:
         for _ in range(70):
@@ -253,8 +253,8 @@ def test_a_series_whose_event_is_gone_is_created() -> None:
     assert first["metadata"] == again["metadata"]
 
 
-def test_what_somebody_else_has_created_meanwhile_is_patched() -> None:
-    """Two writes of one event that meet: the series is tried again later."""
+def test_event_exists_already() -> None:
+    """If two writes of one event meet, the series is written again later."""
 
     async def script(recorder: EventRecorder) -> None:
         recorder.record_event(event())
@@ -276,7 +276,7 @@ def test_what_somebody_else_has_created_meanwhile_is_patched() -> None:
     ],
 )
 def test_refused_events_are_not_tried_again(error: ApiError) -> None:
-    """What the server does not want now it will not want later."""
+    """A request that the server refuses is not repeated."""
 
     async def script(recorder: EventRecorder) -> None:
         recorder.record_event(event())
@@ -290,7 +290,7 @@ def test_refused_events_are_not_tried_again(error: ApiError) -> None:
 def test_events_without_an_answer_are_tried_twelve_times(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """With ten seconds and up to a quarter more between the tries."""
+    """There are ten seconds and up to a quarter more between attempts."""
 
     async def script(recorder: EventRecorder) -> None:
         recorder.record_event(event())
@@ -309,8 +309,8 @@ def test_events_without_an_answer_are_tried_twelve_times(
 
 
 @pytest.mark.slow
-def test_of_a_burst_every_event_is_written() -> None:
-    """Events come a hundred times faster than the server takes them."""
+def test_bursts() -> None:
+    """All events are written, though they come a hundred times faster than requests end."""
 
     async def script(recorder: EventRecorder) -> None:
         for at in range(10_000):
@@ -323,8 +323,8 @@ def test_of_a_burst_every_event_is_written() -> None:
     assert sorted(f"p{at}" for at in range(10_000)) == sorted(names)
 
 
-def test_when_too_many_wait_the_oldest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recording never waits; what comes last is written."""
+def test_too_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recording does not wait; the oldest events are dropped."""
     monkeypatch.setattr(event_queue, "_WAITING_MAX", 1000)
 
     async def script(recorder: EventRecorder) -> None:
@@ -358,8 +358,8 @@ def test_an_outage_loses_nothing() -> None:
     )
 
 
-def test_nobody_waits_for_a_server_that_does_not_answer() -> None:
-    """Neither at once, nor when it stops answering with events still to be written."""
+def test_ending_with_a_server_that_does_not_answer() -> None:
+    """Ending does not wait for it, with or without events left."""
 
     async def script(recorder: EventRecorder) -> None:
         for at in range(100):
@@ -427,8 +427,8 @@ def test_objects_without_namespace_have_their_events_in_the_default_one() -> Non
     ("answer", "expected"),
     [(b"{}", True), (NotFoundError("the server could not find the requested resource"), False)],
 )
-def test_whether_a_server_knows_the_group(answer: bytes | Exception, expected: bool) -> None:
-    """The group is asked for as recorded."""
+def test_discovering_the_group(answer: bytes | Exception, expected: bool) -> None:
+    """The request is the recorded one."""
     server = Answering(answer)
     assert expected == asyncio.run(serves_events(server))
     assert [("GET", "/apis/events.k8s.io/v1", None)] == server.in_short

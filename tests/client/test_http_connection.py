@@ -66,10 +66,8 @@ _answers = st.builds(
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(_answers, min_size=1, max_size=3), st.data())
-def test_answers_do_not_depend_on_how_they_arrive(
-    answers: list[_Answer], data: st.DataObject
-) -> None:
-    """Exchanges over one connection are what was said, whatever the framing and the chunks."""
+def test_responses_do_not_depend_on_chunks(answers: list[_Answer], data: st.DataObject) -> None:
+    """Responses are the same for every framing and every division into chunks."""
 
     async def main() -> list[_Said]:
         connection = HttpConnection()
@@ -123,7 +121,7 @@ def _asked(*chunks: bytes, error: Exception | None = None, is_cut: bool = False)
 
 
 def test_a_body_without_a_length_ends_with_the_connection() -> None:
-    """As HTTP/1.0 did it; an error of the connection is no end."""
+    """As in HTTP/1.0; after a connection error the body is unfinished."""
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     assert [200, b"ab", False] == _asked(head, b"a", b"b", is_cut=True)
     broken = _asked(head, b"a", is_cut=True, error=ConnectionResetError(104, "reset"))
@@ -150,8 +148,8 @@ def test_a_body_without_a_length_ends_with_the_connection() -> None:
         ),
     ],
 )
-def test_cut_answers_are_failures(sent: bytes, expected: list[object]) -> None:
-    """Without any answer it is a broken connection; what came before the cut is not lost."""
+def test_cut_responses(sent: bytes, expected: list[object]) -> None:
+    """Without a response it is a broken connection; the part before the cut is delivered."""
     assert expected == _asked(*[sent] if sent else [], is_cut=True)
 
 
@@ -164,8 +162,8 @@ def test_cut_answers_are_failures(sent: bytes, expected: list[object]) -> None:
         b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
     ],
 )
-def test_what_is_no_answer_ends_the_connection(sent: bytes) -> None:
-    """Another protocol, or none."""
+def test_invalid_responses(sent: bytes) -> None:
+    """Another protocol, or none, closes the connection."""
     assert [UnfinishedAnswerError, False] == _asked(sent)
 
 
@@ -182,8 +180,8 @@ def test_servers_say_whether_they_keep_a_connection(head: bytes, is_reusable: bo
     assert [200, b"a", is_reusable] == _asked(head + b"Content-Length: 1\r\n\r\na")
 
 
-def test_what_was_not_read_is_no_part_of_the_next_answer() -> None:
-    """Whoever leaves after the answer has come leaves a clean connection behind."""
+def test_unread_bodies() -> None:
+    """A reader that leaves after the end of a response leaves a clean connection."""
 
     async def main() -> bytes:
         connection = HttpConnection()
@@ -199,8 +197,8 @@ def test_what_was_not_read_is_no_part_of_the_next_answer() -> None:
     assert b"again" == asyncio.run(main())
 
 
-def test_nobody_asked() -> None:
-    """A connection that says something by itself is not used again."""
+def test_unexpected_data() -> None:
+    """A connection with data outside of a response is not used again."""
 
     async def main() -> bool:
         connection = HttpConnection()
@@ -212,8 +210,8 @@ def test_nobody_asked() -> None:
     assert not asyncio.run(main())
 
 
-def test_slow_readers_are_not_told_more() -> None:
-    """Beyond a MiB that nobody has read the transport waits; reading goes on after that."""
+def test_slow_readers() -> None:
+    """Reading pauses at one MiB that was not read, and continues later."""
     piece = bytes(400_000)
 
     async def main() -> list[tuple[int, bool]]:

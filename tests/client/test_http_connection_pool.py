@@ -62,8 +62,8 @@ def test_the_last_used_is_used_first() -> None:
     run(main())
 
 
-def test_what_the_server_closed_is_not_lent() -> None:
-    """An idle connection may go at any time."""
+def test_connections_that_the_server_closed() -> None:
+    """An idle connection may be closed at any time; it is not lent then."""
 
     async def main() -> None:
         server = _Server()
@@ -97,8 +97,8 @@ def test_idle_connections_are_closed_after_a_minute() -> None:
     assert [3, 3, 1, 1, 1, 1, 1, 1, 0] == run(main())
 
 
-def test_who_waits_longest_is_next() -> None:
-    """At the bound, connections go to waiters in order; a broken one makes room for a new one."""
+def test_waiters_are_served_in_order() -> None:
+    """At the limit, waiters get connections in order; a broken one makes room."""
 
     async def main() -> None:
         server = _Server()
@@ -125,8 +125,8 @@ def test_who_waits_longest_is_next() -> None:
     run(main())
 
 
-def test_who_fails_to_dial_lets_the_next_try() -> None:
-    """A refused connection counts no longer, and nobody waits for it."""
+def test_failed_dials_make_room() -> None:
+    """A refused connection does not count, so the next waiter dials."""
 
     async def main() -> list[object]:
         server = _Server()
@@ -140,8 +140,8 @@ def test_who_fails_to_dial_lets_the_next_try() -> None:
     assert [ConnectionRefusedError] * (CONNECTIONS_MAX + 3) == [type(one) for one in outcomes]
 
 
-def test_retired_connections_finish_and_go() -> None:
-    """After `retire` idle ones are closed at once, lent ones when they come back."""
+def test_retired_connections() -> None:
+    """`retire` closes idle connections at once, lent ones when they come back."""
 
     async def main() -> None:
         server = _Server()
@@ -158,8 +158,8 @@ def test_retired_connections_finish_and_go() -> None:
     run(main())
 
 
-def test_closing_ends_everybody() -> None:
-    """Lent, idle, waited for, being made: nothing is left, and everybody hears of it."""
+def test_closing() -> None:
+    """Lent, idle and new connections are closed, and waiters get an error."""
 
     async def main() -> tuple[int, list[type]]:
         server = _Server()
@@ -182,7 +182,7 @@ def test_closing_ends_everybody() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_connection_is_lent_twice_or_lost(seed: int) -> None:
-    """Whatever is cancelled, refused or cut: one user each, never above the bound, all free."""
+    """After any events, each has one user, the limit holds, and all come back."""
     random = Random(seed)
 
     async def main() -> None:

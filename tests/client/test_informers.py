@@ -68,8 +68,8 @@ def items_of(world: World) -> dict[tuple[str, str], KubeObject]:
     return {(item.metadata.namespace, item.metadata.name): item for item in world.informer.items}
 
 
-def test_tells_what_is_there_and_what_changes() -> None:
-    """All objects are told as added; then each change as it comes, with the state before."""
+def test_events_of_a_watch() -> None:
+    """Existing objects are added, then each change is reported with the old state."""
 
     async def script(world: World) -> None:
         world.server.put("a")
@@ -87,8 +87,8 @@ def test_tells_what_is_there_and_what_changes() -> None:
     assert world.follower.there["default", "c"] is world.informer.get("c", "default")
 
 
-def test_finished_pods_are_not_there() -> None:
-    """An object that leaves the selection is told as deleted, with the state that left it."""
+def test_objects_that_leave_the_selection() -> None:
+    """They are reported as deleted, with the state that left it."""
 
     async def script(world: World) -> None:
         world.server.put("a", "Running")
@@ -113,8 +113,8 @@ def test_is_synced_when_there_is_nothing() -> None:
 
 
 @pytest.mark.parametrize("is_streaming", [True, False], ids=["streaming", "paging"])
-def test_what_happened_unseen_is_told_after_a_relist(is_streaming: bool) -> None:
-    """What vanished is told first, as last seen; what did not change is not told."""
+def test_relist_after_missed_events(is_streaming: bool) -> None:
+    """Deletions come first, with the last known state; unchanged objects are not reported."""
 
     async def script(world: World) -> None:
         server = world.server
@@ -134,8 +134,8 @@ def test_what_happened_unseen_is_told_after_a_relist(is_streaming: bool) -> None
     assert ["updated b 5", "vanished a 2", "added d 7"] == world.follower.told[3:]
 
 
-def test_a_relist_lets_others_have_turns() -> None:
-    """Thousands of objects are told in many small pieces."""
+def test_relists_yield_to_other_tasks() -> None:
+    """Thousands of objects are reported in small batches."""
     turns: list[None] = []
 
     async def count() -> None:
@@ -154,8 +154,8 @@ def test_a_relist_lets_others_have_turns() -> None:
     assert len(turns) >= 2000 // 128 + 2000 // 64
 
 
-def test_what_a_handler_raises_ends_the_informers() -> None:
-    """A handler that cannot take an object is a fault of the program, and shows."""
+def test_handlers_that_raise() -> None:
+    """The exception ends the informers."""
 
     class Clumsy(Follower):
         def added(self, item: KubeObject) -> None:
@@ -174,7 +174,7 @@ def test_what_a_handler_raises_ends_the_informers() -> None:
 
 
 def test_informers_are_synced_when_all_are() -> None:
-    """There is one informer per kind, however often it is asked for."""
+    """There is one informer per kind, even if it is requested twice."""
 
     async def main() -> list[str]:
         server = FakeServer(Random(0))

@@ -151,7 +151,7 @@ def test_credentials_are_not_shown_to_everybody(tmp_path: Path, server: str, is_
 
 
 def test_exec_plugin_is_read(tmp_path: Path) -> None:
-    """A path starts at the file, a bare name does not; the cluster is told if asked for."""
+    """A path is relative to the file, a bare name is not; the cluster is passed on request."""
     cluster = {
         "certificate-authority-data": _b64(b"CA"),
         "extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"a": 1}}],
@@ -323,16 +323,16 @@ def test_files_that_are_no_kubeconfig(tmp_path: Path, text: str, problem: str) -
     assert str(path) in str(caught.value)
 
 
-def test_missing_file_in_upstream_words(tmp_path: Path) -> None:
-    """As kube-scheduler says it."""
+def test_missing_file(tmp_path: Path) -> None:
+    """The message is kube-scheduler's."""
     path = tmp_path / "nosuch.kubeconfig"
     with pytest.raises(KubeconfigError) as caught:
         load_kubeconfig(str(path))
     assert f"stat {path}: no such file or directory" == str(caught.value)
 
 
-def test_empty_file_names_no_server(tmp_path: Path) -> None:
-    """As kube-scheduler says it."""
+def test_empty_file(tmp_path: Path) -> None:
+    """The message is kube-scheduler's."""
     path = tmp_path / "config"
     path.write_text("")
     with pytest.raises(KubeconfigError, match="no configuration has been provided"):
@@ -350,5 +350,5 @@ def test_empty_file_names_no_server(tmp_path: Path) -> None:
     ],
 )
 def test_addresses(given: str, url: str) -> None:
-    """As client-go completes them."""
+    """Incomplete addresses are completed as by client-go."""
     assert url == server_url(given)

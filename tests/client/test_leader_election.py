@@ -35,7 +35,7 @@ _QUICK = ElectionTiming(
 
 
 class Candidate:
-    """An elector, its way to the server, and what it was heard to say."""
+    """An elector, its connection to the server, and the callbacks it made."""
 
     def __init__(
         self, server: LockServer, identity: str, timing: ElectionTiming, chance: float = 0.5
@@ -152,8 +152,8 @@ def test_server_gone_as_recorded() -> None:
     _play(story)
 
 
-def test_stolen_as_recorded() -> None:
-    """Somebody else in the lease: one conflict, then reads until the deadline, no release."""
+def test_stolen_lease() -> None:
+    """As recorded: one conflict, then reads until the deadline, and no release."""
     recorded = _recorded("stolen")
 
     async def story(server: LockServer) -> None:
@@ -334,8 +334,8 @@ def test_fence_counts_from_sending() -> None:
     _play(story)
 
 
-def test_stopped_process_knows_before_it_acts() -> None:
-    """The fence closes by the clock alone, though the elector still believes that it leads."""
+def test_fence_of_a_stopped_process() -> None:
+    """The fence ends by the clock, though the elector still believes that it leads."""
 
     async def story(server: LockServer) -> None:
         one = Candidate(server, "a", ElectionTiming())
@@ -352,7 +352,7 @@ def test_stopped_process_knows_before_it_acts() -> None:
 
 
 def test_foreign_lease_is_not_released() -> None:
-    """Who stops late leaves the lease of the next leader alone."""
+    """A candidate that stops late does not change the lease of the next leader."""
 
     async def story(server: LockServer) -> None:
         one = Candidate(server, "a", _QUICK)
@@ -366,7 +366,7 @@ def test_foreign_lease_is_not_released() -> None:
 
 
 def test_cancelling_releases_and_is_raised() -> None:
-    """Cancelling `run` gives the lock back, tells the callbacks, and goes on as a cancellation."""
+    """Cancelling `run` releases the lock, calls the callbacks, and raises CancelledError."""
 
     async def story(server: LockServer) -> None:
         one = Candidate(server, "a", _QUICK)
@@ -381,7 +381,7 @@ def test_cancelling_releases_and_is_raised() -> None:
 
 
 def test_stop_before_leading_leaves_the_lease_alone() -> None:
-    """A candidate that never led writes nothing; it is told that it stopped all the same."""
+    """A candidate that never led writes nothing; `on_stopped_leading` is called."""
 
     async def story(server: LockServer) -> None:
         _put(server, _lease("b", 60, 1))
@@ -439,7 +439,7 @@ def test_statistics_and_health() -> None:
 
 
 def test_client_timeout_is_half_the_deadline() -> None:
-    """At least a second, as upstream."""
+    """It is at least a second, as upstream."""
     assert 5.0 == ElectionTiming().client_timeout_seconds
     assert 1.0 == ElectionTiming(renew_deadline_seconds=1.5).client_timeout_seconds
 

@@ -44,7 +44,7 @@ def _new_lock(kind: str, way: Way, identity: str) -> ResourceLock:
 
 
 class Replica:
-    """A process that takes part, and is started anew when it ends, under another name."""
+    """A candidate that is restarted with a new name whenever it ends."""
 
     def __init__(self, election: Election, number: int) -> None:
         self._election = election
@@ -86,7 +86,7 @@ class Replica:
         return self.elector is not None and self.elector.fence.holds(now)
 
     def stop(self) -> None:
-        """Be asked to end."""
+        """Stop the elector."""
         if self.elector is not None:
             self.elector.stop()
 
@@ -151,7 +151,7 @@ class Election:
         assert len(leaders) + len(self.frozen) <= 1, (leaders, self.frozen)
 
     async def end(self) -> None:
-        """Stop everybody."""
+        """Stop all replicas."""
         for replica in self.replicas:
             replica.task.cancel()
         await asyncio.gather(*(r.task for r in self.replicas), return_exceptions=True)
@@ -215,7 +215,7 @@ def _play(seed: int, timing: ElectionTiming, kinds: list[str]) -> None:
         pytest.param(["configmapsleases", "configmaps"], id="migrating"),
     ],
 )
-def test_at_most_one_acts_and_somebody_does(timing: ElectionTiming, kinds: list[str]) -> None:
-    """Whatever gets lost, late, cut, killed or refused: one leader, and soon one again."""
+def test_one_leader_with_any_faults(timing: ElectionTiming, kinds: list[str]) -> None:
+    """At most one candidate may act at any time, and soon after the faults one does."""
     for seed in range(6):
         _play(seed, timing, kinds)

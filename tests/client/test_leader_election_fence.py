@@ -26,8 +26,8 @@ def test_second_renewal_in_the_same_second_does_not_extend() -> None:
     assert 21.0 == fence.holds_until
 
 
-def test_dropping_ends_it_and_a_new_term_begins_it() -> None:
-    """What was given back holds no more; the next term's first second counts anew."""
+def test_dropping_and_extending() -> None:
+    """The seconds of a dropped permission do not count for the next one."""
     fence = LeaderFence()
     fence.extend(5.0, _TEN, 15)
     fence.drop()
@@ -36,8 +36,8 @@ def test_dropping_ends_it_and_a_new_term_begins_it() -> None:
     assert 22.0 == fence.holds_until
 
 
-def test_record_without_a_time_counts_from_sending() -> None:
-    """Without a time in the record every write is a change."""
+def test_record_without_a_time() -> None:
+    """Each write then counts from its sending."""
     fence = LeaderFence()
     fence.extend(5.0, None, 15)
     fence.extend(6.0, None, 15)

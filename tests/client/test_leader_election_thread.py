@@ -73,7 +73,7 @@ class Background:
 
 
 def test_renewal_goes_on_while_the_main_thread_is_busy() -> None:
-    """A long cycle in pure Python keeps nobody from renewing."""
+    """A long cycle in pure Python does not prevent renewals."""
     background = Background()
     background.thread.start()
     assert background.leads.wait(5)

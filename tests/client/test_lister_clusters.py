@@ -21,7 +21,7 @@ _FORBIDDEN = ApiError(403, "Forbidden", "no")
 
 
 class _Server:
-    """Answers each path with pages or an error, in order, and keeps what it was asked."""
+    """A server with pages or an error for each path, which records the requests."""
 
     def __init__(self, answers: Mapping[str, Sequence[bytes | ApiError]]) -> None:
         self._answers = {path: list(given) for path, given in answers.items()}

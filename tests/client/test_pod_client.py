@@ -36,7 +36,7 @@ RECORDED_PATCHES = [
 
 
 def writer(server: Answering) -> PodClient:
-    """Return a writer whose clock stands still."""
+    """Return a writer with a clock that does not move."""
     return PodClient(server, lambda: NOW)
 
 
@@ -46,8 +46,8 @@ def test_there_are_records() -> None:
 
 
 @pytest.mark.parametrize(("name", "at"), RECORDED_PATCHES)
-def test_status_patches_are_those_recorded(name: str, at: int) -> None:
-    """From what is known of the pod and what is wanted follows the recorded patch."""
+def test_status_patches_equal_recorded_ones(name: str, at: int) -> None:
+    """The patch depends on the known and on the wanted status."""
     write = recorded_writes()[name][at]
     recorded = write["body"]["status"]
     pod, after = _before_and_after(recorded_writes()[name], at)

@@ -41,7 +41,7 @@ class Kept:
         self.events.append(event)
 
 
-def test_everything_reaches_the_server() -> None:
+def test_writes_and_events() -> None:
     """Each write is one request, each event goes to the recorder."""
     server, kept = Answering(), Kept()
     metadata = ObjectMeta(name="p", namespace="ns", uid="u")
@@ -67,8 +67,8 @@ def test_everything_reaches_the_server() -> None:
     assert [event] == kept.events
 
 
-def test_recorders_are_recorders() -> None:
-    """Both kinds take what the scheduler records."""
+def test_recorders_have_the_protocol() -> None:
+    """Both recorders accept the scheduler's events."""
 
     async def main() -> int:
         recorders: list[Recorder] = [

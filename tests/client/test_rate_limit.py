@@ -12,7 +12,7 @@ from kubesched.simulator.virtual_loop import run
 
 
 def test_burst_then_steady_rate() -> None:
-    """The bucket is full at first, then turns come at the rate, in the order of asking."""
+    """The bucket is full at first; later waits end at the rate, in order."""
 
     async def main() -> list[tuple[int, float]]:
         loop = asyncio.get_running_loop()
@@ -48,7 +48,7 @@ def test_tokens_come_back_up_to_the_burst() -> None:
 
 
 def test_cancelled_wait_gives_its_token_back() -> None:
-    """Who gives up last leaves the turn to the next."""
+    """The last waiter that is cancelled leaves its token to the next."""
 
     async def main() -> float:
         loop = asyncio.get_running_loop()
@@ -74,7 +74,7 @@ def test_cancelled_wait_gives_its_token_back() -> None:
 def test_never_more_than_rate_and_burst(
     qps: float, burst: int, pauses: list[float], gives_up: list[bool]
 ) -> None:
-    """In any stretch of time at most burst + time * rate waits end, whoever gives up."""
+    """In any period at most burst + time * rate waits end, with any cancellations."""
 
     async def main() -> list[float]:
         loop = asyncio.get_running_loop()

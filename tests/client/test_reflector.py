@@ -39,19 +39,19 @@ def pod(name: str, version: int) -> dict[str, Any]:
 
 
 def event(word: str, name: str, version: int) -> dict[str, Any]:
-    """Return what a line of a watch says."""
+    """Return the event of a line of a watch."""
     return {"type": word, "object": pod(name, version)}
 
 
 def bookmark(version: int, *, is_end: bool = False) -> dict[str, Any]:
-    """Return what a bookmark says."""
+    """Return a bookmark's line."""
     annotations = {"annotations": {"k8s.io/initial-events-end": "true"}} if is_end else {}
     metadata = {"resourceVersion": str(version), **annotations}
     return {"type": "BOOKMARK", "object": {"metadata": metadata}}
 
 
 def failure(code: int, reason: str) -> dict[str, Any]:
-    """Return what an error event says."""
+    """Return an error event's line."""
     status = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
     return {"type": "ERROR", "object": status}
 
@@ -114,26 +114,26 @@ async def _lines(events: list[object]) -> Any:
             yield json.dumps(said).encode()
 
 
-class Told:
-    """A sink that writes down what it is told."""
+class Sink:
+    """Records the calls of a reflector."""
 
     def __init__(self) -> None:
-        self.words: list[str] = []
+        self.calls: list[str] = []
 
     async def replace(self, items: Listed) -> None:
-        """Write down the names."""
-        self.words.append(" ".join(("all:", *chain.from_iterable(items.values()))))
+        """Record the names."""
+        self.calls.append(" ".join(("all:", *chain.from_iterable(items.values()))))
 
     def apply(self, event: WatchEvent[KubeObject]) -> None:
-        """Write down what happened."""
-        self.words.append(f"{event.type} {event.object.metadata.name}")
+        """Record the event."""
+        self.calls.append(f"{event.type} {event.object.metadata.name}")
 
 
 class Steady(Random):
     """A random source that always returns zero."""
 
     def random(self) -> float:
-        """Return nought."""
+        """Return zero."""
         return 0.0
 
 
@@ -143,16 +143,16 @@ class Played:
     def __init__(
         self,
         asked: list[tuple[float, dict[str, str]]],
-        told: list[str],
+        calls: list[str],
         failure: WatchFailure,
     ) -> None:
         self.asked = asked
-        self.told = told
+        self.calls = calls
         self.failure = failure
 
     @property
     def in_short(self) -> list[str]:
-        """When what was asked: initial events, a list or a watch, and from which version."""
+        """Return the requests in short: time, kind of request, and version."""
         return [f"{at:g} {_short(query)}" for at, query in self.asked]
 
 
@@ -169,17 +169,17 @@ def _short(query: dict[str, str]) -> str:
 
 
 def play(*steps: object, selection: ObjectSelector = EVERYTHING) -> Played:
-    """Run a reflector against a script until it asks for more."""
+    """Run a reflector until it has sent all requests of a script."""
 
     async def main() -> Played:
-        script, told = Script(*steps), Told()
-        reflector = Reflector(script, PODS, told, Steady(), selection)
+        script, sink = Script(*steps), Sink()
+        reflector = Reflector(script, PODS, sink, Steady(), selection)
         task = asyncio.create_task(reflector.run())
         await script.done.wait()
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        return Played(script.asked, told.words, reflector.failure)
+        return Played(script.asked, sink.calls, reflector.failure)
 
     return run(main())
 
@@ -208,31 +208,31 @@ def test_lists_and_watches_are_asked_for_as_recorded() -> None:
     assert watch == played.asked[2][1]
 
 
-def test_a_label_selector_goes_along() -> None:
-    """Selectors are in every request."""
+def test_label_selector() -> None:
+    """Every request has the selector."""
     played = play(UNSUPPORTED, ("3", [], ""), selection=ObjectSelector(label_selector="a=b"))
     assert ["a=b"] * 3 == [query["labelSelector"] for _, query in played.asked]
 
 
-def test_the_stream_of_initial_events_goes_on_as_watch() -> None:
-    """After the bookmark the same stream tells of changes."""
+def test_streaming_list() -> None:
+    """After the bookmark the stream is a watch."""
     played = play(
         [event("ADDED", "b", 4), event("ADDED", "a", 2), END, event("MODIFIED", "a", 6), 9],
     )
-    assert ["all: b a", "MODIFIED a"] == played.told
+    assert ["all: b a", "MODIFIED a"] == played.calls
     assert ["0 initial", "9 watch from 6"] == played.in_short
 
 
-def test_changes_among_initial_events_count() -> None:
-    """What happens before the bookmark is in the list already."""
+def test_changes_among_initial_events() -> None:
+    """Changes before the bookmark are part of the list."""
     played = play(
         [event("ADDED", "a", 2), event("ADDED", "b", 3), event("DELETED", "a", 4), END, 2],
     )
-    assert ["all: b"] == played.told
+    assert ["all: b"] == played.calls
 
 
-def test_a_watch_goes_on_where_it_ended() -> None:
-    """Ended and broken streams are taken up at once, from the last event or bookmark."""
+def test_watches_continue() -> None:
+    """A watch that ended is continued at once, from the last event or bookmark."""
     played = play(
         [END, event("ADDED", "a", 7), 320],
         [bookmark(8), 3, BROKEN],
@@ -240,7 +240,7 @@ def test_a_watch_goes_on_where_it_ended() -> None:
     )
     expected = ["0 initial", "320 watch from 7", "323 watch from 8", "326 watch from 9"]
     assert expected == played.in_short
-    assert ["all:", "ADDED a", "DELETED a"] == played.told
+    assert ["all:", "ADDED a", "DELETED a"] == played.calls
 
 
 @pytest.mark.parametrize(
@@ -279,8 +279,8 @@ def test_a_watch_goes_on_where_it_ended() -> None:
         ),
     ],
 )
-def test_initial_events_that_fail(steps: tuple[Step, ...], expected: list[str]) -> None:
-    """What failed says what is asked for next, and when."""
+def test_failed_streaming_lists(steps: tuple[Step, ...], expected: list[str]) -> None:
+    """The next request and its delay depend on the error."""
     assert expected == play(*steps).in_short
 
 
@@ -331,8 +331,8 @@ def test_initial_events_that_fail(steps: tuple[Step, ...], expected: list[str]) 
         ),
     ],
 )
-def test_lists(steps: tuple[object, ...], expected: list[str]) -> None:
-    """What is asked for after initial events failed."""
+def test_lists_after_failed_streaming_lists(steps: tuple[object, ...], expected: list[str]) -> None:
+    """The version and the pages of the request depend on the error."""
     asked = [line.partition(" ")[2] for line in play(UNSUPPORTED, *steps).in_short]
     assert ["initial", *expected] == asked
 
@@ -367,13 +367,13 @@ def test_lists(steps: tuple[object, ...], expected: list[str]) -> None:
         ),
     ],
 )
-def test_watches_that_fail(steps: tuple[Step, ...], expected: list[str]) -> None:
-    """What ended a watch says what is asked for next, and when."""
+def test_failed_watches(steps: tuple[Step, ...], expected: list[str]) -> None:
+    """The next request and its delay depend on the error."""
     assert expected == play([END, 2], *steps).in_short[2:]
 
 
-def test_versions_do_not_count_while_objects_come_in_any_order() -> None:
-    """A list without a version: a watch tells of all objects first, whose versions say nothing."""
+def test_versions_of_initial_events() -> None:
+    """A watch without a version sends all objects first, in any order of versions."""
     played = play(
         *(UNSUPPORTED, ("", [], "")),
         [event("ADDED", "b", 9), 2, BROKEN],
@@ -390,8 +390,8 @@ def test_pauses_begin_anew_after_two_minutes() -> None:
     assert [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0, 0.8, 1.6, 3.2] == pauses
 
 
-def test_a_stream_that_nobody_ends_is_ended() -> None:
-    """A server that is gone without a word is noticed half a minute after the watch's time."""
+def test_streams_without_an_end() -> None:
+    """A stream is closed half a minute after the timeout of the watch."""
     played = play([END, 100_000])
     assert ["0 initial", "330 watch from 5"] == played.in_short
 

@@ -52,8 +52,8 @@ def _play(story: Callable[[LockServer], Awaitable[None]]) -> None:
 @pytest.mark.parametrize(
     "kind", ["leases", "endpoints", "configmaps", "endpointsleases", "configmapsleases"]
 )
-def test_every_lock_keeps_a_record(kind: str) -> None:
-    """Nothing at first; what is created or written is read, and a stale write is refused."""
+def test_reading_and_writing(kind: str) -> None:
+    """A record that was created or updated is read; a stale update is refused."""
 
     async def story(server: LockServer) -> None:
         mine, yours = _lock(server, kind), _lock(server, kind, "b")
@@ -82,7 +82,7 @@ def test_every_lock_keeps_a_record(kind: str) -> None:
     ],
 )
 def test_lock_must_be_read_before_it_is_written(kind: str, words: str) -> None:
-    """Without a version to build on nothing is sent."""
+    """Without a known version no update is sent."""
 
     async def story(server: LockServer) -> None:
         with pytest.raises(LockError) as caught:
@@ -92,8 +92,8 @@ def test_lock_must_be_read_before_it_is_written(kind: str, words: str) -> None:
     _play(story)
 
 
-def test_what_others_wrote_stays() -> None:
-    """Fields that are not the lock's own come back as the server sent them."""
+def test_other_fields_are_kept() -> None:
+    """Fields beside the record are sent back unchanged."""
 
     async def story(server: LockServer) -> None:
         content = {
@@ -113,7 +113,7 @@ def test_what_others_wrote_stays() -> None:
 
 
 def test_two_locks_that_disagree_have_an_unknown_holder() -> None:
-    """Nobody takes a holder for the leader whom only one of two locks names."""
+    """A holder that only one of two locks names is not the leader."""
 
     async def story(server: LockServer) -> None:
         await _lock(server, "configmaps").create(_record("old"))
@@ -128,8 +128,8 @@ def test_two_locks_that_disagree_have_an_unknown_holder() -> None:
     _play(story)
 
 
-def test_missing_secondary_is_made_with_the_primary() -> None:
-    """Who holds the primary alone writes it again before the secondary is made."""
+def test_missing_secondary_lock() -> None:
+    """The holder of the primary writes it again before it creates the secondary."""
 
     async def story(server: LockServer) -> None:
         await _lock(server, "configmaps", "a").create(_record("a"))
@@ -188,7 +188,7 @@ def test_events_are_about_the_objects(kind: str, about: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["{", '{"holderIdentity":3}'])
 def test_broken_annotation_is_a_lock_error(text: str) -> None:
-    """What is no record does not crash an election."""
+    """A malformed record raises LockError."""
 
     async def story(server: LockServer) -> None:
         content = {"metadata": {"name": "n", "annotations": {ANNOTATION: text}}}

@@ -56,8 +56,8 @@ def test_reads_what_it_writes() -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, {"holderIdentity": None, "renewTime": None}])
-def test_absent_fields_are_nobody(spec: dict[str, None]) -> None:
-    """An empty lease is held by nobody, and valid for no time."""
+def test_empty_lease(spec: dict[str, None]) -> None:
+    """It has no holder, and its duration is 0."""
     assert ElectionRecord() == record_of_spec(spec)
 
 

@@ -30,7 +30,7 @@ STATUS = {
 
 
 class Observed:
-    """An observer that keeps what it is told, times left out."""
+    """An observer that records its calls without the times."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, ...]] = []
@@ -101,8 +101,8 @@ def _refusing(status: int, **headers: str) -> web.Response:
     return web.Response(status=status, text="no", headers=named)
 
 
-def test_sends_what_is_asked() -> None:
-    """Method, path, query, body and headers arrive; compression and cookies are not asked for."""
+def test_request() -> None:
+    """Method, path, query, body and headers are sent, without compression and cookies."""
 
     async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         body = await rest.send(
@@ -130,8 +130,8 @@ def test_sends_what_is_asked() -> None:
     _talk(_answering(OK), talk, transport=Transport(headers=(("User-Agent", "me"),)))
 
 
-def test_connection_timeout_is_told_to_the_server() -> None:
-    """A connection with a limit adds `timeout` to the query, as upstream; others do not."""
+def test_timeout_in_the_query() -> None:
+    """A client with a timeout adds it to the query, as upstream."""
 
     async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         await rest.send(Request(path="/a"))
@@ -164,8 +164,8 @@ def test_refusal_is_an_error_of_its_class() -> None:
 
 @pytest.mark.parametrize("status", [429, 500, 503, 504])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
-def test_retries_when_told_when(status: int, method: str) -> None:
-    """A refusal with Retry-After is repeated with the same body, whatever the method."""
+def test_retry_after(status: int, method: str) -> None:
+    """A response with Retry-After is followed by the same request, for any method."""
     observed = Observed()
 
     async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
@@ -184,7 +184,7 @@ def test_retries_when_told_when(status: int, method: str) -> None:
 
 
 def test_gives_up_after_ten_retries() -> None:
-    """Eleven attempts are made, then the last refusal is raised with what it asked for."""
+    """The last of eleven responses is raised."""
 
     async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         with pytest.raises(TooManyRequestsError) as caught:
@@ -205,8 +205,8 @@ def test_gives_up_after_ten_retries() -> None:
         pytest.param(_refusing(301, Location="/y"), id="redirect"),
     ],
 )
-def test_other_refusals_are_final(refusal: web.Response) -> None:
-    """Without a number of seconds, or with another status, nothing is repeated."""
+def test_other_errors_are_final(refusal: web.Response) -> None:
+    """Without Retry-After in seconds, or with another status, nothing is repeated."""
 
     async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         with pytest.raises(ApiError) as caught:
@@ -239,7 +239,7 @@ def test_broken_get_is_repeated() -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_broken_write_is_not_repeated(method: str) -> None:
-    """What changes something is not sent again, as it may have been done; not even after a GET."""
+    """A write may have been carried out, so it is not sent again."""
 
     async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
         if request.method == method:
@@ -259,8 +259,8 @@ def test_broken_write_is_not_repeated(method: str) -> None:
 
 
 @pytest.mark.parametrize("query", [(), (("a", "b"),)])
-def test_a_server_below_a_path(query: tuple[tuple[str, str], ...]) -> None:
-    """What a proxy puts before all paths stays before them."""
+def test_server_with_a_path(query: tuple[tuple[str, str], ...]) -> None:
+    """The path in the server's URL comes before all paths."""
 
     async def main() -> None:
         async with serving(_answering(OK)) as server:
@@ -274,8 +274,8 @@ def test_a_server_below_a_path(query: tuple[tuple[str, str], ...]) -> None:
     asyncio.run(main())
 
 
-def test_refused_connection_has_its_own_reason() -> None:
-    """Nobody listens: code 0 and ConnectionRefused."""
+def test_refused_connection() -> None:
+    """The error has code 0 and the reason ConnectionRefused."""
 
     async def main() -> None:
         async with serving(_answering(OK)) as server:
@@ -400,7 +400,7 @@ def test_cut_stream_raises() -> None:
 
 
 def test_leaving_a_stream_closes_it() -> None:
-    """Who leaves early leaves no connection behind, and the next request works."""
+    """Leaving a stream early closes its connection, and the next request works."""
 
     async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
         if len(asked) == 2:
@@ -454,8 +454,8 @@ def test_cancelled_request_leaves_a_working_connection() -> None:
     _talk(answer, talk)
 
 
-def test_closed_connection_answers_with_an_error() -> None:
-    """After `aclose` requests fail as if the server were gone; closing twice is fine."""
+def test_requests_after_closing() -> None:
+    """They fail as if the server were down; closing twice is allowed."""
 
     async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         await rest.aclose()

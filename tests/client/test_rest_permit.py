@@ -31,8 +31,8 @@ class _Leadership:
             raise ApiError(0, "NotLeader", "another replica leads")
 
 
-def test_writes_are_held_back_and_reads_are_not() -> None:
-    """Without permission nothing is written, on kept connections neither; reading goes on."""
+def test_writes_need_permission() -> None:
+    """Without it nothing is written, also on open connections; reads work."""
     leadership = _Leadership()
 
     async def main() -> list[str]:

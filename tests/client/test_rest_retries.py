@@ -7,7 +7,7 @@ from kubesched.client.rest import RequestRetries
 
 
 def test_ten_retries() -> None:
-    """The server is asked eleven times in all, waiting what it says."""
+    """There are eleven requests, with the waits of Retry-After."""
     retries = RequestRetries("POST")
     assert [3.0] * 10 == [retries.after_answer(503, "3") for _ in range(10)]
     assert retries.after_answer(503, "3") is None
@@ -17,8 +17,8 @@ def test_ten_retries() -> None:
 @pytest.mark.parametrize(
     ("code", "header"), [(503, ""), (429, "soon"), (404, "1"), (409, "1"), (200, "1")]
 )
-def test_final_answers(code: int, header: str) -> None:
-    """Other answers are not asked about again."""
+def test_final_responses(code: int, header: str) -> None:
+    """Other responses are not followed by a retry."""
     assert RequestRetries("GET").after_answer(code, header) is None
 
 

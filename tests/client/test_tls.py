@@ -101,8 +101,8 @@ def test_name_may_be_another() -> None:
     assert b"nobody" == _ask(settings)
 
 
-def test_anybody_will_do_if_asked_for() -> None:
-    """insecure-skip-tls-verify believes anybody."""
+def test_insecure_connections() -> None:
+    """With insecure-skip-tls-verify any certificate is accepted."""
     assert b"nobody" == _ask(TlsSettings(is_insecure=True))
 
 
@@ -158,8 +158,8 @@ def test_certificate_files_are_looked_at_again(tmp_path: Path) -> None:
     assert not files.renew()
 
 
-def test_key_that_does_not_fit_changes_nothing() -> None:
-    """A context goes on with the certificate it has."""
+def test_key_of_another_certificate() -> None:
+    """The context keeps its old certificate."""
     settings = TlsSettings(
         ca_pem=_AUTHORITY.pem, certificate_pem=_CLIENT.certificate, key_pem=_CLIENT.key
     )
@@ -179,7 +179,7 @@ def test_key_that_does_not_fit_changes_nothing() -> None:
 
 
 def test_keys_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither success nor failure leaves key material behind."""
+    """Key material is removed from disk after success and failure."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     load_key_pair(context, _CLIENT.certificate, _CLIENT.key)

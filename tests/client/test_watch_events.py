@@ -31,7 +31,7 @@ def line(word: str, item: Any) -> bytes:
 
 
 def read(item: Any) -> KubeObject:
-    """Return the object of a line that says it was added."""
+    """Return the object of an ADDED line."""
     event = WatchDecoder(kind_of(Pod)).event(line("ADDED", item))
     assert isinstance(event, WatchEvent)
     return event.object
@@ -45,7 +45,7 @@ def test_objects_come_typed(word: str) -> None:
 
 
 def test_nulls_are_absent() -> None:
-    """What the fast way refuses is read as files are."""
+    """Objects with nulls are decoded like those of files."""
     with_nulls = POD | {
         "metadata": POD["metadata"] | {"labels": {"a": None}, "finalizers": None},
         "spec": {"containers": None, "tolerations": [None, {"key": "k"}]},
@@ -103,8 +103,8 @@ def test_error_events(type_: type[Any]) -> None:
         pytest.param(line("ERROR", {"kind": "Status", "code": 0}), id="a Status without code"),
     ],
 )
-def test_what_cannot_be_read_is_an_internal_error(text: bytes) -> None:
-    """A line that says nothing is the same failure as upstream's decoder reports."""
+def test_malformed_lines(text: bytes) -> None:
+    """The error is the one of upstream's decoder."""
     with pytest.raises(ApiError) as caught:
         WatchDecoder(kind_of(Pod)).event(text)
     assert 500 == caught.value.code
@@ -129,8 +129,8 @@ BARE = {name: POD[name] for name in ("metadata", "spec", "status")}
 
 
 @pytest.mark.parametrize("bytes_at_once", [0, 1 << 20], ids=["cut", "whole"])
-def test_pages_hold_what_watches_tell(bytes_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Objects of lists, which do not say their kind, equal those of watches; large pages, too."""
+def test_pages_and_watches_are_equal(bytes_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects of lists, which have no kind, equal those of watches; also on large pages."""
     monkeypatch.setattr(watch_events, "_PAGE_BYTES_AT_ONCE", bytes_at_once)
     with_nulls = BARE | {"spec": {"containers": None}}
     assert [read(POD)] * 2 == objects_of(page([BARE, BARE]))

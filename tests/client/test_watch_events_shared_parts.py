@@ -50,7 +50,7 @@ def read(parts: SharedParts, type_: Any, plain: Any) -> Any:
 
 
 def test_pods_of_a_template_share_its_parts() -> None:
-    """What is equal is the same; what is not stays different."""
+    """Equal parts are the same object; different ones are not."""
     parts = SharedParts(Pod)
     a, b, c = (
         read(parts, Pod, pod(*which)) for which in ((1, 0, "n1"), (2, 0, "n2"), (3, 7, "n1"))

@@ -42,7 +42,7 @@ def browser() -> Iterator[Browser]:
 def opened(
     chromium: Browser, file: Path, *, scheme: str = "light", width: int = 1280, height: int = 900
 ) -> Iterator[tuple[Page, list[str]]]:
-    """Open a file, and return its page and a list of what goes wrong in it.
+    """Open a file, and return its page and a list of its errors.
 
     Wrong are errors, messages on the console, and any request but that of the file.
     """

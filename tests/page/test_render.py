@@ -40,7 +40,7 @@ def test_only_scripts_and_styles_of_the_page_may_run() -> None:
 
 
 def test_a_live_page_may_ask_its_own_server_only() -> None:
-    """Nothing else changes in the policy."""
+    """The policy is otherwise that of a file."""
     assert "connect-src 'self';" in render([], "ui", live=True)
 
 
@@ -53,7 +53,7 @@ def test_data_cannot_end_the_script_that_it_is_in() -> None:
 
 
 def test_every_copy_of_a_library_has_its_licence() -> None:
-    """As the licences ask for."""
+    """The licence text is part of each bundled library."""
     page = _small()
     heads = re.findall(r"^<script>/\*! (\w+) ", page, re.MULTILINE)
     assert ["preact", "preact", "htm", "uplot"] == heads

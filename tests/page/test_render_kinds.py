@@ -51,8 +51,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("kind", LEADS)
-def test_a_page_is_whole(kind: str, pages: dict[str, Path], window: Browser) -> None:
-    """Its answer is the heading; nothing fails, is requested or breaks a rule, on a phone too."""
+def test_pages_are_complete(kind: str, pages: dict[str, Path], window: Browser) -> None:
+    """The answer is the heading; no errors, requests or violations, also on a phone."""
     with opened(window, pages[kind], width=390) as (page, wrong):
         lead = page.locator("h1").inner_text()
         is_wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
@@ -80,7 +80,7 @@ def test_a_decision_is_drilled_down(pages: dict[str, Path], window: Browser) -> 
 
 
 def test_a_table_is_sorted_and_filtered(pages: dict[str, Path], window: Browser) -> None:
-    """By its headings, and by the words in its filter."""
+    """Headings sort it, and the words in its filter select rows."""
     with opened(window, pages["TopReport"]) as (page, _):
         table = page.locator(".ClusterView table").last
         page.locator("summary", has_text="All nodes").click()

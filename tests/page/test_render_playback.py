@@ -61,7 +61,7 @@ def go_to(page: Page, seconds: float) -> None:
 
 
 def test_the_slider_moves_the_cluster(file: Path, window: Browser) -> None:
-    """At each moment the sentence says what the scenario has there."""
+    """The sentence describes the cluster at the slider's time."""
     with opened(window, file) as (page, wrong):
         found = {}
         for seconds in MOMENTS:
@@ -114,7 +114,7 @@ def test_the_keyboard_is_enough(file: Path, window: Browser) -> None:
 
 
 def test_playing_ends_at_the_end_and_begins_again(file: Path, window: Browser) -> None:
-    """The button says what a press does."""
+    """The button has the label of its next action."""
     with opened(window, file) as (page, _):
         go_to(page, 3590)
         page.get_by_role("button", name="Play").click()
@@ -143,8 +143,8 @@ def test_charts_choose_times_and_zoom(file: Path, window: Browser) -> None:
         assert [] == wrong
 
 
-def test_events_are_listed_and_lead_to_their_time(file: Path, window: Browser) -> None:
-    """Drain, failure and lost pods stand in words, and in the headline."""
+def test_events_of_a_playback(file: Path, window: Browser) -> None:
+    """Drain, failure and lost pods are described, and are links to their time."""
     with opened(window, file) as (page, _):
         headline = "11 pods in 1 h: 1 node failed, 1 node was cordoned, 3 pods were lost."
         assert headline in (page.locator("h1.lead").text_content() or "")

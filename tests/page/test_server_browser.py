@@ -97,8 +97,8 @@ def test_the_page_follows_the_cluster_and_answers(window: Browser) -> None:
         assert [] == wrong
 
 
-def test_a_page_without_token_says_what_to_do(window: Browser) -> None:
-    """There is nothing else on it."""
+def test_page_without_token(window: Browser) -> None:
+    """It shows only what to do."""
     with (
         SandboxCluster(nodes=1, scheduler=False, controllers=False) as cluster,
         serving(cluster.kubeconfig) as url,
@@ -108,8 +108,8 @@ def test_a_page_without_token_says_what_to_do(window: Browser) -> None:
         assert "" == page.locator("main").text_content()
 
 
-def test_a_server_that_has_ended_is_said(window: Browser) -> None:
-    """What was there stays on the page."""
+def test_server_that_has_ended(window: Browser) -> None:
+    """The page says so, and keeps its content."""
     with SandboxCluster(nodes=1, scheduler=False, controllers=False) as cluster:
         context = serving(cluster.kubeconfig)
         url = context.__enter__()

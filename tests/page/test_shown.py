@@ -56,7 +56,7 @@ async def shown_live(kubeconfig: Path) -> AsyncIterator[ShownCluster]:
 
 @pytest.mark.slow
 def test_a_bound_pod_arrives() -> None:
-    """A reader that asks again gets another tag and the pod on its node."""
+    """The next request gets another ETag, and the pod on its node."""
     with SandboxCluster(nodes=1) as cluster:
 
         async def main() -> None:
@@ -101,7 +101,7 @@ def test_a_view_that_takes_long_is_not_computed_every_time(
 
 
 def test_a_saved_cluster_stays_as_it_is() -> None:
-    """Its view is computed once, also for readers that come together."""
+    """Its view is computed once, also for simultaneous requests."""
 
     async def main() -> None:
         options = SchedulerOptions()
@@ -116,7 +116,7 @@ def test_a_saved_cluster_stays_as_it_is() -> None:
 
 
 def test_a_scenario_is_shown_while_it_runs_and_afterwards(tmp_path: Path) -> None:
-    """On the way there is a record that grows; at the end a whole one, and the report."""
+    """The record grows during the simulation; then it is complete, with the report."""
     file = tmp_path / "scenario.yaml"
     file.write_text(SCENARIO)
 
@@ -141,7 +141,7 @@ def test_a_scenario_is_shown_while_it_runs_and_afterwards(tmp_path: Path) -> Non
 
 
 def test_a_scenario_that_is_stopped_ends(tmp_path: Path) -> None:
-    """Its report is partial."""
+    """The report is partial."""
     file = tmp_path / "scenario.yaml"
     file.write_text(SCENARIO)
 

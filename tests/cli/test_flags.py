@@ -83,7 +83,7 @@ def test_every_flag_is_shown() -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        pytest.param((), "0.0.0.0", id="default"),  # noqa: S104 - kube-scheduler's
+        pytest.param((), "0.0.0.0", id="default"),
         pytest.param(("--dry-run",), "127.0.0.1", id="dry-run"),
         pytest.param(("--bind-address=::", "--dry-run"), "::", id="dry-run-with-address"),
         pytest.param(("--dry-run", "--bind-address="), "", id="dry-run-with-the-usual-address"),

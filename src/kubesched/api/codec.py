@@ -122,7 +122,7 @@ _CONTAINERS: Final = (msgspec.Raw, bytes, dict, list)
 Document = Raw | list[Any]
 
 
-def decode_object(raw: Raw, source: Source = Source()) -> KubeObject:  # noqa: B008 - frozen
+def decode_object(raw: Raw, source: Source = Source()) -> KubeObject:
     """Decode an object from JSON text or from its plain value.
 
     Raises:

@@ -11,8 +11,6 @@ from msgspec import field
 from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct
 from kubesched.api.quantity import Quantity
 
-# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
-
 
 class Taint(KubeStruct):
     """Repels pods that do not tolerate it. Hashable."""

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
 """Pod: containers that run together on a node, and the fields that select the node.
 
 Upstream: staging/src/k8s.io/api/core/v1/types.go, Pod (v1.36)

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
 """The policy/v1 kinds: disruption budgets.
 
 Upstream: staging/src/k8s.io/api/policy/v1/types.go (v1.36)

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
 """The resource.k8s.io/v1 kinds: devices, and the claims that allocate them.
 
 Upstream: staging/src/k8s.io/api/resource/v1/types.go (v1.36)

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
 """The storage.k8s.io/v1 kinds: classes, CSI drivers, capacities and attachments.
 
 Upstream: staging/src/k8s.io/api/storage/v1/types.go (v1.36)

@@ -1,4 +1,3 @@
-# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
 """Volumes of pods, persistent volume claims and persistent volumes.
 
 Upstream: staging/src/k8s.io/api/core/v1/types.go, Volume, PersistentVolume(Claim) (v1.36)

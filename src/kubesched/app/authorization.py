@@ -143,7 +143,7 @@ class SubjectAccessReviews:
             body = await self._retries.run(lambda: self._rest.send(request))
             return _decoder.decode(body).status
         except (ApiError, msgspec.MsgspecError) as error:
-            log.error("Failed to make webhook authorizer request: %s", error)  # noqa: TRY400 - the message is enough
+            log.error("Failed to make webhook authorizer request: %s", error)
             raise AuthorizationError(str(error)) from None
 
 

@@ -122,7 +122,7 @@ async def _logged(work: Awaitable[object], what: str) -> None:
     try:
         await work
     except ApiError as error:
-        log.error("Failed to %s: %s", what, error)  # noqa: TRY400 - the message is enough
+        log.error("Failed to %s: %s", what, error)
 
 
 async def _as_claim_errors(work: Awaitable[T]) -> T:

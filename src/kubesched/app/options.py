@@ -66,7 +66,7 @@ class ServingOptions(msgspec.Struct, frozen=True, kw_only=True):
         permit_port_sharing: Whether other processes may listen on the same port.
     """
 
-    bind_address: str = "0.0.0.0"  # noqa: S104 - upstream's default, so that probes reach it
+    bind_address: str = "0.0.0.0"
     secure_port: int = SECURE_PORT_DEFAULT
     tls_cert_file: str = ""
     tls_private_key_file: str = ""

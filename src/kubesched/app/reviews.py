@@ -240,7 +240,7 @@ class TokenReviews:
                 body = await self._retries.run(lambda: self._rest.send(request))
             status = _decoder.decode(body).status
         except (ApiError, TimeoutError, msgspec.MsgspecError) as error:
-            log.error("Failed to make webhook authenticator request: %s", error)  # noqa: TRY400 - the message is enough
+            log.error("Failed to make webhook authenticator request: %s", error)
             raise AuthenticationError(str(error)) from None
         if not status.authenticated:
             if status.error:

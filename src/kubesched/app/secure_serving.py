@@ -77,7 +77,7 @@ class SecureServing:
         Raises:
             OSError: The address is in use, or not one of this machine.
         """
-        host = None if self.address in {"", "0.0.0.0", "::"} else self.address  # noqa: S104 - the flag's values for all addresses
+        host = None if self.address in {"", "0.0.0.0", "::"} else self.address
         self._server = await asyncio.get_running_loop().create_server(
             lambda: _ServedConnection(self._answer, self._connections),
             host,

@@ -97,7 +97,7 @@ def _alternatives(bind_address: str) -> x509.SubjectAlternativeName:
     names: list[x509.GeneralName] = [x509.DNSName(_HOST)]
     loopback = ipaddress.ip_address("127.0.0.1")
     names.append(x509.IPAddress(loopback))
-    address = ipaddress.ip_address(bind_address or "0.0.0.0")  # noqa: S104 - means every address
+    address = ipaddress.ip_address(bind_address or "0.0.0.0")
     if not address.is_unspecified and address != loopback:
         names.append(x509.IPAddress(address))
     return x509.SubjectAlternativeName(names)

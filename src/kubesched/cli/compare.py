@@ -71,7 +71,7 @@ def compare(
       kubesched compare monday.json.gz --context production
       kubesched compare cluster.json --config spread.yaml --config pack.yaml
       kubesched compare today.yaml tomorrow.yaml --html comparison.html
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.compare_clusters import (
         compare_clusters,
         write_comparison,

@@ -20,7 +20,7 @@ def completion(shell: str) -> None:
     Examples:
       kubesched completion bash > ~/.local/share/bash-completion/completions/kubesched
       eval "$(kubesched completion zsh)"
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.main import kubesched
 
     found = get_completion_class(shell)

@@ -35,7 +35,7 @@ def demo(file: Path | None) -> None:
     Examples:
       kubesched demo
       kubesched demo --write cluster.yaml
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.files import write_text
 
     cluster = resources.files("kubesched.cli").joinpath("demo_cluster.yaml").read_text("utf-8")

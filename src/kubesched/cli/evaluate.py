@@ -26,7 +26,7 @@ def evaluate(files: tuple[Path, ...], feature_gates: str, check: bool, show: int
     Examples:
       kubesched evaluate scenarios.jsonl > answers.jsonl
       kubesched evaluate --check tests/conformance/data/preemption.jsonl.gz
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.evaluate_files import check_files, print_answers
     from kubesched.cli.files import check_inputs
     from kubesched.config.feature_gates import FeatureGates

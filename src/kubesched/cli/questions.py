@@ -64,7 +64,7 @@ def why(
       kubesched why shop/web-1 cluster.json -o json
       kubectl -n kube-system port-forward deployment/kubesched 10259 &
       kubesched why web-1 --scheduler https://localhost:10259 --insecure-skip-tls-verify
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.trials import open_cluster
     from kubesched.cli.why_answer import ask_why, write_why
 
@@ -128,7 +128,7 @@ def explain(
       kubesched explain web-1 cluster.json
       kubesched explain shop/web-1 cluster.json --node node-7 --all-filters
       kubectl get pvc,pv,sc -A -o json | kubesched explain shop/db-0 cluster.json -
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.explain_text import write_explanation
     from kubesched.cli.trials import open_cluster
     from kubesched.inputs.pod_names import find_nodes
@@ -186,7 +186,7 @@ def top(
       kubesched top pools --room cpu=2,memory=4Gi
       kubesched top zones cluster.json --room-like shop/web-1
       kubesched top owners --sort-by nvidia.com/gpu --top 5
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.top_text import write_top
     from kubesched.cli.trials import open_cluster
 

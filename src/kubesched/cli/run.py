@@ -10,7 +10,7 @@ import click
 from kubesched import __version__
 from kubesched.cli.flags import DaemonCommand, go_name, shown_flags, table_flags
 
-_EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - kube-scheduler's default, so that probes reach it
+_EVERYWHERE: Final = "0.0.0.0"
 _LOOPBACK: Final = "127.0.0.1"
 
 
@@ -78,7 +78,7 @@ def run(**flags: Any) -> int | None:
       KUBECONFIG=~/.kube/config kubesched run --leader-elect=false --config my.yaml
     What it would do, without writing anything:
       kubesched run --kubeconfig ~/.kube/config --dry-run
-    """  # noqa: D301 - click reads the control character
+    """
     from kubesched.cli.run_process import run_process
 
     return run_process(flags, shown_flags(click.get_current_context()))

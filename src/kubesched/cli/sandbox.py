@@ -43,7 +43,7 @@ def sandbox(**flags: Any) -> int:
       kubesched sandbox --nodes 10 -- ./test.sh
     A cluster that survives restarts:
       kubesched sandbox --data cluster.sqlite --kubeconfig cluster.kubeconfig
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.sandbox_run import run_sandbox
 
     return run_sandbox(flags)

@@ -20,7 +20,7 @@ def schema(kind: str | None) -> None:
     Examples:
       kubesched schema
       kubesched schema WhyReport > why-report.schema.json
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     import msgspec
 
     from kubesched.answers.documents import DOCUMENTS, schema_of, schema_of_input

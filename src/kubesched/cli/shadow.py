@@ -49,7 +49,7 @@ def shadow(
     Examples:
       kubesched shadow
       kubesched shadow --context production --config scheduler.yaml --duration 8h -o json
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.cli.shadow_run import run_shadow, write_shadow
 
@@ -85,7 +85,7 @@ def replay(asked: AnswerOptions, recording: Path) -> int:
       kubesched replay monday.jsonl.gz --config scheduler.yaml
       kubesched replay monday.jsonl.gz --config packing.yaml -o json
       kubesched simulate scenario.yaml --record run.jsonl && kubesched replay run.jsonl
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.cli.shadow_run import run_replay, write_replay
 

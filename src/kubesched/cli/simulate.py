@@ -97,7 +97,7 @@ def simulate(
       kubesched simulate nodes.csv --pods pods.csv.gz --seed 1 -o json
       kubesched simulate scenario.yaml --html report.html
       kubesched simulate nodes.csv --pods pods.csv.gz --times --html report.html
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.files import check_inputs
     from kubesched.inputs.scenario_input import is_scenario
 

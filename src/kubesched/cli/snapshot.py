@@ -37,7 +37,7 @@ def snapshot(source: ClusterSource, output: Path, anonymize: bool) -> None:
       kubesched snapshot --context production -o monday.json.gz
       kubesched snapshot --anonymize -o - | kubesched simulate -
       kubesched snapshot nodes.json pods.json --anonymize
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.errors import write_warnings
     from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.cli.snapshot_file import STDOUT, write_snapshot

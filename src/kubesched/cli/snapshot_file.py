@@ -238,7 +238,7 @@ _KEPT_TEXTS: Final = frozenset(
     (
         *("", "true", "false", "yes", "linux", "windows", "amd64", "arm64"),
         *("metadata.name", "metadata.namespace", *SYSTEM_CLASSES),
-        *("0.0.0.0", "127.0.0.1", "::"),  # noqa: S104 - an address that ports may have
+        *("0.0.0.0", "127.0.0.1", "::"),
     )
 )
 _ZONES: Final = "__"

@@ -52,7 +52,7 @@ def sweep(
       kubesched sweep sweep.yaml --dry-run
       kubesched sweep --input day.yaml --config spread.yaml --config pack.yaml --seeds 10 -o a.csv
       kubesched sweep sweep.yaml -o results.parquet --scheduler-address tcp://dask:8786
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.errors import write_warnings
     from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.cli.sweep_run import run_sweep, write_runs

@@ -61,7 +61,7 @@ def fit(
       kubesched fit web.yaml --replicas 50 --context production -n shop
       kubesched fit web.yaml --max
       kubesched fit web.yaml --replicas 200 --node-template cpu=16,memory=64Gi,zone=a
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.trial_text import write_fit
     from kubesched.cli.trials import open_cluster
 
@@ -99,7 +99,7 @@ def drain(
       kubesched drain node-7
       kubesched drain node-7 node-8 --context production
       kubesched drain node-7 cluster.json -o json
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.trial_text import write_drain
     from kubesched.cli.trials import nodes_and_source, open_cluster
 
@@ -147,7 +147,7 @@ def whatif(
       kubesched whatif plan.yaml
       kubesched whatif plan.yaml cluster.json -o json
       echo 'steps: [{loseZone: eu-1a}]' | kubesched whatif - cluster.json
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.trial_text import write_what_if
     from kubesched.cli.trials import open_cluster
 
@@ -182,7 +182,7 @@ def upgrade(
     Examples:
       kubesched upgrade --selector pool=a
       kubesched upgrade -l pool=a --at-once 3 cluster.json
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.trial_text import write_upgrade
     from kubesched.cli.trials import open_cluster
 
@@ -217,7 +217,7 @@ def compact(
     Examples:
       kubesched compact
       kubesched compact -l pool=spot cluster.json -o json
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.trial_text import write_compact
     from kubesched.cli.trials import open_cluster
 

@@ -177,7 +177,7 @@ def write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
             text = f"None of {nodes} can be upgraded."
     writer.wrapped(text, headline=True)
     write_notes(writer, report.notes, ())
-    _write_steps(writer, "Order", report.steps)
+    _write_steps(writer, report.steps)
     _write_blocked(writer, "Blocked", report.blocked)
 
 
@@ -190,7 +190,7 @@ def write_compact(writer: Writer, report: CompactReport) -> None:
     text = f"{number} of {nodes} can be removed, one after another{cost}." if number else ""
     writer.wrapped(text or f"None of {nodes} can be removed.", headline=True)
     write_notes(writer, report.notes, ())
-    _write_steps(writer, "Order", report.removable)
+    _write_steps(writer, report.removable)
     _write_blocked(writer, "Needed", report.kept)
     write_use(writer, report.before, report.after)
 
@@ -206,12 +206,12 @@ def _lost(pods: int) -> str:
     return f"{count(pods, 'pod')} without a controller go{'es' * (pods == 1)} for good"
 
 
-def _write_steps(writer: Writer, heading: str, steps: Sequence[NodesAtOnce]) -> None:
+def _write_steps(writer: Writer, steps: Sequence[NodesAtOnce]) -> None:
     lines = [
         f"{number}. {', '.join(step.nodes)}: {_moves(step.moved, step.lost)}"
         for number, step in enumerate(steps, 1)
     ]
-    write_list(writer, heading, lines, _STEPS_MAX)
+    write_list(writer, "Order", lines, _STEPS_MAX)
 
 
 def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]) -> None:

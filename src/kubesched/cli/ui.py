@@ -40,7 +40,7 @@ def ui(
       kubesched ui cluster.json.gz
       kubesched ui scenario.yaml
       kubesched ui --sandbox 100
-    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    """
     from kubesched.cli.files import check_inputs
     from kubesched.cli.ui_run import run_ui
     from kubesched.inputs.errors import UserError

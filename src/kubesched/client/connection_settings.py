@@ -135,7 +135,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def server_url(server: str, *, tls: TlsSettings = TlsSettings()) -> str:  # noqa: B008 - frozen
+def server_url(server: str, *, tls: TlsSettings = TlsSettings()) -> str:
     """Return the URL of a server that may be given as `host:port`.
 
     Without a scheme it is https if any TLS setting is given, else http.

@@ -152,7 +152,7 @@ class HttpRestClient:
         self,
         server: str,
         *,
-        transport: Transport = Transport(),  # noqa: B008 - frozen
+        transport: Transport = Transport(),
         credentials: Credentials | None = None,
         limiter: TokenBucket | None = None,
         timeout_seconds: float | None = None,

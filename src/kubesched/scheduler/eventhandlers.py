@@ -250,7 +250,7 @@ class EventHandlers:
         try:
             self._cache.add_pod(pod)
         except CacheError as error:
-            log.error("Failed to add pod to the cache: %s", error)  # noqa: TRY400 - message suffices
+            log.error("Failed to add pod to the cache: %s", error)
         self._move_timed(ASSIGNED_POD_ADD, None, pod, began)
 
     def _on_node(self, pod: Pod) -> PodInfo:
@@ -265,7 +265,7 @@ class EventHandlers:
         try:
             after = self._cache.update_pod(new)
         except CacheError as error:
-            log.error("Failed to update pod in the cache: %s", error)  # noqa: TRY400 - as above
+            log.error("Failed to update pod in the cache: %s", error)
             after = PodInfo(new)
         self._move_each(pod_events(before, after), old, new, began)
         self._handled(_ASSIGNED_POD_UPDATE, began)

@@ -396,7 +396,7 @@ class PodScheduling:
                 self.queue.add_unschedulable_if_not_present(queued, now)
             except QueueError as error:
                 # The pod was queued again meanwhile; it must not be queued twice.
-                log.error("Failed to put pod back: %s", error)  # noqa: TRY400 - message suffices
+                log.error("Failed to put pod back: %s", error)
             self.wake()
         self.queue.nominator.add(pod, nominated_node_name)
         self.record_failure(pod.pod, profile, message)

@@ -15,7 +15,7 @@ import msgspec
 
 from kubesched.api.core import PodSpec
 
-ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a Kubernetes value, nothing is bound here
+ANY_ADDRESS: Final = "0.0.0.0"
 
 
 class HostPort(msgspec.Struct, frozen=True, gc=False):

@@ -85,7 +85,7 @@ class Demands:
 
     def __init__(
         self,
-        scored: Scored = Scored(),  # noqa: B008 - it is frozen
+        scored: Scored = Scored(),
         amounts: Sequence[int] = (),
         devices: Mapping[int, Devices] | None = None,
     ) -> None:

@@ -219,14 +219,3 @@ def test_bound_pods_say_where_they_are(server: ObjectServer) -> None:
     assert [(c.type, c.observed_generation) for c in bound.status.conditions] == [
         ("PodScheduled", 0)
     ]
-
-
-def test_new_nodes_are_not_ready_where_that_is_asked_for() -> None:
-    """The taint that an API server puts on new nodes comes on demand, and once."""
-    server = ObjectServer(lambda: 0.0, taints_new_nodes=True)
-    first = server.create(make_node("a"))
-    assert [(taint.key, taint.effect) for taint in first.spec.taints] == [
-        ("node.kubernetes.io/not-ready", "NoSchedule")
-    ]
-    given = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
-    assert first.spec.taints == server.create(make_node("b", taints=given)).spec.taints

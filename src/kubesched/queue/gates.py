@@ -96,10 +96,10 @@ class RejectionCounts:
         """Count one rejection."""
         self._change(plugin, queued, 1)
 
-    def add_all(self, queued: QueuedPodInfo, pods: int = 1) -> None:
-        """Count the pod, or this number of equal ones, for every plugin that rejected it."""
+    def add_all(self, queued: QueuedPodInfo) -> None:
+        """Count the pod for every plugin that rejected it."""
         for plugin in queued.rejecting_plugins:
-            self._change(plugin, queued, pods)
+            self._change(plugin, queued, 1)
 
     def remove_all(self, queued: QueuedPodInfo) -> None:
         """Uncount the pod for every plugin that rejected it."""

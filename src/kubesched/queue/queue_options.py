@@ -31,7 +31,6 @@ class QueueOptions(msgspec.Struct, frozen=True):
     max_backoff_seconds: float = 10.0
     max_in_unschedulable_pods_seconds: float = 300.0
     pops_from_backoff: bool = True
-
     generic_workload: bool = False
 
 

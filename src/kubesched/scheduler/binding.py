@@ -31,6 +31,7 @@ from kubesched.scheduler.plugin_failure import (
     PRE_BIND_PRE_FLIGHT,
     PluginFailure,
     failure_of,
+    reported,
 )
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.status_writer import StatusWriter
@@ -275,9 +276,7 @@ class BindingCycle:
             return self._cancelled_status(assumed, plugin)
         except PluginFailure as raised:
             status = raised.status
-        if status.is_success or status.is_rejected:
-            return status.by(plugin.name)
-        return failure_of(PRE_BIND, plugin.name, status.message)
+        return reported(PRE_BIND, plugin.name, status)
 
     def _cancelled_status(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
         """Return the status of a plugin whose PreBind was cancelled.
@@ -309,13 +308,9 @@ class BindingCycle:
                 )
             except PluginFailure as raised:
                 status = raised.status
-            if status.is_skip:
-                continue
-            if status.is_success or status.is_rejected:
-                status = status.by(plugin.name)
-            else:
-                status = failure_of(BIND, plugin.name, status.message)
-            break
+            if not status.is_skip:
+                status = reported(BIND, plugin.name, status)
+                break
         timer.passed(phases.BIND, status.code, began)
         return status
 

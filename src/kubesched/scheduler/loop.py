@@ -177,10 +177,8 @@ class Scheduler:
         profile = self.profiles.get(pod.scheduler_name)
         if profile is None:
             log.error("Pod %s names the unknown scheduler %s", pod.key, pod.spec.scheduler_name)
-            self.queue.done(pod.uid, self.now())
-        elif self.steps.is_skipped(pod, profile):
-            self.queue.done(pod.uid, self.now())
-        else:
+            self.steps.done(pod.uid)
+        elif not self.steps.skip(pod, profile):
             if decision is not None and decision.pod is not pod:
                 decision = None
             await self.steps.schedule(queued, profile, decision)

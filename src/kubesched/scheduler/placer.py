@@ -26,7 +26,7 @@ from kubesched.queue.nominator import Nominator
 from kubesched.scheduler.phase_timer import PERMIT as PERMIT_PHASE
 from kubesched.scheduler.phase_timer import RESERVE as RESERVE_PHASE
 from kubesched.scheduler.phase_timer import UNRESERVE
-from kubesched.scheduler.plugin_failure import PERMIT, RESERVE, PluginFailure, failure_of
+from kubesched.scheduler.plugin_failure import PERMIT, RESERVE, PluginFailure, reported
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -66,7 +66,9 @@ class Placer:
         timeouts: Mapping[str, float] = {}
         status = reserve(profile, cycle, there, node_name)
         if status.is_success:
-            status, timeouts = ask_permit(profile, cycle, there, node_name)
+            started = profile.timer.now()
+            status, timeouts = _ask_permit(profile, cycle, there, node_name)
+            profile.timer.passed(PERMIT_PHASE, status.code, started)
         if status.is_success or status.code is Code.WAIT:
             return PlacedPod(status, there, timeouts)
         self.undo(profile, cycle, there, node_name)
@@ -85,24 +87,18 @@ class Placer:
 
 def reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
     """Run the Reserve plugins in order up to the first that fails."""
-    started = profile.timer.now()
-    status = _reserve(profile, cycle, pod, node_name)
-    profile.timer.passed(RESERVE_PHASE, status.code, started)
-    return status
-
-
-def _reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+    started, verdict = profile.timer.now(), SUCCESS
     for plugin in profile.reserve_plugins:
         try:
             status = profile.ask(RESERVE, plugin, plugin.reserve, cycle, pod, node_name)
         except PluginFailure as raised:
-            return raised.status
-        if status.is_success:
-            continue
-        if status.is_rejected:
-            return status.by(plugin.name)
-        return failure_of(RESERVE, plugin.name, status.message)
-    return SUCCESS
+            verdict = raised.status
+            break
+        if not status.is_success:
+            verdict = reported(RESERVE, plugin.name, status)
+            break
+    profile.timer.passed(RESERVE_PHASE, verdict.code, started)
+    return verdict
 
 
 def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -113,22 +109,13 @@ def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str)
     profile.timer.passed(UNRESERVE, Code.SUCCESS, started)
 
 
-def ask_permit(
+def _ask_permit(
     profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str
 ) -> tuple[Status, dict[str, float]]:
     """Run the Permit plugins; return Wait if any waits and none rejects.
 
     The second value has the timeouts in seconds of the plugins that wait.
     """
-    started = profile.timer.now()
-    status, timeouts = _ask_permit(profile, cycle, pod, node_name)
-    profile.timer.passed(PERMIT_PHASE, status.code, started)
-    return status, timeouts
-
-
-def _ask_permit(
-    profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str
-) -> tuple[Status, dict[str, float]]:
     timeouts: dict[str, float] = {}
     verdict = SUCCESS
     for plugin in profile.permit_plugins:
@@ -139,8 +126,6 @@ def _ask_permit(
         if status.code is Code.WAIT:
             timeouts[plugin.name] = min(seconds, PERMIT_TIMEOUT_SECONDS_MAX)
             verdict = Status(Code.WAIT, (*status.reasons, _SOMEBODY_WAITS))
-        elif status.is_rejected:
-            return status.by(plugin.name), {}
         elif not status.is_success:
-            return failure_of(PERMIT, plugin.name, status.message), {}
+            return reported(PERMIT, plugin.name, status), {}
     return verdict, timeouts

@@ -52,6 +52,13 @@ def failure_of(prefix: str, plugin: str, text: str) -> Status:
     return Status(Code.ERROR, plugin=plugin, error=prefix.format(plugin) + text)
 
 
+def reported(prefix: str, plugin: str, status: Status) -> Status:
+    """Return a plugin's status with its name; a failure gets upstream's message."""
+    if status.is_success or status.is_rejected:
+        return status.by(plugin)
+    return failure_of(prefix, plugin, status.message)
+
+
 def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plugin: str) -> None:
     """Raise if a row's first non-success status is a failure of this filter."""
     for status in found.statuses[1:]:

@@ -76,7 +76,7 @@ class PodGroupCycle:
         if isinstance(profile, Status):
             self._fail_all(members, profile, nominated_node_name="")
             return
-        members = [member for member in members if not self._is_skipped(member, profile)]
+        members = [one for one in members if not self._steps.skip(one.pod_info, profile)]
         if not members:
             return
         started = self._steps.now()
@@ -126,19 +126,13 @@ class PodGroupCycle:
             profile = self._steps.profiles.get(member.pod_info.scheduler_name)
             if profile is None:
                 log.error("Pod %s names an unknown scheduler", member.pod_info.key)
-                self._steps.queue.done(member.pod_info.uid, self._steps.now())
+                self._steps.done(member.pod_info.uid)
                 continue
             now = self._steps.now()
             self._steps.notify_decided(Failed(member.pod_info, status), now)
             self._steps.fail(
                 member, profile, status, nominated_node_name=nominated_node_name, started=now
             )
-
-    def _is_skipped(self, member: QueuedPodInfo, profile: Profile) -> bool:
-        skipped = self._steps.is_skipped(member.pod_info, profile)
-        if skipped:
-            self._steps.queue.done(member.pod_info.uid, self._steps.now())
-        return skipped
 
     # Try.
 
@@ -214,13 +208,10 @@ class PodGroupCycle:
         return msgspec.structs.replace(refused(attempt, found.status), diagnosis=None)
 
     def _revert(self, attempt: MemberAttempt, profile: Profile) -> None:
-        if attempt.there is not None and not isinstance(attempt.decision, Failed):
-            self._take_back(attempt, profile, attempt.decision.cycle, attempt.there)
-
-    def _take_back(
-        self, attempt: MemberAttempt, profile: Profile, cycle: CycleState, there: PodInfo
-    ) -> None:
-        if self._steps.placer.undo(profile, cycle, there, there.node_name):
+        decision, there = attempt.decision, attempt.there
+        if there is None or isinstance(decision, Failed):
+            return
+        if self._steps.placer.undo(profile, decision.cycle, there, there.node_name):
             self._nominate_again(attempt)
 
     def _nominate_again(self, attempt: MemberAttempt) -> None:

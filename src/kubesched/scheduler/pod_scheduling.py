@@ -183,12 +183,17 @@ class PodScheduling:
 
     # Decide.
 
-    def is_skipped(self, pod: PodInfo, profile: Profile) -> bool:
-        """Whether the pod needs no decision: it is terminating, or already assumed."""
+    def skip(self, pod: PodInfo, profile: Profile) -> bool:
+        """End the flight of a terminating or assumed pod, which needs no decision.
+
+        Return whether the pod is one.
+        """
         if pod.is_terminating:
             self.record_failure(pod.pod, profile, f"skip schedule deleting pod: {pod.key}")
-            return True
-        return self.cache.is_assumed(pod.uid)
+        elif not self.cache.is_assumed(pod.uid):
+            return False
+        self.done(pod.uid)
+        return True
 
     async def decide(self, pod: PodInfo, profile: Profile) -> Decision:
         """Decide where the pod goes in the cluster as it is now."""

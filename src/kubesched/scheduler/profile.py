@@ -63,6 +63,7 @@ from kubesched.scheduler.plugin_failure import (
     PluginFailure,
     failure_of,
     raise_failures,
+    reported,
 )
 from kubesched.scheduler.profile_plugins import ProfilePlugins, build_plugins
 from kubesched.scheduler.row_answers import PASSED, Filtering
@@ -530,9 +531,7 @@ class Profile:
             except PluginFailure as failure:
                 return failure.status, position
             if not status.is_success:
-                if not status.is_rejected:
-                    return failure_of(FILTER, plugin.name, status.message), position
-                return status.by(plugin.name), position
+                return reported(FILTER, plugin.name, status), position
         return SUCCESS, PASSED
 
     def add_pod(

@@ -57,7 +57,7 @@ class InstantServer(ObjectServer):
 
     def __init__(self, now: Callable[[], float]) -> None:
         """Start empty; `now` returns seconds since the start of virtual time."""
-        super().__init__(lambda: self._start_seconds + now(), changes_kept=1)
+        super().__init__(lambda: self._start_seconds + now())
         self.changes = 0
         self.on_pod_deleted: Callable[[Pod], None] = lambda _pod: None
         self._start_seconds = 0.0

@@ -24,7 +24,6 @@ from kubesched.api.core import (
     Pod,
     PodCondition,
     PodStatus,
-    Taint,
     Toleration,
 )
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
@@ -140,7 +139,6 @@ _SCHEDULED: Final = PodConditionPatch("PodScheduled", "True", "", "")
 _READY: Final = PodConditionPatch("Ready", "True", "", "")
 _NOT_READY: Final = PodConditionPatch("Ready", "False", "", "")
 _WITHOUT_GENERATION: Final = (Node, PersistentVolume, PersistentVolumeClaim)
-_NOT_READY_TAINT: Final = Taint(key=NOT_READY, effect="NoSchedule")
 TOPOLOGY_LABELS: Final[tuple[str, ...]] = (ZONE, REGION)
 # Enough for a watcher that gets changes within milliseconds.
 _CHANGES_KEPT: Final = 2_000
@@ -158,21 +156,10 @@ def _stamp(item: KubeObject, version: int) -> KubeObject:
 class ObjectServer:
     """The objects in a store, and the requests on them."""
 
-    def __init__(
-        self,
-        now: Callable[[], float],
-        *,
-        taints_new_nodes: bool = False,
-        changes_kept: int = _CHANGES_KEPT,
-    ) -> None:
-        """Start empty; `now` returns the time in seconds.
-
-        With `taints_new_nodes`, nodes are created not ready, as by an API server; otherwise as if
-        somebody had found them ready at once.
-        """
+    def __init__(self, now: Callable[[], float]) -> None:
+        """Start empty; `now` returns the time in seconds."""
         self.store: Store[KubeObject] = Store(_stamp, _CHANGES_KEPT)
         self._now = now
-        self._taints_new_nodes = taints_new_nodes
         self._created = 0
         self._generated: dict[tuple[str, str], int] = {}
         self._classes: PriorityClasses | None = None
@@ -198,7 +185,7 @@ class ObjectServer:
         if isinstance(completed, Pod):
             completed = complete_pod(completed, self._priority_classes(), self._now())
         elif isinstance(completed, Node):
-            completed = self._admitted_node(node_with_defaults(completed))
+            completed = node_with_defaults(completed)
         created = self.store.create(key_of(completed), completed)
         if isinstance(created, PriorityClass):
             self._classes = None
@@ -208,12 +195,6 @@ class ObjectServer:
         prefix = (metadata.namespace, metadata.generate_name)
         number = self._generated[prefix] = self._generated.get(prefix, 0) + 1
         return f"{metadata.generate_name}{number:05d}"
-
-    def _admitted_node(self, node: Node) -> Node:
-        taints = node.spec.taints
-        if not self._taints_new_nodes or any(_is_not_ready(taint) for taint in taints):
-            return node
-        return replace(node, spec=replace(node.spec, taints=(*taints, _NOT_READY_TAINT)))
 
     def _priority_classes(self) -> PriorityClasses:
         if self._classes is None:
@@ -378,10 +359,6 @@ def _in_phase(status: PodStatus, phase: str, now: float, generation: int) -> Pod
         start_time=timestamp(now) if runs and not status.start_time else status.start_time,
         conditions=_with(status.conditions, _READY if runs else _NOT_READY, now, generation),
     )
-
-
-def _is_not_ready(taint: Taint) -> bool:
-    return taint.key == NOT_READY and taint.effect == "NoSchedule"
 
 
 def _why_not_bound(pod: Pod) -> str:

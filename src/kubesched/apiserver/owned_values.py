@@ -5,9 +5,9 @@ Fields are paths, as `metadata.managedFields` keeps them: tuples of elements in 
 The type of a value determines how it is divided into fields with owners.
 
 Upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/{fieldpath,schema,typed} (v1.36)
-Invariants: no value handed in is changed; results may share parts with them.
-Differs:  values without a schema are owned as a whole. What is of a wrong type is not shown in
-          messages.
+Invariants: no argument is changed; results may share parts with them.
+Differs:  values without a schema are owned as a whole. Messages do not show values of a wrong
+          type.
 """
 
 from __future__ import annotations
@@ -19,12 +19,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.schema import (
-    ListType,
-    MapType,
-    ObjectType,
-    Untyped,
-)
+from kubesched.apiserver.schema import ListType, MapType, ObjectType, Untyped
 from kubesched.apiserver.values import Scalar, ValueType
 
 Path: TypeAlias = tuple[str, ...]
@@ -446,7 +441,7 @@ def _remove(value: Any, unwanted: Plain, value_type: ValueType) -> Any:
             node, child_type = unwanted.get(f"f:{name}"), value_type.child(name)
             if node is None or child_type is None:
                 kept[name] = child
-            elif node and "." not in node:
+            elif node and _MEMBER not in node:
                 kept[name] = _remove(child, node, child_type)
         return kept
     return value
@@ -457,5 +452,5 @@ def _left_entries(entries: list[Any], unwanted: Plain, list_type: ListType) -> I
         node = unwanted.get(_stored_element(list_type, entry))
         if node is None:
             yield entry
-        elif node and "." not in node:
+        elif node and _MEMBER not in node:
             yield _remove(entry, node, list_type.element)

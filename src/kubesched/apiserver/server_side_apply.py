@@ -8,9 +8,9 @@ Upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal,
           vendor/sigs.k8s.io/structured-merge-diff/v6/merge (v1.36)
 Rejects:  400 for another kind, or managed fields in the body; 409 for conflicts; 500 for values
           that do not fit the kind.
-Invariants: objects handed in are not changed.
-Differs:  conflicts come in the order of their managers, where upstream's is random. Stored objects
-          are not checked for their types again.
+Invariants: no argument is changed.
+Differs:  conflicts are sorted by manager, not in random order. The types of stored objects are not
+          checked again.
 """
 
 from __future__ import annotations
@@ -197,9 +197,9 @@ class _Applying(msgspec.Struct, frozen=True):
     def _pruned(self, merged: Plain, managers: Managers, last: FieldSet) -> Plain:
         """Remove fields that the last apply had, this one has not, and no other manager owns."""
         object_type = self.type
-        everybodys: FieldSet = frozenset().union(*(one.fields for one in managers.values()))
+        of_all: FieldSet = frozenset().union(*(one.fields for one in managers.values()))
         all_fields = with_named(field_set(merged, object_type), object_type)
-        owned = with_named(everybodys, object_type)
+        owned = with_named(of_all, object_type)
         mine = with_named(last, object_type)
         left = with_named(field_set(remove(merged, mine, object_type), object_type), object_type)
         pruned = remove(merged, all_fields - (left | owned), object_type)
@@ -277,8 +277,8 @@ def _conflict_text(conflicts: list[_Conflict]) -> str:
     paths: dict[Owner, list[Path]] = {}
     for owner, path in conflicts:
         paths.setdefault(owner, []).append(path)
-    lines = [line for owner in paths for line in _owner_lines(owner, paths[owner])]
-    return f"{len(conflicts)} conflicts: {chr(10).join(lines)}"
+    lines = "\n".join(line for owner in paths for line in _owner_lines(owner, paths[owner]))
+    return f"{len(conflicts)} conflicts: {lines}"
 
 
 def _owner_lines(owner: Owner, paths: Iterable[Path]) -> list[str]:

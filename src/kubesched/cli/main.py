@@ -197,10 +197,10 @@ output:
 \b
   {SAVE_COMMAND}
 
-Exit codes: 0 done; 1 what was to be checked does not hold, a scenario has no answer, or a plugin
-raised; 2 the input is wrong, or the output cannot be written (one line per error on stderr); 70 a
-bug in kubesched; 130 interrupted; 141 whoever read the output went away. `run` ends with 1 for
-wrong input too, as kube-scheduler does, and `sandbox -- COMMAND` as COMMAND does. NO_COLOR=1 turns
+Exit codes: 0 done; 1 a check failed, a scenario has no answer, or a plugin raised an exception;
+2 the input is wrong, or the output cannot be written (one line per error on stderr); 70 a bug in
+kubesched; 130 interrupted; 141 the reader of the output went away. `run` ends with 1 for wrong
+input too, as kube-scheduler does, and `sandbox -- COMMAND` as COMMAND does. NO_COLOR=1 turns
 colours off, KUBESCHED_DEBUG=1 turns tracebacks on.
 """
 

@@ -1,4 +1,4 @@
-"""What the commands that ask about a cluster have in common: how they read it, and write."""
+"""Opening a cluster to ask about, and writing the parts that answers have in common."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ Upstream: staging/src/k8s.io/client-go/tools/reference/ref.go, tools/record/util
           staging/src/k8s.io/client-go/tools/events/event_broadcaster.go, attemptRecording;
           staging/src/k8s.io/client-go/tools/record/event.go, recordToSink (v1.36)
 Differs:  sixteen senders write the events in the order in which they were recorded, where upstream
-          starts a goroutine for each; a sender without an answer keeps its event, and later events
-          queue up, so that few events use up their twelve tries in an outage. When more than
+          starts a goroutine for each; a sender retries its event before it takes the next, so that
+          few events use up their twelve tries in an outage. When more than
           262,144 events wait (some 150 MB), the oldest is dropped; upstream has no limit.
 """
 
@@ -35,16 +35,15 @@ _NAME_LENGTH_MAX: Final = 253
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-def reference_to(item: Any) -> ObjectReference:
+def reference_to(item: KubeObject | ObjectReference) -> ObjectReference:
     """Return a reference to an object, with its resource version; a reference as it is."""
     if isinstance(item, ObjectReference):
         return item
-    whole: KubeObject = item
-    kind, api_version = whole.kind, whole.api_version
+    kind, api_version = item.kind, item.api_version
     if not (kind and api_version):
         known = kind_of(type(item))
         kind, api_version = known.kind, known.api_version
-    metadata = whole.metadata
+    metadata = item.metadata
     return ObjectReference(
         kind=kind,
         namespace=metadata.namespace,

@@ -8,7 +8,7 @@ Differs:  gauges are read at the scrape, not up to a second earlier; durations a
           loses the mark; a preemption's duration and result are those at its
           end, where upstream takes both at its beginning; the workers of phases that need none are
           always 0; the algorithm's duration of a group's pod counts once in a cycle of the group,
-          in however many placements the pod was tried.
+          for any number of placements tried.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ def tuesday(tmp_path: Path) -> Path:
     return write(tmp_path, later, "tuesday.json")
 
 
-def test_what_is_printed(monday: Path, tuesday: Path) -> None:
-    """Differences first, then totals."""
+def test_text(monday: Path, tuesday: Path) -> None:
+    """Differences come first, then totals."""
     result = run("compare", monday, tuesday, "--complete")
     assert result.exit_code == 0
     assert result.stdout == (
@@ -67,7 +67,7 @@ def test_what_is_printed(monday: Path, tuesday: Path) -> None:
 
 
 def test_clusters_that_do_not_differ(monday: Path) -> None:
-    """One sentence says so."""
+    """The text is one sentence."""
     text = run("compare", monday, monday, "--complete").stdout.partition("\n\n")[0]
     assert " ".join(text.split()) == f"{monday} (2): every pod ends as in {monday} (1)."
 
@@ -87,8 +87,8 @@ def test_configurations(tmp_path: Path) -> None:
     ]
 
 
-def test_one_configuration_is_for_all(monday: Path, tuesday: Path, tmp_path: Path) -> None:
-    """It is the scheduler of each cluster."""
+def test_one_configuration(monday: Path, tuesday: Path, tmp_path: Path) -> None:
+    """It is used for each cluster."""
     (tmp_path / "other.yaml").write_text(HEAD + "profiles: [{schedulerName: other}]\n")
     config = ("--config", tmp_path / "other.yaml")
     found = json.loads(run("compare", monday, tuesday, *config, "-o", "json").stdout)
@@ -107,7 +107,7 @@ def test_live_and_saved(tmp_path: Path, monday: Path) -> None:
 
 
 def test_a_compressed_file_and_stdin(monday: Path) -> None:
-    """Both are clusters."""
+    """Both can be clusters."""
     packed = monday.with_name("packed.json.gz")
     packed.write_bytes(gzip.compress(monday.read_bytes()))
     result = run("compare", packed, "-", stdin=monday.read_text())
@@ -141,7 +141,7 @@ def test_few_pods_are_shown(tmp_path: Path) -> None:
 
 
 def test_a_plugin_that_is_interrupted(monday: Path, tuesday: Path, tmp_path: Path) -> None:
-    """There is no comparison of half a cluster."""
+    """Nothing is written then."""
     file = tmp_path / "interrupts.py"
     file.write_text(
         "import os, signal\n"

@@ -53,7 +53,7 @@ def _on_terminal(columns: int) -> str:
 
 @pytest.mark.slow
 def test_it_runs_without_a_terminal(tmp_path: Path) -> None:
-    """In a pipe, from any directory, it ends well and has no colours."""
+    """In a pipe, from any directory, it exits with 0 and has no colours."""
     found = subprocess.run(  # noqa: S603 - our own demo
         DEMO,
         cwd=tmp_path,
@@ -69,8 +69,8 @@ def test_it_runs_without_a_terminal(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 100])
-def test_its_words_and_tables_fit_the_terminal(columns: int) -> None:
-    """On a terminal nothing but commands to type is wider than it, and there are colours."""
+def test_it_fits_the_terminal(columns: int) -> None:
+    """On a terminal only commands may be wider than it, and there are colours."""
     written = _on_terminal(columns)
     lines = _STYLE.sub("", written).splitlines()
     commands = ("$ ",)
@@ -79,8 +79,8 @@ def test_its_words_and_tables_fit_the_terminal(columns: int) -> None:
     assert [] == wide
 
 
-def test_what_it_tells_is_so() -> None:
-    """Web servers are even over the zones, two batch pods have to go, the report waits."""
+def test_its_statements_are_true() -> None:
+    """Web servers are spread over zones, two batch pods are evicted, the report is pending."""
     report = simulate(CLUSTER)
     places = node_of(report)
     zones = sorted(node[0] for pod, node in places.items() if pod.startswith("web"))
@@ -90,7 +90,7 @@ def test_what_it_tells_is_so() -> None:
 
 
 def test_the_cluster_is_written(tmp_path: Path) -> None:
-    """It is the one that the documents use."""
+    """The file is the example of the documents."""
     file = tmp_path / "cluster.yaml"
     assert run("demo", "--write", file).exit_code == 0
     assert file.read_text(encoding="utf-8") == CLUSTER.read_text(encoding="utf-8")

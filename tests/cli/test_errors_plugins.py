@@ -188,8 +188,8 @@ def test_a_plugin_that_raises_ends_a_simulation(
     assert "  File " not in result.stderr
 
 
-def test_the_traceback_is_of_the_plugin_alone(faulty: Path, tmp_path: Path) -> None:
-    """Its own lines, with their source; the whole traceback is for those who debug."""
+def test_traceback_of_a_plugin(faulty: Path, tmp_path: Path) -> None:
+    """It has only the plugin's lines; KUBESCHED_DEBUG=1 shows all of it."""
     cluster = write(tmp_path, [node("alpha"), pod("a")])
     result = run("simulate", cluster, "--plugin", f"{faulty}:Nested")
     calls = "        return self._helper(pod)"
@@ -204,10 +204,8 @@ def test_the_traceback_is_of_the_plugin_alone(faulty: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["Gate", "Rude", "Vague"])
-def test_a_plugin_that_raises_leaves_nothing_to_explain(
-    name: str, faulty: Path, tmp_path: Path
-) -> None:
-    """Also where only `describe` raises."""
+def test_explain_with_a_plugin_that_raises(name: str, faulty: Path, tmp_path: Path) -> None:
+    """There is no explanation, also if only `describe` raises."""
     cluster = write(tmp_path, [node("alpha"), pod("a")])
     result = run("explain", "a", cluster, "--plugin", f"{faulty}:{name}")
     assert (1, "") == (result.exit_code, result.stdout)
@@ -223,7 +221,7 @@ def test_a_plugin_that_raises_leaves_nothing_to_explain(
 def test_a_plugin_that_raises_ends_a_simulation_over_time(
     command: str, name: str, point: str, faulty: Path, tmp_path: Path
 ) -> None:
-    """At once, wherever in the cycle, the binding or the queue it raises."""
+    """The simulation ends at once, wherever the plugin raises."""
     file = tmp_path / "scenario.yaml"
     file.write_text(_SCENARIO)
     files = [file] if command == "simulate" else [file, file]
@@ -233,8 +231,8 @@ def test_a_plugin_that_raises_ends_a_simulation_over_time(
     assert re.search(expected, result.stderr)
 
 
-def test_whose_code_failed_is_said(tmp_path: Path) -> None:
-    """Where no status can say so, the place does; the fault is the plugin's, not kubesched's."""
+def test_errors_name_the_plugin(tmp_path: Path) -> None:
+    """An exception in a QueueSort plugin has no status, and is reported as the plugin's."""
     file = tmp_path / "faulty.py"
     file.write_text(_PLUGINS)
     configuration = tmp_path / "config.yaml"

@@ -57,7 +57,7 @@ def test_only_the_scenario_counts(tmp_path: Path) -> None:
 
 
 def test_reads_gzip_and_stdin(tmp_path: Path) -> None:
-    """Compressed files, stdin and compressed stdin are read alike."""
+    """Compressed files, stdin and compressed stdin have the same answers."""
     plain = write_lines(tmp_path / "a.jsonl", [scenario()])
     packed = tmp_path / "a.jsonl.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
@@ -72,7 +72,7 @@ def test_reads_gzip_and_stdin(tmp_path: Path) -> None:
 
 
 def test_several_files(tmp_path: Path) -> None:
-    """Several files are answered one after the other; line numbers start anew."""
+    """Files are answered one after another; line numbers start again."""
     first = write_lines(tmp_path / "a.jsonl", [scenario("a"), 1])
     second = write_lines(tmp_path / "b.jsonl", [2])
     result = run("evaluate", first, second)
@@ -183,7 +183,7 @@ def test_crash_inside_is_an_error_object(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.slow
 def test_cut_off_gzip(tmp_path: Path) -> None:
-    """A file that ends too early is named; what stands before is answered."""
+    """A truncated file is named; the scenarios before are answered."""
     file = tmp_path / "s.jsonl.gz"
     content = "".join(f"{json.dumps(scenario(str(at)))}\n" for at in range(200))
     file.write_bytes(gzip.compress(content.encode())[:-100])
@@ -240,7 +240,7 @@ def recorded(name: str, **wrong: object) -> Json:
 
 
 def test_check_passes(tmp_path: Path) -> None:
-    """Without a difference there is a table, and exit code 0."""
+    """Without differences there is a table, and exit code 0."""
     file = write_lines(tmp_path / "resources.jsonl", [recorded("a"), recorded("b")])
     result = run("evaluate", "--check", file)
     assert result.exit_code == 0
@@ -277,7 +277,7 @@ def test_check_shows_differences(tmp_path: Path) -> None:
 
 
 def test_check_sums_up(tmp_path: Path) -> None:
-    """With several files there is a total; --show 0 leaves out the differences."""
+    """With several files there is a total; --show 0 hides the differences."""
     good = write_lines(tmp_path / "good.jsonl", [recorded("a")])
     bad = write_lines(tmp_path / "bad.jsonl", [recorded("a", best=[])])
     result = run("evaluate", "--check", "--show", "0", good, bad)

@@ -64,10 +64,8 @@ def _shown(*arguments: str) -> dict[str, str]:
         ),
     ],
 )
-def test_flags_are_shown_as_go_shows_them(
-    arguments: tuple[str, ...], name: str, expected: str
-) -> None:
-    """By the names on the command line, defaults of their own included."""
+def test_flagz(arguments: tuple[str, ...], name: str, expected: str) -> None:
+    """Flags have their names of the command line, and include those with defaults."""
     assert expected == _shown(*arguments)[name]
 
 
@@ -90,14 +88,14 @@ def test_every_flag_is_shown() -> None:
     ],
 )
 def test_a_dry_run_listens_on_loopback(arguments: tuple[str, ...], expected: str) -> None:
-    """Unless an address is given: nobody else is to reach what runs on a laptop."""
+    """Unless an address is given, other machines cannot connect."""
     assert expected == _shown(*arguments)["bind-address"]
 
 
 @pytest.mark.parametrize("port", ["0", "11990"])
 @pytest.mark.parametrize("address", ["foo", "010.1.1.1", "::1%lo", "1.2.3"])
-def test_an_address_that_is_none_is_refused_whatever_the_port(address: str, port: str) -> None:
-    """kube-scheduler's words and exit code, before anything else is looked at."""
+def test_invalid_bind_address(address: str, port: str) -> None:
+    """It is refused with kube-scheduler's message, for any port."""
     result = run_command("run", "--bind-address", address, "--secure-port", port)
     assert 1 == result.exit_code
     expected = f"Invalid value for '--bind-address': failed to parse IP: '{address}'"
@@ -221,13 +219,13 @@ def test_values_that_kube_scheduler_refuses(arguments: tuple[str, ...], expected
         "--requestheader-username-headers=X-U",
     ],
 )
-def test_flags_of_kube_scheduler_are_taken(flag: str) -> None:
-    """What an installed kube-scheduler is started with need not be taken away."""
+def test_flags_of_kube_scheduler(flag: str) -> None:
+    """All of kube-scheduler's flags are accepted."""
     assert flag.partition("=")[0].removeprefix("--") in _shown(flag)
 
 
-def test_the_version_can_be_asked_of_run() -> None:
-    """As kube-scheduler is asked."""
+def test_version_of_run() -> None:
+    """`run --version` and `--version=raw` print what `--version` does."""
     expected = run_command("--version").output
     assert expected == run_command("run", "--version").output
     assert expected == run_command("run", "--version=raw").output

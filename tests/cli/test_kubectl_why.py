@@ -33,8 +33,8 @@ def test_its_texts_say_what_people_type() -> None:
 
 
 @pytest.mark.slow
-def test_it_answers_and_fails_as_the_command() -> None:
-    """With the same codes, and errors of one line."""
+def test_same_answers_as_the_command() -> None:
+    """Exit codes and errors are those of `kubesched why`."""
     cluster = str(ROOT / "examples" / "demo" / "cluster.yaml")
     done = plugin("report-0", cluster)
     assert (0, "") == (done.returncode, done.stderr)

@@ -44,16 +44,16 @@ def test_a_misspelt_option(option: str, message: str) -> None:
     assert message in result.stderr
 
 
-def test_what_is_live_comes_first() -> None:
-    """`run` and `sandbox` head the list, each with a summary that fits its line."""
+def test_order_of_commands() -> None:
+    """`run` and `sandbox` come first; each summary fits its line."""
     lines = run("--help", COLUMNS="80").stdout.partition("Commands:\n")[2].splitlines()
     assert ["run", "sandbox"] == [line.split()[0] for line in lines[:2]]
     assert len(SUBCOMMANDS) == len(lines)
 
 
 @pytest.mark.parametrize("name", ["", *SUBCOMMANDS])
-def test_examples_are_shown_as_they_are_typed(name: str) -> None:
-    """However narrow the terminal is, no example is rewrapped."""
+def test_examples_are_not_wrapped(name: str) -> None:
+    """Examples keep their lines on terminals of any width."""
     context = click.Context(kubesched)
     command = kubesched.get_command(context, name) if name else kubesched
     assert command is not None
@@ -112,8 +112,8 @@ def test_unknown_subcommand() -> None:
     assert "--help" in result.stderr
 
 
-def test_no_argument_is_help() -> None:
-    """Without arguments the help is printed as it is, as a usage error."""
+def test_no_arguments() -> None:
+    """The help is printed, with the exit code of a usage error."""
     result = run()
     assert (2, "") == (result.exit_code, result.stdout)
     assert run("--help").stdout == result.stderr
@@ -130,7 +130,7 @@ def test_missing_argument() -> None:
 
 
 def test_debugging_shows_the_traceback(tmp_path: Path) -> None:
-    """With KUBESCHED_DEBUG=1 an error comes out as it was raised."""
+    """With KUBESCHED_DEBUG=1 the exception is raised."""
     result = run("explain", "x", tmp_path / "missing.json", KUBESCHED_DEBUG="1")
     assert result.exception is not None
     assert not isinstance(result.exception, SystemExit)
@@ -138,7 +138,7 @@ def test_debugging_shows_the_traceback(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_broken_pipe_is_quiet() -> None:
-    """A reader that goes away ends the command without a message, as SIGPIPE would."""
+    """A reader that goes away ends the command without a message, like SIGPIPE."""
     command = [sys.executable, "-m", "kubesched", "evaluate", "-"]
     with subprocess.Popen(  # noqa: S603 - our own code
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -167,7 +167,7 @@ def test_broken_pipe_is_quiet() -> None:
     ],
 )
 def test_closed_streams(words: str, message: str) -> None:
-    """A stream that the shell closed is the user's to open, whoever needs it."""
+    """A closed standard stream is an error of the user."""
     shell = ["sh", "-c", f'"$0" -m kubesched {words}', sys.executable]
     done = subprocess.run(shell, input="{}\n", check=False, capture_output=True, text=True)  # noqa: S603 - our own code
     assert (2, "") == (done.returncode, done.stdout)
@@ -176,7 +176,7 @@ def test_closed_streams(words: str, message: str) -> None:
 
 @pytest.mark.slow
 def test_output_that_cannot_be_written(tmp_path: Path) -> None:
-    """A full disk behind stdout is told once, by its name."""
+    """A full disk behind stdout is reported once, by name."""
     command = [sys.executable, "-m", "kubesched", "simulate", str(write(tmp_path, shop()))]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True)  # noqa: S603 - our own code
@@ -185,7 +185,7 @@ def test_output_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_help_lists_the_exit_codes() -> None:
-    """Every exit code that errors have is told."""
+    """The help has every exit code of errors."""
     codes = {getattr(errors, name) for name in vars(errors) if name.startswith("EXIT_")}
     told = run("--help").stdout.partition("Exit codes: ")[2].partition(".")[0]
     assert codes == {int(code) for code in re.findall(r"\d+", told)} - {0}
@@ -212,7 +212,7 @@ def test_interrupt() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_script(shell: str) -> None:
-    """The completion script asks the command itself."""
+    """The script calls the command for completions."""
     result = run("completion", shell)
     assert result.exit_code == 0
     assert "_KUBESCHED_COMPLETE" in result.stdout

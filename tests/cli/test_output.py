@@ -31,7 +31,7 @@ TABLE = simple_table(
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that is a terminal."""
 
     def isatty(self) -> bool:
         """Say so."""
@@ -53,7 +53,7 @@ def terminal_of(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def test_the_width_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it is drawn, on a terminal and elsewhere."""
+    """The width is that of the drawn table, on a terminal and elsewhere."""
     assert table_width(TABLE) == max(map(cell_len, aligned(TABLE))) == 35
     terminal = terminal_of(monkeypatch)
     assert page_width() == 60
@@ -94,7 +94,7 @@ def test_no_colours_on_demand(monkeypatch: pytest.MonkeyPatch, name: str, value:
 
 
 def test_pipes_get_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is no terminal gets plain text, however wide."""
+    """Output that is not a terminal gets plain text."""
     assert type(writer()) is Writer
     writer().line("x" * 500)
     assert capsys.readouterr().out == "x" * 500 + "\n"
@@ -158,8 +158,8 @@ def test_documents(capsys: pytest.CaptureFixture[str], output: OutputFormat, tex
     assert text == capsys.readouterr().out
 
 
-def test_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a table that is too wide every letter is still there."""
+def test_wide_tables_are_not_truncated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table that is too wide still shows every character."""
     terminal = terminal_of(monkeypatch)
     detail = "abcdefghijklmnopqrstuvwxyz0123456789" * 3
     row = ["node-0001", "TaintToleration", "UnschedulableAndUnresolvable", detail]

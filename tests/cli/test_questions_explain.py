@@ -18,7 +18,7 @@ def cluster(tmp_path: Path) -> Path:
 
 
 def test_schedulable_pod(cluster: Path) -> None:
-    """The outcome comes first, then the scores, then why the others were rejected."""
+    """The outcome comes first, then the scores, then the rejections."""
     result = run("explain", "web-1", cluster)
     assert result.exit_code == 0
     assert not result.stderr
@@ -104,7 +104,7 @@ def test_json(cluster: Path) -> None:
             assert part["weighted"] == part["normalized"] * part["weight"]
 
 
-def test_yaml_says_the_same(cluster: Path) -> None:
+def test_yaml(cluster: Path) -> None:
     """YAML and JSON are the same document."""
     as_json = run("explain", "web-1", cluster, "-o", "json").stdout
     as_yaml = run("explain", "web-1", cluster, "-o", "yaml").stdout
@@ -130,8 +130,8 @@ def test_node_narrows_the_tables(cluster: Path) -> None:
     assert [score["node"] for score in found["scores"]] == ["beta"]
 
 
-def test_all_filters_asks_every_filter(tmp_path: Path) -> None:
-    """With --all-filters a node has every filter that rejects it, not only the first."""
+def test_all_filters(tmp_path: Path) -> None:
+    """With --all-filters each node has every filter that rejects it."""
     objects = [node("tiny", "1", taints=[GPU_TAINT]), pod("web-1", "2", nodeSelector={"a": "b"})]
     file = write(tmp_path, objects)
     first = json.loads(run("explain", "web-1", file, "-o", "json").stdout)["nodes"][0]
@@ -143,14 +143,14 @@ def test_all_filters_asks_every_filter(tmp_path: Path) -> None:
     assert "Every filter, node by node" in run("explain", "web-1", file, "--all-filters").stdout
 
 
-def test_top_limits_the_scores(cluster: Path) -> None:
-    """--top says how many nodes the table of scores has."""
+def test_top(cluster: Path) -> None:
+    """--top is the number of nodes in the table of scores."""
     result = run("explain", "web-1", cluster, "--top", "1")
     assert "Scores, best 1 of 2" in result.stdout
 
 
-def test_bound_pod_is_placed_again(cluster: Path) -> None:
-    """A pod on a node is asked about as if it were not there, and that is said."""
+def test_bound_pod(cluster: Path) -> None:
+    """A bound pod is explained as if it were pending, and a note says so."""
     result = run("explain", "db-0", cluster)
     note = "Note: The pod is on gamma; this is how it would be placed again, without it there."
     assert note in result.stdout
@@ -161,7 +161,7 @@ def test_bound_pod_is_placed_again(cluster: Path) -> None:
 
 
 def test_finished_pod(tmp_path: Path) -> None:
-    """A finished pod is asked about as if it were new."""
+    """A finished pod is explained as if it were new."""
     objects = [node("alpha"), pod("job-1", node_name="alpha", status={"phase": "Succeeded"})]
     result = run("explain", "job-1", write(tmp_path, objects))
     assert result.stdout.startswith(
@@ -188,7 +188,7 @@ def test_no_nodes(tmp_path: Path) -> None:
 
 
 def test_restricted_by_pre_filter(tmp_path: Path) -> None:
-    """What PreFilter plugins leave over is said before the nodes."""
+    """The nodes that PreFilter plugins allow come first."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["beta"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     bound = pod("web-1", "20", affinity={"nodeAffinity": required})
@@ -198,7 +198,7 @@ def test_restricted_by_pre_filter(tmp_path: Path) -> None:
 
 
 def test_not_allowed_to_preempt(tmp_path: Path) -> None:
-    """A pod that may not preempt says so."""
+    """The reason is shown."""
     full = [node("alpha"), pod("busy", "4", node_name="alpha")]
     waiting = pod("web-1", priority=5, preemptionPolicy="Never")
     result = run("explain", "web-1", write(tmp_path, [*full, waiting]))
@@ -255,7 +255,7 @@ def test_users_mistakes(cluster: Path, arguments: list[str], message: str) -> No
 
 
 def test_ambiguous_name(tmp_path: Path) -> None:
-    """A name in two namespaces must be told apart."""
+    """A name in two namespaces is an error."""
     objects = [pod("web-1"), pod("web-1", namespace="test")]
     result = run("explain", "web-1", write(tmp_path, objects))
     assert result.exit_code == 2
@@ -263,7 +263,7 @@ def test_ambiguous_name(tmp_path: Path) -> None:
 
 
 def test_other_scheduler(tmp_path: Path) -> None:
-    """A pod of another scheduler is refused, unless --profile asks one."""
+    """A pod of another scheduler is an error, unless --profile is given."""
     file = write(tmp_path, [node("alpha"), pod("web-1", schedulerName="other")])
     result = run("explain", "web-1", file)
     assert result.exit_code == 2
@@ -273,7 +273,7 @@ def test_other_scheduler(tmp_path: Path) -> None:
 
 
 def test_same_object_twice(cluster: Path) -> None:
-    """An object that stands in two places is an error that names both."""
+    """Two objects of one name are an error that names both places."""
     other = write(cluster.parent, [node("alpha")], "other.json")
     result = run("explain", "web-1", cluster, other)
     assert result.exit_code == 2
@@ -284,7 +284,7 @@ def test_same_object_twice(cluster: Path) -> None:
 
 
 def test_only_unknown_kinds(tmp_path: Path) -> None:
-    """A dump without anything to schedule with says what was in it."""
+    """The error of a dump without nodes and pods lists its kinds."""
     item: Json = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     result = run("explain", "web-1", write(tmp_path, [item]))
     assert result.exit_code == 2
@@ -293,7 +293,7 @@ def test_only_unknown_kinds(tmp_path: Path) -> None:
 
 
 def test_sampling_is_mentioned(tmp_path: Path) -> None:
-    """All nodes are looked at; where the configuration has the search end early, that is said."""
+    """All nodes are evaluated; a note says if the configuration samples them."""
     config = tmp_path / "config.yaml"
     config.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

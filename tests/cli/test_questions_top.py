@@ -47,7 +47,7 @@ def test_groups_of_pods(cluster: Path) -> None:
 
 
 def test_room_for_amounts(cluster: Path) -> None:
-    """Taints are ignored, and the sentence says so."""
+    """The sentence says that taints are ignored."""
     lines = run("top", cluster, "--room", "cpu=2,memory=1Gi", "--sort-by", "room").stdout
     assert "Room for 7 more pods of cpu=2,memory=1Gi; taints and cordons are ignored.\n" in lines
     rooms = [(line.split()[0], line.split()[-1]) for line in lines.splitlines()[5:]]
@@ -86,7 +86,7 @@ def test_what_is_not_known_is_reported(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_not_shown(cluster: Path) -> None:
-    """They are counted, and the document has them all."""
+    """The text counts them, the document has them."""
     result = run("top", cluster, "--top", "1")
     assert result.stdout.splitlines()[-3].startswith("gamma")
     assert result.stdout.splitlines()[-1] == "and 3 more; --top 4 shows all"
@@ -94,13 +94,13 @@ def test_rows_that_are_not_shown(cluster: Path) -> None:
 
 
 def test_no_nodes(tmp_path: Path) -> None:
-    """There is nothing to add up, and no table."""
+    """There is no table then."""
     result = run("top", write(tmp_path, [pod("p")]))
     assert result.stdout == "There are no nodes.\n1 pending pod requests cpu 1, memory 1Gi.\n"
 
 
 def test_pools(tmp_path: Path) -> None:
-    """A label that is given comes before those that are known."""
+    """A given label takes precedence over the known ones."""
     label = "cloud.google.com/gke-nodepool"
     nodes = [node("a", labels={label: "small", "team": "red"}), node("b", labels={"team": "red"})]
     file = write(tmp_path, nodes)

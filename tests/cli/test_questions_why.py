@@ -39,7 +39,7 @@ def cluster(tmp_path: Path) -> Path:
     )
 
 
-def test_what_is_printed(cluster: Path) -> None:
+def test_text(cluster: Path) -> None:
     """The sentence, the changes, the causes with the nearest misses first, the events."""
     result = run("why", "web-5d-2", cluster, "--complete", "--top", "3")
     assert result.exit_code == 0

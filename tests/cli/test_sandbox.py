@@ -98,8 +98,8 @@ def end(process: subprocess.Popen[str], how: signal.Signals) -> int:
 
 
 @pytest.mark.slow
-def test_it_runs_until_it_is_interrupted(tmp_path: Path) -> None:
-    """It says how to get in, answers whoever has the token, and takes everything away again."""
+def test_until_interrupted(tmp_path: Path) -> None:
+    """It prints how to connect, answers requests with the token, and removes its files."""
     file = tmp_path / "kubeconfig"
     arguments = ("--nodes", 2, "--no-scheduler", "--kubeconfig", file)
     with running(*arguments) as (process, cluster, said):
@@ -127,7 +127,7 @@ def test_the_scheduler_places_pods_and_kubelets_run_them() -> None:
 
 
 @pytest.mark.slow
-def test_feature_gates_bring_the_objects_that_they_need() -> None:
+def test_feature_gates_enable_their_kinds() -> None:
     """With the gates of pod groups, a gang can be created, and its pods run."""
     gates = "GenericWorkload=true,GangScheduling=true"
     with running("--nodes", 1, "--start-latency", "10ms", "--feature-gates", gates) as ran:
@@ -165,8 +165,8 @@ def _children(process: int) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_killed_sandbox_takes_its_scheduler_with_it_and_keeps_its_data(tmp_path: Path) -> None:
-    """Nothing goes on without it, and what it acknowledged is there when it begins again."""
+def test_killed_sandbox(tmp_path: Path) -> None:
+    """Its scheduler ends too, and acknowledged writes are there after a restart."""
     data, file = tmp_path / "data.sqlite", tmp_path / "kubeconfig"
     arguments = ("--nodes", 1, "--data", data, "--kubeconfig", file)
     with running(*arguments) as (process, cluster, said):
@@ -183,7 +183,7 @@ def test_a_killed_sandbox_takes_its_scheduler_with_it_and_keeps_its_data(tmp_pat
 
 
 def _is_gone(process: int) -> bool:
-    """Wait for the end of a process that is nobody's child here."""
+    """Wait for the end of a process that is not a child of this one."""
     try:
         handle = os.pidfd_open(process)
     except ProcessLookupError:
@@ -193,10 +193,8 @@ def _is_gone(process: int) -> bool:
 
 
 @pytest.mark.slow
-def test_a_command_has_a_cluster_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """KUBECONFIG leads to it while the command runs; afterwards nothing is left."""
+def test_command_in_a_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KUBECONFIG names the cluster while the command runs; then nothing is left."""
     monkeypatch.chdir(tmp_path)
     result = run("sandbox", "--no-scheduler", "--", "sh", "-c", f"{KEEP}; echo $KUBECONFIG > path")
     assert (0, "") == (result.exit_code, result.output)
@@ -214,16 +212,16 @@ def test_a_command_has_a_cluster_of_its_own(
         pytest.param(["/"], 126, "/: cannot be run: Permission denied", id="no-program"),
     ],
 )
-def test_the_exit_code_is_the_commands(command: list[str], code: int, words: str) -> None:
-    """It ends as the command did, as a shell would say it."""
+def test_exit_code_of_a_command(command: list[str], code: int, words: str) -> None:
+    """The exit code is the command's, as in a shell."""
     result = run("sandbox", "--nodes", 0, "--no-scheduler", "--", *command)
     assert code == result.exit_code
     assert words in result.output
 
 
 @pytest.mark.slow
-def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
-    """The message names the port and the way out; nothing is left behind."""
+def test_port_in_use(tmp_path: Path) -> None:
+    """The message names the port and the remedy; nothing is left behind."""
     file = tmp_path / "kubeconfig"
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -237,7 +235,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_scheduler_that_fails_ends_the_sandbox(tmp_path: Path) -> None:
-    """Its last words are said."""
+    """The error has the last lines of its log."""
     config = tmp_path / "config.yaml"
     config.write_text("profiles: [{plugins: {score: {enabled: [{name: Nonsense}]}}}]")
     result = subprocess.run(  # noqa: S603 - our own program
@@ -253,7 +251,7 @@ def test_a_scheduler_that_fails_ends_the_sandbox(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
-    """The signal is said, and nothing of a log that knows nothing of it."""
+    """The error names the signal, without lines of the log."""
     with running("--nodes", 0) as (process, _, _):
         [child] = _children(process.pid)
         os.kill(int(child), signal.SIGKILL)
@@ -292,10 +290,10 @@ def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_said(
+def test_wrong_options(
     arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line, with what to do about it, and nothing is started."""
+    """The error is one line with the remedy, and nothing is started."""
     monkeypatch.chdir(tmp_path)
     result = run("sandbox", "--no-scheduler", *arguments, "--", "true")
     assert 2 == result.exit_code
@@ -303,8 +301,8 @@ def test_what_cannot_be_used_is_said(
 
 
 @pytest.mark.slow
-def test_a_second_sandbox_leaves_the_kubeconfig_of_a_running_one_alone(tmp_path: Path) -> None:
-    """It is refused, and the first goes on; a file that is another's by then outlives the first."""
+def test_kubeconfig_of_a_running_sandbox(tmp_path: Path) -> None:
+    """A second sandbox is refused; a file that was replaced meanwhile is not removed."""
     file = tmp_path / "kubeconfig"
     arguments = ("--nodes", 0, "--no-scheduler", "--kubeconfig", file)
     with running(*arguments) as (process, cluster, _):
@@ -356,8 +354,8 @@ def test_flags_become_a_template() -> None:
         pytest.param("spec: 1", "spec is no object", id="spec"),
     ],
 )
-def test_a_template_is_one_node(text: str, words: str, tmp_path: Path) -> None:
-    """Whatever else a file holds is refused."""
+def test_node_template(text: str, words: str, tmp_path: Path) -> None:
+    """A file with other content is refused."""
     file = tmp_path / "node.yaml"
     file.write_text(text)
     with pytest.raises(UserError, match=words):
@@ -379,8 +377,8 @@ def test_a_template_leaves_out_what_the_server_sets(tmp_path: Path) -> None:
     assert expected == read_node(file)
 
 
-def test_the_schedulers_configuration_is_the_users_but_for_the_connection(tmp_path: Path) -> None:
-    """Who connects where, and that there is no election, is the sandbox's."""
+def test_configuration_of_the_scheduler(tmp_path: Path) -> None:
+    """The sandbox sets only the connection and turns the election off."""
     file = tmp_path / "config.yaml"
     file.write_text(
         "profiles: [{schedulerName: mine}]\nleaderElection: {leaderElect: true}\n"
@@ -397,8 +395,8 @@ def test_the_schedulers_configuration_is_the_users_but_for_the_connection(tmp_pa
     assert "KubeSchedulerConfiguration" == found["kind"]
 
 
-def test_the_help_teaches() -> None:
-    """It says what runs and what does not, how it ends, and shows the common ways to use it."""
+def test_help() -> None:
+    """It says what runs and what does not, how it ends, and has common examples."""
     shown = run("sandbox", "--help").output
     assert "    kubesched sandbox --nodes 10 -- ./test.sh" in shown.splitlines()
     text = " ".join(shown.split())

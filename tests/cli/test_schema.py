@@ -22,8 +22,8 @@ def test_kinds_are_listed() -> None:
     assert [line.split()[0] for line in lines[1:]] == [*DOCUMENTS, "Scenario", "Sweep"]
 
 
-def test_a_schema_is_printed() -> None:
-    """As JSON."""
+def test_schema() -> None:
+    """The schema is JSON."""
     assert json.loads(run("schema", "WhyReport").stdout) == schema_of("WhyReport")
 
 

@@ -134,8 +134,8 @@ profiles:
         pytest.param(("--config", "two.yaml"), "--config has no profile default-s", id="profile"),
     ],
 )
-def test_bad_input_is_one_line(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
-    """With exit code 2."""
+def test_wrong_input(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    """One line, with exit code 2."""
     (tmp_path / "two.yaml").write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles: [{schedulerName: a}, {schedulerName: b}]\n"
@@ -157,7 +157,7 @@ def test_without_permission(tmp_path: Path) -> None:
     assert line.endswith("in all namespaces; ask for the ClusterRole kubesched-reader")
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
+def test_refused_connection(tmp_path: Path) -> None:
     """One line names the server and the reason."""
     result = run(
         "shadow", "--kubeconfig", write_kubeconfig(tmp_path / "config", "http://127.0.0.1:1")

@@ -72,10 +72,10 @@ def test_stdin(recording: Path) -> None:
         pytest.param(("cut.jsonl", "--plugin", "no:where"), "--plugin no:where: ", id="plugin"),
     ],
 )
-def test_bad_input_is_one_line(
+def test_wrong_input(
     words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With exit code 2 and nothing on stdout."""
+    """One line, with exit code 2 and nothing on stdout."""
     monkeypatch.chdir(tmp_path)
     Path("cut.jsonl").write_text(
         '{"type":"RECORDING","version":1,"recordedBy":"run","schedulerNames":["s"]}\n'
@@ -111,8 +111,8 @@ def test_ctrl_c(recording: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["run.jsonl", "run.jsonl.gz"])
-def test_what_was_recorded_until_ctrl_c_is_replayed(name: str, tmp_path: Path) -> None:
-    """It is kept beside the file, which is not written."""
+def test_partial_recording(name: str, tmp_path: Path) -> None:
+    """What was recorded until Ctrl-C is beside the file, and can be replayed."""
     file = tmp_path / name
     result = run("simulate", SCENARIO, "--plugin", interrupting(tmp_path), "--record", file)
     assert (130, False) == (result.exit_code, file.exists())

@@ -51,7 +51,7 @@ def document(*arguments: object, stdin: str | bytes | None = None) -> Any:
 
 
 def test_summary(tmp_path: Path) -> None:
-    """The numbers come first, then the reasons, then how full zones and nodes are."""
+    """The numbers come first, then the reasons, then the use of zones and nodes."""
     result = run("simulate", write(tmp_path, shop()))
     assert result.exit_code == 0
     assert result.stdout == (
@@ -110,8 +110,8 @@ def test_json(tmp_path: Path) -> None:
     assert not [key for key in found["summary"] if "second" in key.lower()]
 
 
-def test_yaml_is_the_same(tmp_path: Path) -> None:
-    """YAML says what JSON says."""
+def test_yaml(tmp_path: Path) -> None:
+    """YAML and JSON are the same document."""
     cluster = write(tmp_path, shop())
     result = run("simulate", cluster, "-o", "yaml")
     assert document(cluster) == yaml.safe_load(result.stdout)
@@ -138,7 +138,7 @@ def test_show(tmp_path: Path, section: str, expected: str) -> None:
 
 
 def test_eviction_is_shown_with_the_placements(tmp_path: Path) -> None:
-    """Who had to go stands below who came."""
+    """Victims are listed below their preemptor."""
     shown = run("simulate", write(tmp_path, shop()), "--show", "placements").stdout
     assert "shop/old evicted from alpha for shop/boss" in shown
     assert "shop/boss  alpha         2  shop/old" in shown
@@ -154,7 +154,7 @@ def test_eviction_is_shown_with_the_placements(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_to_do(tmp_path: Path, objects: list[Json], expected: str) -> None:
-    """Nothing to do is said, and is no error."""
+    """Without pending pods there is a sentence, and exit code 0."""
     result = run("simulate", write(tmp_path, objects))
     assert result.exit_code == 0
     assert result.stdout.startswith(expected)
@@ -199,7 +199,7 @@ def test_profile_takes_all_pending_pods(tmp_path: Path) -> None:
 
 
 def test_stdin_and_compression(tmp_path: Path) -> None:
-    """A dump may come from stdin, compressed."""
+    """A compressed dump is read from stdin."""
     data = write(tmp_path, shop()).read_bytes()
     expected = document("-", stdin=data)
     assert expected == document("-", stdin=gzip.compress(data))
@@ -231,7 +231,7 @@ def test_duplicates_are_an_error(tmp_path: Path) -> None:
 
 
 def test_warnings(tmp_path: Path) -> None:
-    """Pods on unknown nodes and unknown priority classes are told, each in a line."""
+    """Each pod on an unknown node or with an unknown class has a line."""
     vague = pod("vague", priorityClassName="none")
     del vague["spec"]["priority"]
     objects = [node("n"), pod("lost", node_name="gone"), vague]
@@ -283,7 +283,7 @@ def test_same_seed_same_bytes(tmp_path: Path) -> None:
 
 
 def test_openb_errors(tmp_path: Path) -> None:
-    """A wrong value is told with file, line and column."""
+    """The error names file, line and column."""
     bad = tmp_path / "nodes.csv"
     bad.write_text("sn,cpu_milli,memory_mib,gpu,model\nn,1,1,one,\n")
     result = run("simulate", bad)
@@ -308,7 +308,7 @@ def test_names_with_any_characters(tmp_path: Path) -> None:
 
 
 def claim(name: str, volume: str) -> Json:
-    """Return a claim that says it is bound to a volume."""
+    """Return a claim that is bound to a volume."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -416,7 +416,7 @@ def test_interrupted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [("simulate",), ("explain", "web-1")])
 def test_empty_input(tmp_path: Path, command: tuple[str, ...]) -> None:
-    """What a kubectl that failed has left is no cluster, in a file or through a pipe."""
+    """The empty output of a failed kubectl is an error, as a file and on stdin."""
     file = tmp_path / "nodes.json"
     file.touch()
     for result, name in ((run(*command, file), file), (run(*command, "-", stdin=""), "stdin")):
@@ -444,8 +444,8 @@ def test_every_missing_file_has_its_line(command: tuple[str, ...]) -> None:
         pytest.param(("evaluate", "--check", ""), id="lines"),
     ],
 )
-def test_no_name_is_no_file(words: tuple[str, ...]) -> None:
-    """A variable that is not set does not stand for the current directory."""
+def test_empty_file_name(words: tuple[str, ...]) -> None:
+    """An empty argument is an error, not the current directory."""
     result = run(*words)
     assert 2 == result.exit_code
     assert "it is empty; is a variable not set?" in result.stderr

@@ -20,12 +20,12 @@ _BOTH_OFF = {"PodLevelResources": False, _RESIZE: False}
 
 
 def _waiting() -> Json:
-    """A pod whose containers ask for one CPU, and which as a whole asks for eight."""
+    """A pod with 1 CPU requested by its container and 8 at pod level."""
     return pod("new", resources={"requests": {"cpu": "8"}})
 
 
 def _resized() -> Json:
-    """A pod on alpha that asks for one CPU and still holds three."""
+    """A pod on alpha that requests 1 CPU and still has 3 allocated."""
     whole: dict[str, Any] = {"requests": {"cpu": "3"}}
     found = pod("old", node_name="alpha", resources={"requests": {"cpu": "1"}})
     found["status"] |= {"resources": whole, "allocatedResources": {"cpu": "3"}}
@@ -47,10 +47,10 @@ def _flag(gates: dict[str, bool]) -> tuple[str, ...]:
         pytest.param([_resized(), pod("new", "2")], {_RESIZE: False}, True, id="no resize"),
     ],
 )
-def test_what_a_gate_turns_off_does_not_count(
+def test_fields_behind_disabled_gates(
     pods: list[Json], gates: dict[str, bool], fits: bool, tmp_path: Path
 ) -> None:
-    """In simulate, in explain and in a scheduler that runs."""
+    """They are ignored by simulate, explain and a running scheduler."""
     cluster = write(tmp_path, [node("alpha", "4"), *pods])
     placed = "1 of 1 pod placed" if fits else "0 of 1 pod"
     assert placed in run("simulate", cluster, *_flag(gates)).stdout

@@ -58,7 +58,7 @@ def test_scenario_as_document(scenario: Path, tmp_path: Path) -> None:
 
 
 def test_trace_with_times() -> None:
-    """Pods of an openb trace come and go as they did; without --times they are placed once."""
+    """With --times pods of an openb trace come and go; without it they are placed once."""
     files = (EXAMPLE / "nodes.csv", "--pods", EXAMPLE / "pods.csv")
     found = json.loads(run("simulate", *files, "--times", "--duration", "24h", "-o", "json").stdout)
     assert "TimelineReport" == found["kind"]
@@ -76,14 +76,14 @@ def test_trace_with_times() -> None:
     ],
 )
 def test_wrong_options(scenario: Path, options: tuple[object, ...], message: str) -> None:
-    """What does not go together is the user's to put right."""
+    """Options that exclude each other are an error of the user."""
     result = run("simulate", scenario, *options)
     assert 2 == result.exit_code
     assert message in result.stderr
 
 
 def test_wrong_scenario(tmp_path: Path) -> None:
-    """Every fault is told in a line of its own, with the file."""
+    """Each error has a line with the file."""
     file = tmp_path / "wrong.yaml"
     file.write_text("version: 1\nduration: 1h\nnods: []\nworkloads: [{name: w}]\n")
     result = run("simulate", file)
@@ -204,7 +204,7 @@ def interrupting(directory: Path) -> str:
 def test_outputs_overwrite_nothing(
     scenario: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], fault: str
 ) -> None:
-    """What is read stays as it is, and two options never write one file."""
+    """An input file or another option's file is not overwritten."""
     monkeypatch.chdir(scenario.parent)
     text = f"{SCENARIO}objects: [dumps]\n"
     scenario.write_text(text)
@@ -220,8 +220,8 @@ def test_outputs_overwrite_nothing(
     assert [text, dump] == [scenario.read_text(), Path("dumps/d.json").read_text()]
 
 
-def test_a_full_disk_is_told_by_name(scenario: Path) -> None:
-    """Whichever file cannot be written is named; devices are written as they are."""
+def test_full_disk(scenario: Path) -> None:
+    """The error names the file; devices are written directly."""
     for flag in ("--html", "--decision-log"):
         result = run("simulate", scenario, flag, "/dev/full")
         message = "kubesched: error: /dev/full: No space left on device\n"
@@ -230,8 +230,8 @@ def test_a_full_disk_is_told_by_name(scenario: Path) -> None:
     assert 0 == run("simulate", scenario, *null).exit_code
 
 
-def test_a_directory_that_takes_no_file(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing may be written is told before an hour is simulated."""
+def test_unwritable_directory(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is reported before the simulation begins."""
     monkeypatch.setattr(os, "access", lambda _file, mode: mode != os.W_OK)
     html = scenario.parent / "r.html"
     result = run("simulate", scenario, "--html", html)
@@ -291,7 +291,7 @@ def test_compare_needs_two_that_last_equally_long(
     ],
 )
 def test_compare_takes_scenarios(scenario: Path, name: str, content: str, message: str) -> None:
-    """What was given, what compare takes, and what to do instead."""
+    """The error names the file, what compare takes, and the remedy."""
     file = scenario.with_name(name)
     file.write_text(content)
     result = run("compare", scenario, file)
@@ -302,7 +302,7 @@ def test_compare_takes_scenarios(scenario: Path, name: str, content: str, messag
 
 
 def test_compare_takes_files(scenario: Path) -> None:
-    """Neither stdin nor a directory is a scenario."""
+    """Stdin and directories are not scenarios."""
     for given in ("-", scenario.parent):
         result = run("compare", scenario, given, stdin=SCENARIO)
         assert 2 == result.exit_code

@@ -65,7 +65,7 @@ def test_other_names_and_the_same_decisions(tmp_path: Path) -> None:
 
 
 def test_complete_kinds_are_recorded(tmp_path: Path) -> None:
-    """What is not known of the files is not known of their snapshot."""
+    """A snapshot is complete for the kinds that its input is complete for."""
     some, whole = tmp_path / "some.json", tmp_path / "whole.json"
     run("snapshot", _SECRETS, "-o", some)
     run("snapshot", _SECRETS, "--complete", "-o", whole)
@@ -82,8 +82,8 @@ def test_stdout(tmp_path: Path) -> None:
     assert again.stdout == run("simulate", write(tmp_path, shop())).stdout
 
 
-def test_an_empty_cluster_is_a_list_too(tmp_path: Path) -> None:
-    """Without objects the file is still JSON."""
+def test_empty_cluster(tmp_path: Path) -> None:
+    """Without objects the file is still a JSON List."""
     source = write(tmp_path, [])
     assert {"items": []}.items() <= json.loads(run("snapshot", source, "-o", "-").stdout).items()
 

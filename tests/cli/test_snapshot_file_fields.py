@@ -98,7 +98,7 @@ def _anonymous(*objects: KubeObject) -> list[Any]:
 
 
 def test_names_sort_as_before() -> None:
-    """Whatever they are made of, and however many there are."""
+    """Anonymous names have the order of the real ones, for any number and characters."""
     before = [f"{letter}{number}" for letter in ("a", "b-", "Z.") for number in range(40)]
     after = [pod.metadata.name for pod in _anonymous(*map(make_pod, before))]
     order = sorted(range(len(before)), key=before.__getitem__)

@@ -67,8 +67,8 @@ def test_a_sweep_writes_results_and_means(tmp_path: Path) -> None:
     assert (first.stdout, results) == (again.stdout, Path("a.csv").read_bytes())
 
 
-def test_what_has_changed_is_named_and_done_again(tmp_path: Path) -> None:
-    """More seeds are only added."""
+def test_changed_inputs(tmp_path: Path) -> None:
+    """They are named, and their runs are repeated; more seeds only add runs."""
     write(tmp_path, day=SCENARIO, sweep=SWEEP)
     _sweep("sweep.yaml", "-o", "a.csv")
     write(tmp_path, day=SCENARIO.replace("cpu: 4", "cpu: 3"))
@@ -141,8 +141,8 @@ def test_wrong_options_end_with_one_line(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
-def test_a_sweep_that_was_stopped_goes_on(sent: signal.Signals, code: int, tmp_path: Path) -> None:
-    """It keeps the finished runs, leaves no process behind, and ends with the same bytes."""
+def test_interrupted_sweep(sent: signal.Signals, code: int, tmp_path: Path) -> None:
+    """It keeps finished runs, leaves no process, and ends with the same bytes."""
     write(tmp_path, day=SCENARIO, blocking=BLOCKING, sweep=OF_FUNCTION)
     os.mkfifo(tmp_path / "gate")
     command = [sys.executable, "-m", "kubesched", "sweep", "sweep.yaml", "-o", "a.csv"]

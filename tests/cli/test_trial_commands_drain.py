@@ -43,8 +43,8 @@ def cluster(tmp_path: Path) -> Path:
     )
 
 
-def test_what_is_printed(cluster: Path) -> None:
-    """The answer, the flags, what finds no place, and where the others go."""
+def test_text(cluster: Path) -> None:
+    """The answer, the flags, pods without a node, and where the others go."""
     result = run("drain", "alpha", cluster, "--complete")
     assert result.exit_code == 1
     assert result.stdout == (
@@ -64,7 +64,7 @@ def test_what_is_printed(cluster: Path) -> None:
 
 
 def test_a_node_whose_pods_stay(cluster: Path) -> None:
-    """Nothing has to move, so the drain works."""
+    """No pod has to move, so the drain is possible."""
     result = run("drain", "gamma", "beta", "--cluster", cluster, "--complete")
     assert 0 == result.exit_code
     assert result.stdout.startswith("gamma and beta: nothing has to move.\n")
@@ -103,7 +103,7 @@ def test_wrong_words(
 
 
 def test_a_page_that_cannot_be_written(cluster: Path) -> None:
-    """One line, before anything is asked; files that are read are not overwritten."""
+    """One line, before the trial; input files are not overwritten."""
     nowhere = run("drain", "alpha", cluster, "--html", "no/x.html")
     text = "kubesched: error: --html no/x.html: there is no directory no\n"
     assert (2, "", text) == (nowhere.exit_code, nowhere.stdout, nowhere.stderr)

@@ -26,8 +26,8 @@ def written(tmp_path: Path, *items: Json) -> Path:
     return file
 
 
-def test_what_is_printed(cluster: Path, tmp_path: Path) -> None:
-    """The answer, the workloads, the nodes, and why not."""
+def test_text(cluster: Path, tmp_path: Path) -> None:
+    """The answer, the workloads, the nodes, and the reasons."""
     big = manifest("StatefulSet", "big", "3", replicas=2)
     file = written(tmp_path, manifest("Deployment", replicas=2), big)
     result = run("fit", file, "--cluster", cluster, "--complete")
@@ -66,7 +66,7 @@ def test_all_kinds_fit(cluster: Path, tmp_path: Path) -> None:
 
 
 def test_a_generated_name(cluster: Path, tmp_path: Path) -> None:
-    """As of a Job that is created anew for each run."""
+    """Manifests with `generateName` can be tried."""
     job = manifest("Job", replicas=1)
     job["apiVersion"] = "batch/v1"
     job["metadata"] = {"generateName": "run-", "namespace": "shop"}
@@ -99,7 +99,7 @@ def test_lines_fit_80_columns(cluster: Path, tmp_path: Path) -> None:
 
 
 def test_a_node_in_a_file_is_a_shape(cluster: Path, tmp_path: Path) -> None:
-    """With its price."""
+    """It can have a price."""
     file = written(tmp_path, manifest("Deployment", replicas=9))
     shape = write(tmp_path, [node("large", "2")], "node.json")
     arguments = ("--cluster", cluster, "--node-template", f"{shape},price=2.5", "-o", "json")
@@ -169,7 +169,7 @@ def test_max_is_for_one_workload(cluster: Path, tmp_path: Path) -> None:
 
 
 def test_a_live_cluster(tmp_path: Path) -> None:
-    """Manifests without a namespace are in that of its context; a drain asks it too."""
+    """Manifests without a namespace are in that of the context."""
     deployment = manifest("Deployment", replicas=3)
     del deployment["metadata"]["namespace"]
     file = written(tmp_path, deployment)

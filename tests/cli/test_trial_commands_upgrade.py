@@ -52,7 +52,7 @@ def test_a_blocked_upgrade(cluster: Path) -> None:
 
 
 def test_an_upgrade_of_all_nodes(cluster: Path) -> None:
-    """It needs no selector; pods that go for good are not said to move."""
+    """It needs no selector; pods without a controller are not counted as moved."""
     result = run("upgrade", "--force", cluster)
     assert 0 == result.exit_code
     assert result.stdout == (
@@ -67,7 +67,7 @@ def test_an_upgrade_of_all_nodes(cluster: Path) -> None:
 
 
 def test_a_compaction_that_costs_a_pod(cluster: Path) -> None:
-    """The first sentence says so, and the step."""
+    """The first sentence and the step say so."""
     result = run("compact", "--force", cluster)
     assert result.stdout.startswith(
         "2 of 3 nodes can be removed, one after another; 1 pod without a controller goes\n"

@@ -31,8 +31,8 @@ def written(cluster: Path, *steps: object) -> Path:
     return file
 
 
-def test_what_is_printed(cluster: Path) -> None:
-    """The answer, the steps, the pods, and how full the cluster is."""
+def test_text(cluster: Path) -> None:
+    """The answer, the steps, the pods, and the use of the cluster."""
     plan = written(cluster, {"removeNode": "alpha"}, {"cordon": "beta"})
     result = run("whatif", plan, cluster, "--complete")
     assert 0 == result.exit_code

@@ -65,7 +65,7 @@ async def _large(cluster: Cluster) -> None:
 
 
 def test_the_queue_and_the_last_decisions(tmp_path: Path) -> None:
-    """They follow the answer that is computed, and are in the document."""
+    """They follow the computed answer, and are in the document."""
 
     async def script(cluster: Cluster, ask: Ask) -> None:
         await _large(cluster)
@@ -90,8 +90,8 @@ def test_the_queue_and_the_last_decisions(tmp_path: Path) -> None:
     asking(tmp_path, script)
 
 
-def test_a_victim_learns_who_evicted_it(tmp_path: Path) -> None:
-    """Its object is gone; the records are not."""
+def test_evicted_pod(tmp_path: Path) -> None:
+    """The preemptor is in the records, though the pod is deleted."""
 
     async def script(cluster: Cluster, ask: Ask) -> None:
         await cluster.add_node("n1", "2")
@@ -179,8 +179,8 @@ def test_without_an_answer_there_is_a_note(
     asking(tmp_path, script, token=token, decision_records=records)
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
-    """A refused connection is a note too."""
+def test_refused_connection(tmp_path: Path) -> None:
+    """A refused connection is reported as a note."""
 
     async def script(cluster: Cluster, ask: Ask) -> None:
         await _large(cluster)
@@ -208,8 +208,8 @@ def test_nobody_listens(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_options_that_do_not_fit(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
-    """One line says which to leave out."""
+def test_conflicting_options(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    """One line names the option to leave out."""
     (tmp_path / "cluster.json").write_text("{}")
     given = (str(tmp_path / word) if word == "cluster.json" else word for word in words)
     result = run("why", "web", *given)
@@ -224,8 +224,8 @@ def test_options_that_do_not_fit(tmp_path: Path, words: tuple[str, ...], message
         ("https://", "host must be a URL or a host:port pair: 'https://'"),
     ],
 )
-def test_addresses_that_cannot_be_used(tmp_path: Path, url: str, problem: str) -> None:
-    """Nothing is sent there."""
+def test_invalid_addresses(tmp_path: Path, url: str, problem: str) -> None:
+    """No request is sent."""
     with live(tmp_path, [node("n1"), pod("web")]) as kubeconfig:
         result = run("why", "web", "--kubeconfig", kubeconfig, "--scheduler", url)
     assert (2, f"kubesched: error: --scheduler {url}: {problem}\n") == (

@@ -32,8 +32,8 @@ def test_a_field_gets_a_value_in_a_copy(path: str, expected: object) -> None:
     assert before == repr(DOCUMENT)
 
 
-def test_every_path_that_leads_to_nothing_is_reported() -> None:
-    """With what is there instead."""
+def test_unknown_paths() -> None:
+    """All are reported, with what exists instead."""
     paths = ("workloads[db].pods", "name.first", "name[0]", "a..b", "")
     values: dict[str, Any] = dict.fromkeys(paths, 7)
     with pytest.raises(ConfigError) as refused:

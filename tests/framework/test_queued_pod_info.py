@@ -6,7 +6,7 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.testing.builders import make_pod_info
 
 
-def test_a_new_one_has_no_story() -> None:
+def test_new() -> None:
     """It has no attempts, no rejections and no gating plugin."""
     queued = QueuedPodInfo(make_pod_info())
     assert (0, 0, 0, None, None) == (

@@ -11,7 +11,7 @@ from kubesched.testing.handle import FakeHandle
 
 
 class RecordingBinder:
-    """Notes what is bound and answers what it was told to."""
+    """Records bindings and returns a given result."""
 
     def __init__(self, answer: Status = SUCCESS) -> None:
         self.answer = answer

@@ -70,7 +70,7 @@ def test_pre_enqueue(
     assert expected == plugin.pre_enqueue(make_pod_info("p", uid="p", spec=spec), snapshot)
 
 
-def test_pre_enqueue_where_nobody_evicts() -> None:
+def test_pre_enqueue_without_evictions() -> None:
     """A handle without evictions rejects no pod."""
     plugin = DefaultPreemption(DefaultPreemptionArgs(), FakeHandle())
     assert plugin.pre_enqueue(make_pod_info("p"), make_snapshot()).is_success

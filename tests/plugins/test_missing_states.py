@@ -121,7 +121,7 @@ def test_filters_that_fail(plugin: str) -> None:
 
 
 @pytest.mark.parametrize("plugin", FAILING)
-def test_filters_that_nobody_asks(plugin: str) -> None:
+def test_filters_after_a_rejection(plugin: str) -> None:
     """Nodes that earlier filters reject keep their answers."""
     plugins = _without_pre_filter(plugin, "NodeAffinity")
     decision, _ = _decide(plugins, {"node_selector": {"disk": "tape"}})

@@ -164,13 +164,13 @@ def test_limits(mine: str, theirs: list[str], limit: int | None, fits: bool) -> 
         ),
     ],
 )  # fmt: skip
-def test_what_counts(
+def test_counted_claims(
     claim: PersistentVolumeClaim,
     volume: PersistentVolume | None,
     storage_class: StorageClass | None,
     counts: bool,
 ) -> None:
-    """A claim counts if a driver is to attach its volume, made or still to be made."""
+    """A claim counts if a driver attaches its volume, provisioned or not."""
     objects: list[KubeObject] = [
         item for item in (claim, volume, storage_class) if item is not None
     ]

@@ -46,7 +46,7 @@ def make_claim(
     metadata: Json | None = None,
     spec: Json | None = None,
 ) -> PersistentVolumeClaim:
-    """Build a claim; with a volume it is bound for good, unless `completed` says otherwise."""
+    """Build a claim; with a volume it is fully bound, unless `completed` is false."""
     marks = dict(annotations or {})
     if completed if completed is not None else bool(volume):
         marks[BIND_COMPLETED] = "yes"

@@ -28,7 +28,7 @@ def three_pods(_random: Random) -> Iterable[dict[str, Any]]:
 
 
 def test_gymnasium_accepts_it() -> None:
-    """Its own checker passes."""
+    """Gymnasium's own checker passes."""
     check_env(SchedulingEnv(NODES, random_pods), skip_render_check=True)
 
 
@@ -45,7 +45,7 @@ def test_the_mask_is_what_the_filters_say() -> None:
 
 
 def test_pods_that_fit_nowhere_are_skipped() -> None:
-    """They count as unplaced, and their reward is part of the step before."""
+    """They count as unplaced; their reward is part of the previous step."""
     env = SchedulingEnv(NODES, three_pods, reward=lambda _cluster, _pod, row: float(row))
     _, info = env.reset(seed=1)
     row = info["scheduler_action"]

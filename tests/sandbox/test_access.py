@@ -32,7 +32,7 @@ def test_kubeconfigs_of_others_are_not_touched(tmp_path: Path) -> None:
 
 
 def test_a_server_that_took_over_the_port_is_no_sandbox(tmp_path: Path) -> None:
-    """What listens there has another certificate, so the file is a left-over."""
+    """Its certificate is different, so the file is left over from a sandbox that ended."""
     folders = tmp_path / "old", tmp_path / "new"
     for folder in folders:
         folder.mkdir()
@@ -59,8 +59,8 @@ def _shake_hands(listening: socket.socket, tls: ssl.SSLContext) -> None:
             pass
 
 
-def test_what_is_written_is_the_users_own(tmp_path: Path) -> None:
-    """Others cannot read it, whatever was there before."""
+def test_permissions_of_the_file(tmp_path: Path) -> None:
+    """Other users cannot read it, even if it existed before."""
     file = tmp_path / "config"
     file.write_text("old")
     file.chmod(0o644)

@@ -89,8 +89,8 @@ def test_map_asks_once_per_distinct_value() -> None:
     assert ["a", "b"] == asked
 
 
-def test_values_nobody_has_are_forgotten_without_harm_to_selections() -> None:
-    """Unused values are removed; earlier selections keep their dictionary."""
+def test_unused_values_are_removed() -> None:
+    """Earlier selections keep their dictionary."""
     column = column_of(["first", "second"])
     taken = column.take(np.array([0, 1]))
     for number in range(1_000):

@@ -143,8 +143,8 @@ def _weigh_as(weight: int) -> Callable[[LabelGroup], int]:
 
 
 @pytest.mark.slow
-def test_old_questions_are_forgotten_not_broken() -> None:
-    """With more questions than views are kept, all counts are right."""
+def test_more_sums_than_are_kept() -> None:
+    """All counts are right, also of sums that were dropped."""
     rows = 1 << 19
     groups = LabelGroups()
     for _ in range(2):

@@ -54,7 +54,7 @@ def test_a_selection_of_a_selection_is_independent() -> None:
     assert [0, 1, 2] == [len(t.pods[0]) for t in (table, outer, inner)]
 
 
-def test_resources_nobody_offers_are_zero() -> None:
+def test_unknown_resources_are_zero() -> None:
     """An unknown resource has zero amounts."""
     table = make_table([make_node()])
     assert [0] == table.allocatable_of("example.com/none").tolist()

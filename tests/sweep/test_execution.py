@@ -70,7 +70,7 @@ def _carried_out(deadly: Sequence[int], times: int) -> dict[int, tuple[str, bool
 
 
 def test_a_process_that_dies_once_costs_no_result() -> None:
-    """What it took with it is done again."""
+    """Its runs are repeated."""
     assert dict.fromkeys(range(10), ("", True)) == _carried_out([3, 7], 1)
 
 

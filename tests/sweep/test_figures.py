@@ -29,7 +29,7 @@ REPORT = SimulationReport(
 
 
 def test_figures_are_selected_by_patterns() -> None:
-    """In the report's order; an element of a list is named by its resource."""
+    """They are in the report's order; elements of lists are named by their resource."""
     patterns = ("summary.resources.*.share*", "summary.p*", "seed")
     assert {
         "seed": 1,
@@ -64,5 +64,5 @@ def test_known_figures(pattern: str) -> None:
     ],
 )
 def test_figures_that_no_report_has(pattern: str, hint: str) -> None:
-    """They are found before anything runs."""
+    """They are reported before a run begins."""
     assert {pattern: hint} == unknown_figures([pattern], [TimelineReport])

@@ -31,10 +31,8 @@ def test_finished_runs_are_there_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [2, 20, 90])
-def test_a_line_that_was_cut_off_is_ignored_and_those_after_it_count(
-    cut: int, tmp_path: Path
-) -> None:
-    """As after kill -9 in the middle of a write, twice."""
+def test_truncated_lines_are_ignored(cut: int, tmp_path: Path) -> None:
+    """Lines after them count, as after two kills in the middle of a write."""
     file = tmp_path / "runs"
     SweepJournal(file).add(_run(1), OUTCOME)
     for seed in (2, 3):
@@ -45,8 +43,8 @@ def test_a_line_that_was_cut_off_is_ignored_and_those_after_it_count(
     assert [OUTCOME, None, None, OUTCOME] == [journal.outcome(_run(seed)) for seed in range(1, 5)]
 
 
-def test_what_has_changed_is_named_and_its_runs_are_not_finished(tmp_path: Path) -> None:
-    """With the number of runs; what is gone or new has changed too."""
+def test_changed_digests(tmp_path: Path) -> None:
+    """Each changed, new or missing input has the number of its runs."""
     file = tmp_path / "runs"
     for seed in (1, 2):
         SweepJournal(file).add(_run(seed), OUTCOME)

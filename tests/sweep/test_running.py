@@ -51,7 +51,7 @@ def test_the_pods_of_a_cluster_are_placed(tmp_path: Path) -> None:
 
 
 def test_a_plugin_that_raises_is_an_outcome(tmp_path: Path) -> None:
-    """With its name, file and line."""
+    """The outcome has the plugin's name, file and line."""
     plugin = """
         from kubesched.framework.plugin import FilterPlugin
         class Mine(FilterPlugin[None]):
@@ -68,8 +68,8 @@ def test_a_plugin_that_raises_is_an_outcome(tmp_path: Path) -> None:
     assert f"{words} (mine.py:6, in Mine.filter)" == found.error
 
 
-def test_a_function_does_the_run_instead(tmp_path: Path) -> None:
-    """Its exceptions and what is no figure are outcomes; a number that is none is missing."""
+def test_functions(tmp_path: Path) -> None:
+    """Exceptions and invalid figures are outcomes; a figure that is no number is missing."""
     write(tmp_path, day=SCENARIO, functions=FUNCTION, sweep=OF_FUNCTION)
     found = [carry_out(run) for run in planned(tmp_path).runs()]
     expected = {"nodes": "day.yaml", "seed": 1, "none": None, "load": 5, "list": None}

@@ -7,8 +7,8 @@ judge decides again without the last changes, without the pods that were queued 
 second later, with changes that were seen late, and with what was decided before but written later.
 
 Reads:    the cache of a scheduler that the event handlers keep current
-Differs:  states of the cluster are tried, not reconstructed: a decision may count as explained that
-          the other scheduler made for another reason.
+Differs:  states of the cluster are tried, not reconstructed, so the state in which both agree need
+          not be the one that the other scheduler saw.
 Invariants: cache and nominations are unchanged after each comparison.
 """
 
@@ -46,9 +46,9 @@ _SAME: Final = "kubesched decides the same"
 _RECENT_MAX: Final = 2048
 _STEPS_MAX: Final = 16
 _STEPS: Final = (*range(1, 33), *(int(32 * 1.08**power) for power in range(1, 46)))
-"""The numbers of changes that are undone; all of them are within this time, after the first few."""
+"""How many of the last changes are undone, in turn."""
 _LAG_SECONDS_MAX: Final = 10.0
-"""How long after a decision its write is expected: a scheduler's client throttles its requests."""
+"""The age up to which changes are undone: a throttled client writes decisions this late."""
 _SAMPLED_NODES_MIN: Final = 100
 """Schedulers look at all nodes of clusters of this size, whatever the configuration says."""
 
@@ -101,8 +101,8 @@ class _Change(msgspec.Struct, frozen=True):
         at: When it was seen, in seconds of the loop's clock.
         place: The pod's place in the other scheduler's queue, if the change is its binding or
             nomination.
-        old: The object before; None if it is new or was on no node and nominated to none.
-        new: The object after; None if it is gone.
+        old: The object before; None if it is new, or a pod that was neither bound nor nominated.
+        new: The object after; None if it was deleted.
     """
 
     number: int
@@ -303,7 +303,7 @@ class ShadowJudge:
         )
 
     def _in_cache(self, item: Pod | Node | None) -> Pod | Node | None:
-        """Return an object as cache or nominator have it; None if they have not."""
+        """Return an object as it is in the cache or nominator, None if it is in neither."""
         if not isinstance(item, Pod):
             return item
         is_there = item.spec.node_name or item.status.nominated_node_name

@@ -145,7 +145,7 @@ def test_importance() -> None:
     assert expected == [unit.pods[0].name for unit in units]
 
 
-def test_nobody_is_less_important() -> None:
+def test_no_less_important_pods() -> None:
     """Without pods of lower priority, the result is unresolvable."""
     status, victims = choose([bound("a1", "n0", 9)], (0, 0, 0))
     assert (NO_VICTIMS, []) == (status.message, victims)

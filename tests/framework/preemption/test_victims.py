@@ -64,7 +64,7 @@ def test_why_a_node_is_no_candidate(
     assert list(expected.values()) == found
 
 
-def test_a_node_where_nobody_must_go_is_a_failure() -> None:
+def test_a_node_without_victims_is_a_failure() -> None:
     """A filter that accepts the node with all pods contradicts its earlier rejection."""
     snapshot = make_snapshot([make_node("n1")], [make_pod("v", node_name="n1")])
     question = question_of(make_pod("new", priority=1), snapshot)

@@ -221,7 +221,9 @@ def do_nothing(cluster: Cluster, work: Work) -> None:
         pytest.param(call_back, "error", 12.0, id="called back"),
     ],
 )
-def test_wait_is_told(event: Callable[[Cluster, Work], None], label: str, seconds: float) -> None:
+def test_wait_is_reported(
+    event: Callable[[Cluster, Work], None], label: str, seconds: float
+) -> None:
     """The duration and result of a wait are reported per device of all claims."""
     plain = claim(allocation=allocation_of(result("d1")), name="c2", reserved_for=["uid-p"])
     just_now = waiting(timestamp="2026-06-01T12:00:00Z")
@@ -275,7 +277,7 @@ def test_extended_resource_that_nothing_provides() -> None:
     assert ("cannot fit resource",) == answers["n1"].reasons
 
 
-def test_special_claim_is_created_and_told() -> None:
+def test_special_claim_is_created() -> None:
     """PreBind creates the claim, and writes the mapping to the pod's status."""
     cluster = Cluster(gpu_class(), local("s1", "n1", count=2))
     pod = user_of(requests={GPU: "2"})
@@ -304,7 +306,7 @@ def test_special_claim_that_cannot_be_created() -> None:
 
 
 def test_special_claim_left_from_an_earlier_attempt() -> None:
-    """It is deleted, and the pod is retried."""
+    """The claim is deleted, and the pod is retried."""
     cluster = Cluster(gpu_class(), local("s1", "n1"))
     pod = user_of(requests={GPU: "1"})
     cluster.place(pod)

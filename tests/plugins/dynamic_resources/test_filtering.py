@@ -125,8 +125,8 @@ def _reserve(cluster: Cluster, cycle: CycleState, pod: PodInfo, what: str, rows:
             asyncio.run(cluster.plugin.pre_bind(cycle, pod, name))
 
 
-def test_only_nodes_whose_devices_changed_are_asked() -> None:
-    """For the second pod with such a claim these are none, then the one that got devices."""
+def test_only_nodes_whose_devices_changed_are_filtered() -> None:
+    """The first pod filters all nodes, later ones those whose devices were taken since."""
     cluster = Cluster(device_class(), local("s1", "n1", 2), local("s2", "n2"))
     for at in range(4):
         cluster.store.put(claim(request(), name=f"c{at}"))

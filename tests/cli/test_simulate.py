@@ -227,7 +227,7 @@ def test_duplicates_are_an_error(tmp_path: Path) -> None:
     assert f"{second}: document 1: items[0]: Node n is in {first}" in result.stderr
     further = run("simulate", first, "--pods", first)
     assert 2 == further.exit_code
-    assert "Pod shop/p is in" in further.stderr
+    assert f"{first}: it is given twice; leave one out" in further.stderr
 
 
 def test_warnings(tmp_path: Path) -> None:

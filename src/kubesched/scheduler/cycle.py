@@ -4,7 +4,10 @@ Synchronous, without I/O or clock: values in, a decision out. A cycle starts wit
 `scheduler.memory` remembers and runs only the other plugins.
 
 Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go (v1.36)
-Differs:  nothing.
+Differs:  a pod goes to the best node of its own cycle. With the gate OpportunisticBatching,
+          upstream reuses the scores of the pod before for up to half a second, if both are equal
+          and fill their nodes; where scores depend on the set of feasible nodes, as those of
+          NodeAffinity and TaintToleration do, its node may no longer be the best.
 """
 
 from __future__ import annotations

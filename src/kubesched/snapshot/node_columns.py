@@ -6,7 +6,8 @@ Reads:    nodes, and the pods on them
 Invariants: usage columns equal the sums over the row's pods (`check()`); public arrays are
             read-only.
 Differs:  rows are not in the order of upstream's node list, which is round-robin over zones;
-          `snapshot_order` gives that order.
+          `snapshot_order` gives that order until a node leaves or changes its zone; from then on
+          some nodes come earlier or later than upstream.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from kubesched.answers.fit import FitReport, fit, parse_question
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.top import TopGroup, TopQuestion, TopReport, ask_top
-from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of
+from kubesched.answers.trial_cluster import QuestionError, TrialCluster
 from kubesched.answers.upgrade import (
     CompactReport,
     UpgradeReport,
@@ -404,7 +404,7 @@ class Cluster:
         """
 
         async def ask(cluster: TrialCluster) -> UpgradeReport:
-            nodes = selected_nodes(cluster, selector) if selector else names_of(cluster)
+            nodes = selected_nodes(cluster, selector)
             return await upgrade(cluster, nodes, at_once, may_lose=force)
 
         return self._asked(ask, "--selector ")
@@ -426,7 +426,7 @@ class Cluster:
         """
 
         async def ask(cluster: TrialCluster) -> CompactReport:
-            nodes = selected_nodes(cluster, selector) if selector else names_of(cluster)
+            nodes = selected_nodes(cluster, selector)
             return await compact(cluster, nodes, may_lose=force, watch=watch)
 
         return self._asked(ask, "--selector ")

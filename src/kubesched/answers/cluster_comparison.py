@@ -13,13 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from kubesched.answers.owners import Owners, PodOwner
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.simulator.report import Eviction, SimulationReport, Summary, ZoneUse
 from kubesched.simulator.simulation import SimulationEnd
@@ -27,7 +25,7 @@ from kubesched.simulator.utilisation import AveragePod, fragmentation
 from kubesched.snapshot.pod_info import PodInfo
 
 
-class ComparedCluster(msgspec.Struct, frozen=True, rename="camel"):
+class ComparedCluster(DocumentPart, frozen=True):
     """One of the clusters, at the end.
 
     Attributes:
@@ -48,7 +46,7 @@ class ComparedCluster(msgspec.Struct, frozen=True, rename="camel"):
     unknown: tuple[Unknown, ...]
 
 
-class PodDifference(msgspec.Struct, frozen=True, rename="camel"):
+class PodDifference(DocumentPart, frozen=True):
     """A pod that is in both clusters and does not end on the same node.
 
     Attributes:
@@ -66,7 +64,7 @@ class PodDifference(msgspec.Struct, frozen=True, rename="camel"):
     scheduled: bool
 
 
-class WorkloadDifference(msgspec.Struct, frozen=True, rename="camel"):
+class WorkloadDifference(DocumentPart, frozen=True):
     """A workload that has other pods in the other cluster.
 
     Attributes:
@@ -84,7 +82,7 @@ class WorkloadDifference(msgspec.Struct, frozen=True, rename="camel"):
     new: int
 
 
-class ClusterDifference(msgspec.Struct, frozen=True, rename="camel"):
+class ClusterDifference(DocumentPart, frozen=True):
     """How a cluster differs from the first.
 
     Attributes:

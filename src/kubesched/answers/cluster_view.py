@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Final, TypeAlias
 
-import msgspec
-
 from kubesched.answers.owners import Owners, PodOwner
 from kubesched.answers.top import ClusterFigures, TopGroup, pool_label_of
 from kubesched.answers.why import PodState, WhyReport, state_of
 from kubesched.api.core import Node
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.playback import WorkloadOnNodes
@@ -33,7 +31,7 @@ _PODS_MAX: Final = 20
 _Ask: TypeAlias = Callable[[PodInfo], WhyReport]
 
 
-class ViewedNodes(msgspec.Struct, frozen=True, rename="camel"):
+class ViewedNodes(DocumentPart, frozen=True):
     """The nodes, in order of zone, pool and name; every list has an entry per node.
 
     Attributes:
@@ -57,7 +55,7 @@ class ViewedNodes(msgspec.Struct, frozen=True, rename="camel"):
     pods: tuple[tuple[int, ...], ...]
 
 
-class PendingGroup(msgspec.Struct, frozen=True, rename="camel"):
+class PendingGroup(DocumentPart, frozen=True):
     """Pending pods that no node takes for the same reasons.
 
     Attributes:

@@ -12,7 +12,7 @@ Differs:  a node whose pods wait for a budget does not keep the next ones from b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -24,7 +24,7 @@ from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.snapshot.pod_info import uid_of
 
@@ -48,7 +48,7 @@ class PodFate(StrEnum):
 _TROUBLES: Final = (PodFate.PENDING, PodFate.WAITS, PodFate.LOST)
 
 
-class DrainedPod(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class DrainedPod(DocumentPart, frozen=True, kw_only=True):
     """A pod of a drained node.
 
     Attributes:
@@ -187,20 +187,20 @@ class DrainTrial:
 
     # What became of the pods.
 
+    @property
+    def _pods(self) -> Iterator[tuple[str, Pod]]:
+        """The node and each of its pods."""
+        return ((name, pod) for name, pods in self._on_node.items() for pod in pods)
+
     def pods(self, outcomes: PodOutcomes) -> tuple[DrainedPod, ...]:
         """Return what became of the pods, node by node."""
-        return tuple(
-            self._drained(pod, name, outcomes)
-            for name, pods in self._on_node.items()
-            for pod in pods
-        )
+        return tuple(self._drained(pod, name, outcomes) for name, pod in self._pods)
 
     def troubles(self, outcomes: PodOutcomes) -> tuple[DrainedPod, ...]:
         """Return the pods that do not go, or end without a node."""
         found = (
             self._drained(pod, name, outcomes)
-            for name, pods in self._on_node.items()
-            for pod in pods
+            for name, pod in self._pods
             if uid_of(pod) not in self._rounds or not self._cluster.has_node(uid_of(pod))
         )
         return tuple(pod for pod in found if pod.is_trouble)
@@ -214,8 +214,7 @@ class DrainTrial:
         uids = [self._cluster.gone.get(one.pod, "") for one in evicted]
         uids += [
             uid_of(pod)
-            for pods in self._on_node.values()
-            for pod in pods
+            for _, pod in self._pods
             if not (_stays(pod) or pod.metadata.deletion_timestamp)
         ]
         return not self.left and all(
@@ -231,13 +230,8 @@ class DrainTrial:
     @property
     def lost(self) -> int:
         """How many of them nothing creates again, but for those that were ending before."""
-        evicted = [
-            uid_of(pod)
-            for pods in self._on_node.values()
-            for pod in pods
-            if not pod.metadata.deletion_timestamp
-        ]
-        return sum(uid in self._rounds and uid not in self._cluster.successors for uid in evicted)
+        uids = (uid_of(pod) for _, pod in self._pods if not pod.metadata.deletion_timestamp)
+        return sum(uid in self._rounds and uid not in self._cluster.successors for uid in uids)
 
     def _drained(self, pod: Pod, node_name: str, outcomes: PodOutcomes) -> DrainedPod:
         uid = uid_of(pod)

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from kubesched.answers.missing_nodes import MissingNodes, missing_nodes
@@ -39,7 +38,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.errors import AlreadyExistsError
 from kubesched.api.meta import KubeObject, controller_of
 from kubesched.api.scheme import kind_of
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, there_are
 from kubesched.inputs.errors import UserError, did_you_mean
@@ -67,7 +66,7 @@ class FitQuestion(NamedTuple):
     shapes: tuple[NodeShape, ...] = ()
 
 
-class PodsOnNode(msgspec.Struct, frozen=True, rename="camel"):
+class PodsOnNode(DocumentPart, frozen=True):
     """A node, and how many of a workload's pods it takes.
 
     Attributes:
@@ -79,7 +78,7 @@ class PodsOnNode(msgspec.Struct, frozen=True, rename="camel"):
     pods: int
 
 
-class WorkloadFit(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class WorkloadFit(DocumentPart, frozen=True, kw_only=True):
     """How many pods of a workload fit.
 
     Attributes:
@@ -103,7 +102,7 @@ class WorkloadFit(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     not_placed: tuple[PodsWithoutNode, ...] = ()
 
 
-class MorePods(msgspec.Struct, frozen=True, rename="camel"):
+class MorePods(DocumentPart, frozen=True):
     """How many more pods of the workload fit.
 
     Attributes:

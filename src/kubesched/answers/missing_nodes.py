@@ -16,12 +16,11 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final
 
-import msgspec
-
 from kubesched.answers.node_shapes import NodeShape
 from kubesched.answers.pod_outcomes import PodOutcomeNow, PodOutcomes, PodsWithoutNode, grouped
 from kubesched.answers.trial_cluster import TrialCluster, names_of, new_nodes
 from kubesched.api.quantity import resource_values
+from kubesched.explain.document import DocumentPart
 from kubesched.snapshot.pod_info import PodInfo
 
 _TRIALS_MAX: Final = 100
@@ -39,7 +38,7 @@ _FIXED_PLUGINS: Final = frozenset(
 Counts = tuple[int, ...]
 
 
-class NodesOfShape(msgspec.Struct, frozen=True, rename="camel"):
+class NodesOfShape(DocumentPart, frozen=True):
     """A number of nodes of one shape.
 
     Attributes:
@@ -51,7 +50,7 @@ class NodesOfShape(msgspec.Struct, frozen=True, rename="camel"):
     count: int
 
 
-class MissingNodes(msgspec.Struct, frozen=True, rename="camel"):
+class MissingNodes(DocumentPart, frozen=True):
     """The empty nodes that are missing so that all pods fit.
 
     Attributes:

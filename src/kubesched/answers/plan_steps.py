@@ -345,11 +345,13 @@ class PlanRun:
 
 
 def selected_nodes(cluster: TrialCluster, selector: str) -> list[str]:
-    """Return the nodes that a label selector selects.
+    """Return the nodes that a label selector selects; "" selects all.
 
     Raises:
         QuestionError: It cannot be parsed, or selects none.
     """
+    if not selector:
+        return names_of(cluster)
     try:
         compiled = parse_selector(selector)
     except SelectorError as error:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import msgspec
-
 from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.simulator.simulation import UnknownOutcomes
 from kubesched.snapshot.pod_info import PodInfo
@@ -35,7 +34,7 @@ class PodOutcomeNow(NamedTuple):
     unknown: bool = False
 
 
-class PodsWithoutNode(msgspec.Struct, frozen=True, rename="camel"):
+class PodsWithoutNode(DocumentPart, frozen=True):
     """Pods that no node takes for the same reason.
 
     Attributes:
@@ -54,7 +53,7 @@ class PodsWithoutNode(msgspec.Struct, frozen=True, rename="camel"):
     unknown: bool = False
 
 
-class PreemptedPod(msgspec.Struct, frozen=True, rename="camel"):
+class PreemptedPod(DocumentPart, frozen=True):
     """A pod that preemption evicts.
 
     Attributes:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from kubesched.api.core import Pod
 from kubesched.api.pod import PodStatus
 from kubesched.api.quantity import QuantityError, resource_value
+from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import UNSIGNED, Scope
@@ -39,7 +39,7 @@ _DEVICES: Final = "DynamicResources"
 _OF_ONE_ROW: Final = (Scope.NODE, Scope.USAGE, Scope.ROW)
 
 
-class StoppingReason(msgspec.Struct, frozen=True, rename="camel"):
+class StoppingReason(DocumentPart, frozen=True):
     """Why the next pod fits nowhere.
 
     Attributes:
@@ -51,7 +51,7 @@ class StoppingReason(msgspec.Struct, frozen=True, rename="camel"):
     nodes: int
 
 
-class Room(msgspec.Struct, frozen=True, rename="camel"):
+class Room(DocumentPart, frozen=True):
     """How many more pods of a shape fit.
 
     Attributes:

@@ -13,14 +13,12 @@ from enum import StrEnum
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
-import msgspec
-
 from kubesched.answers.owners import Owners
 from kubesched.answers.room import Room, RoomPerNode, parse_pod_shape, room_for_shape, room_like
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.core import Pod
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.utilisation import region_and_zone, resource_names
@@ -58,7 +56,7 @@ class TopGroup(StrEnum):
         return self in (TopGroup.NODES, TopGroup.POOLS, TopGroup.ZONES)
 
 
-class ResourceRequests(msgspec.Struct, frozen=True, rename="camel"):
+class ResourceRequests(DocumentPart, frozen=True):
     """What pods on nodes request of a resource.
 
     Attributes:
@@ -74,7 +72,7 @@ class ResourceRequests(msgspec.Struct, frozen=True, rename="camel"):
     share: float | None
 
 
-class PendingRequests(msgspec.Struct, frozen=True, rename="camel"):
+class PendingRequests(DocumentPart, frozen=True):
     """Pods without a node.
 
     Attributes:
@@ -86,7 +84,7 @@ class PendingRequests(msgspec.Struct, frozen=True, rename="camel"):
     requests: dict[str, int]
 
 
-class TopRow(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class TopRow(DocumentPart, frozen=True, kw_only=True):
     """A node, a group of nodes, or a group of pods.
 
     Attributes:

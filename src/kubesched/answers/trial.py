@@ -13,10 +13,10 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
-import msgspec
 import numpy as np
 
 from kubesched.api.core import Node, Pod
+from kubesched.explain.document import DocumentPart
 from kubesched.framework.cycle_state import CycleState
 from kubesched.scheduler.decision import Placed, Rejected
 from kubesched.scheduler.profile import Profile
@@ -43,7 +43,7 @@ class ChangeKind(StrEnum):
     RAISE_PRIORITY = "RaisePriority"
 
 
-class SuggestedChange(msgspec.Struct, frozen=True, rename="camel"):
+class SuggestedChange(DocumentPart, frozen=True):
     """A change after which the scheduler places the pod.
 
     Attributes:

@@ -13,19 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-import msgspec
-
 from kubesched.answers.drain import DrainedPod, drain_nodes, is_cordoned
 from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.answers.whatif import ClusterUse, use_of
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 
 WatchNodes: TypeAlias = Callable[[int, int, int], object]
 """Called with the numbers of nodes that were tried, that are to be tried, and that can go."""
 
 
-class NodesAtOnce(msgspec.Struct, frozen=True, rename="camel"):
+class NodesAtOnce(DocumentPart, frozen=True):
     """Nodes that are drained, and come back, together.
 
     Attributes:
@@ -44,7 +42,7 @@ class NodesAtOnce(msgspec.Struct, frozen=True, rename="camel"):
         )
 
 
-class NodeThatBlocks(msgspec.Struct, frozen=True, rename="camel"):
+class NodeThatBlocks(DocumentPart, frozen=True):
     """A node that cannot be drained.
 
     Attributes:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from kubesched.answers.drain import DrainedPod
 from kubesched.answers.plan import PlanStep
 from kubesched.answers.plan_steps import Manifests, PlanRun
@@ -20,12 +18,12 @@ from kubesched.answers.pod_outcomes import (
 from kubesched.answers.top import ResourceRequests
 from kubesched.answers.trial_cluster import TrialCluster, is_daemon
 from kubesched.api.core import Pod
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.simulator.utilisation import Usage, Utilisation
 
 
-class MovedPod(msgspec.Struct, frozen=True, rename="camel"):
+class MovedPod(DocumentPart, frozen=True):
     """A pod that is somewhere else afterwards.
 
     Attributes:
@@ -41,7 +39,7 @@ class MovedPod(msgspec.Struct, frozen=True, rename="camel"):
     new_node: str
 
 
-class ClusterUse(msgspec.Struct, frozen=True, rename="camel"):
+class ClusterUse(DocumentPart, frozen=True):
     """How full a cluster is.
 
     Attributes:

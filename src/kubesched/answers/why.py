@@ -26,7 +26,7 @@ from kubesched.explain.decision_records import (
     QueueState,
     RecordedOutcome,
 )
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import NodeVerdict, PodExplanation, PodOutcome, RetryEvents, Unknown
 from kubesched.explain.sentences import as_far_as_known, count, fits_nowhere, headline, names
@@ -69,7 +69,7 @@ _UNDECIDED: Final = (
 )
 
 
-class LastAttempt(msgspec.Struct, frozen=True, rename="camel"):
+class LastAttempt(DocumentPart, frozen=True):
     """What the scheduler wrote about its last attempt into the pod's condition PodScheduled.
 
     Attributes:
@@ -83,7 +83,7 @@ class LastAttempt(msgspec.Struct, frozen=True, rename="camel"):
     message: str
 
 
-class CauseExample(msgspec.Struct, frozen=True, rename="camel"):
+class CauseExample(DocumentPart, frozen=True):
     """Nodes where the same amounts, taints or labels decide.
 
     Attributes:
@@ -95,7 +95,7 @@ class CauseExample(msgspec.Struct, frozen=True, rename="camel"):
     details: tuple[str, ...]
 
 
-class Cause(msgspec.Struct, frozen=True, rename="camel"):
+class Cause(DocumentPart, frozen=True):
     """Nodes that reject the pod for the same reasons.
 
     Attributes:

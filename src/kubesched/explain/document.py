@@ -23,7 +23,11 @@ _RESOURCE: Final = "resource"
 """The field that names the resource of a record."""
 
 
-class Document(msgspec.Struct, frozen=True, rename="camel"):
+class DocumentPart(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The base class of documents and of the records in them: JSON names are in camelCase."""
+
+
+class Document(DocumentPart, frozen=True):
     """The base class of documents; `apiVersion` and `kind` follow from the class."""
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.framework.needed_kinds import Decides
 
 
@@ -25,11 +25,7 @@ class PodOutcome(StrEnum):
     UNKNOWN = "Unknown"
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of the report: frozen, JSON names in camelCase."""
-
-
-class Unknown(_Part, frozen=True):
+class Unknown(DocumentPart, frozen=True):
     """A kind that the decision depends on and the files have no object of.
 
     Attributes:
@@ -45,7 +41,7 @@ class Unknown(_Part, frozen=True):
     command: str
 
 
-class Answer(_Part, frozen=True):
+class Answer(DocumentPart, frozen=True):
     """A plugin's status.
 
     Attributes:
@@ -67,7 +63,7 @@ class Answer(_Part, frozen=True):
         return ", ".join(self.reasons)
 
 
-class NodeVerdict(_Part, frozen=True):
+class NodeVerdict(DocumentPart, frozen=True):
     """One node's outcome.
 
     Attributes:
@@ -85,7 +81,7 @@ class NodeVerdict(_Part, frozen=True):
     unknown: bool = False
 
 
-class PreFilterStep(_Part, frozen=True):
+class PreFilterStep(DocumentPart, frozen=True):
     """The result of the PreFilter plugins.
 
     Attributes:
@@ -107,7 +103,7 @@ class PreFilterStep(_Part, frozen=True):
     restricted_by: tuple[str, ...] = ()
 
 
-class PluginScore(_Part, frozen=True):
+class PluginScore(DocumentPart, frozen=True):
     """One plugin's score for one node.
 
     Attributes:
@@ -125,7 +121,7 @@ class PluginScore(_Part, frozen=True):
     weighted: int
 
 
-class NodeScore(_Part, frozen=True):
+class NodeScore(DocumentPart, frozen=True):
     """The scores of a feasible node.
 
     Attributes:
@@ -141,7 +137,7 @@ class NodeScore(_Part, frozen=True):
     scores: tuple[PluginScore, ...] = ()
 
 
-class Victim(_Part, frozen=True):
+class Victim(DocumentPart, frozen=True):
     """A pod that would be evicted.
 
     Attributes:
@@ -153,7 +149,7 @@ class Victim(_Part, frozen=True):
     priority: int
 
 
-class PreemptionCandidate(_Part, frozen=True):
+class PreemptionCandidate(DocumentPart, frozen=True):
     """A node where the pod fits after evicting the victims, most important first.
 
     Attributes:
@@ -167,7 +163,7 @@ class PreemptionCandidate(_Part, frozen=True):
     pdb_violations: int | None = 0
 
 
-class NotHelped(_Part, frozen=True):
+class NotHelped(DocumentPart, frozen=True):
     """A node where preemption was tried without success.
 
     Attributes:
@@ -179,7 +175,7 @@ class NotHelped(_Part, frozen=True):
     answer: Answer
 
 
-class PreemptionExplanation(_Part, frozen=True):
+class PreemptionExplanation(DocumentPart, frozen=True):
     """How preemption chose its victims.
 
     Attributes:
@@ -203,7 +199,7 @@ class PreemptionExplanation(_Part, frozen=True):
     not_tried: int = 0
 
 
-class PostFilterStep(_Part, frozen=True):
+class PostFilterStep(DocumentPart, frozen=True):
     """The result of a PostFilter plugin.
 
     Attributes:
@@ -217,7 +213,7 @@ class PostFilterStep(_Part, frozen=True):
     reasons: tuple[str, ...] = ()
 
 
-class RetryEvents(_Part, frozen=True):
+class RetryEvents(DocumentPart, frozen=True):
     """The events that requeue a pod.
 
     Attributes:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-import msgspec
-
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 
 
 class ShadowVerdict(StrEnum):
@@ -19,7 +17,7 @@ class ShadowVerdict(StrEnum):
     DIFFERENT = "Different"
 
 
-class ScoreDifference(msgspec.Struct, frozen=True, rename="camel"):
+class ScoreDifference(DocumentPart, frozen=True):
     """The weighted scores of one plugin for the two nodes.
 
     Attributes:
@@ -33,7 +31,7 @@ class ScoreDifference(msgspec.Struct, frozen=True, rename="camel"):
     ours: int
 
 
-class Disagreement(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class Disagreement(DocumentPart, frozen=True, kw_only=True):
     """A decision of the other scheduler that is not kubesched's, and why.
 
     Attributes:

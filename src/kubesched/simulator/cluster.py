@@ -14,6 +14,7 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
+from kubesched.api.pod import FINISHED
 from kubesched.cache.cache import Cache
 from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.plugin_error import PluginError
@@ -28,8 +29,6 @@ from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-
-_FINISHED = ("Succeeded", "Failed")
 
 
 class ClusterState:
@@ -72,7 +71,7 @@ class ClusterState:
         for item in objects:
             if isinstance(item, Pod):
                 pod = without_disabled_fields(item, self._gates)
-                if pod.status.phase in _FINISHED:
+                if pod.status.phase in FINISHED:
                     continue
                 if pod.spec.node_name:
                     on_nodes.append(pod)

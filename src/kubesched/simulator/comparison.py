@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-import msgspec
-
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.simulator.figures import duration, number, percent
 from kubesched.simulator.timeline_report import ResourceReport, TimelineReport
 
@@ -20,7 +18,7 @@ _SHOWN: Final[dict[str, Callable[[float], str]]] = {
 }
 
 
-class Measure(msgspec.Struct, frozen=True, rename="camel"):
+class Measure(DocumentPart, frozen=True):
     """One figure of every run.
 
     Attributes:

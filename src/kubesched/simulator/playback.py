@@ -11,13 +11,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-import msgspec
-
-from kubesched.explain.document import Document
-
-
-class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A part of the document: frozen, JSON names in camelCase."""
+from kubesched.explain.document import Document, DocumentPart
 
 
 class PodEnd(StrEnum):
@@ -41,7 +35,7 @@ class NodeState(StrEnum):
     GONE = "gone"
 
 
-class PlaybackNodes(_Part, frozen=True):
+class PlaybackNodes(DocumentPart, frozen=True):
     """The nodes, one row each, in the order in which they joined; columns.
 
     Attributes:
@@ -55,7 +49,7 @@ class PlaybackNodes(_Part, frozen=True):
     allocatable: tuple[tuple[int, ...], ...]
 
 
-class NodeChanges(_Part, frozen=True):
+class NodeChanges(DocumentPart, frozen=True):
     """Changes of the nodes' states, by time; columns. A node is not there before its first.
 
     Attributes:
@@ -69,7 +63,7 @@ class NodeChanges(_Part, frozen=True):
     states: tuple[int, ...]
 
 
-class WorkloadOnNodes(_Part, frozen=True):
+class WorkloadOnNodes(DocumentPart, frozen=True):
     """Pods of one owner with the same priority and requests.
 
     Attributes:
@@ -89,7 +83,7 @@ class WorkloadOnNodes(_Part, frozen=True):
     requests: dict[str, int]
 
 
-class PlaybackPods(_Part, frozen=True):
+class PlaybackPods(DocumentPart, frozen=True):
     """The pods, one row each; columns. A pod that is created again is another row.
 
     Attributes:
@@ -111,7 +105,7 @@ class PlaybackPods(_Part, frozen=True):
     ends: tuple[int, ...]
 
 
-class PodReasons(_Part, frozen=True):
+class PodReasons(DocumentPart, frozen=True):
     """Why attempts to place pods failed, by time, where it differs from the time before; columns.
 
     Attributes:

@@ -7,19 +7,13 @@ Invariants: `placements` are in the order of placing; `unplaced`, `gated` and `i
 
 from __future__ import annotations
 
-import msgspec
-
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 
 _SHARE_DIGITS = 4
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A part of the report: frozen, JSON names in camelCase."""
-
-
-class PodPlacement(_Part, frozen=True):
+class PodPlacement(DocumentPart, frozen=True):
     """A pod with a node at the end.
 
     Attributes:
@@ -39,7 +33,7 @@ class PodPlacement(_Part, frozen=True):
     waits_for: tuple[str, ...] = ()
 
 
-class Unplaced(_Part, frozen=True):
+class Unplaced(DocumentPart, frozen=True):
     """A pod that has no node at the end.
 
     Attributes:
@@ -65,7 +59,7 @@ class Unplaced(_Part, frozen=True):
     unknown: bool = False
 
 
-class Gated(_Part, frozen=True):
+class Gated(DocumentPart, frozen=True):
     """A pod that a PreEnqueue plugin holds back.
 
     Attributes:
@@ -81,7 +75,7 @@ class Gated(_Part, frozen=True):
     unknown: bool = False
 
 
-class Ignored(_Part, frozen=True):
+class Ignored(DocumentPart, frozen=True):
     """A pod without a node for which this scheduler is not responsible.
 
     Attributes:
@@ -95,7 +89,7 @@ class Ignored(_Part, frozen=True):
     reason: str
 
 
-class Eviction(_Part, frozen=True):
+class Eviction(DocumentPart, frozen=True):
     """An evicted pod; its controller, if it has one, would replace it.
 
     Attributes:
@@ -115,7 +109,7 @@ class Eviction(_Part, frozen=True):
     placed_here: bool = False
 
 
-class ResourceUse(_Part, frozen=True):
+class ResourceUse(DocumentPart, frozen=True):
     """Requests of a resource before and after the simulation.
 
     Attributes:
@@ -145,7 +139,7 @@ def _share(requested: int, allocatable: int) -> float | None:
     return round(requested / allocatable, _SHARE_DIGITS) if allocatable > 0 else None
 
 
-class NodeUse(_Part, frozen=True):
+class NodeUse(DocumentPart, frozen=True):
     """The utilisation of a node.
 
     Attributes:
@@ -163,7 +157,7 @@ class NodeUse(_Part, frozen=True):
     resources: tuple[ResourceUse, ...]
 
 
-class ZoneUse(_Part, frozen=True):
+class ZoneUse(DocumentPart, frozen=True):
     """The utilisation of a zone; nodes without zone labels have empty names.
 
     Attributes:
@@ -181,7 +175,7 @@ class ZoneUse(_Part, frozen=True):
     resources: tuple[ResourceUse, ...]
 
 
-class Summary(_Part, frozen=True):
+class Summary(DocumentPart, frozen=True):
     """Counts and totals.
 
     Attributes:

@@ -6,17 +6,11 @@ Invariants: the size does not grow with the duration; lists are sorted or in ord
 
 from __future__ import annotations
 
-import msgspec
-
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.simulator.series import SeriesValues
 
 
-class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A part of the report: frozen, JSON names in camelCase."""
-
-
-class Totals(_Part, frozen=True):
+class Totals(DocumentPart, frozen=True):
     """Counts of the whole simulation.
 
     Attributes:
@@ -58,7 +52,7 @@ class Totals(_Part, frozen=True):
     nodes: int = 0
 
 
-class WaitReport(_Part, frozen=True):
+class WaitReport(DocumentPart, frozen=True):
     """How long pods waited from their creation to their binding.
 
     Attributes:
@@ -88,7 +82,7 @@ class WaitReport(_Part, frozen=True):
     pending_pod_hours: float
 
 
-class ResourceReport(_Part, frozen=True):
+class ResourceReport(DocumentPart, frozen=True):
     """Utilisation of a resource, as a share of the nodes' allocatable.
 
     Attributes:
@@ -107,7 +101,7 @@ class ResourceReport(_Part, frozen=True):
     mean_fragmentation: float | None
 
 
-class MoveCount(_Part, frozen=True):
+class MoveCount(DocumentPart, frozen=True):
     """How often pods moved from one part of the queue to another because of an event.
 
     Attributes:
@@ -123,7 +117,7 @@ class MoveCount(_Part, frozen=True):
     count: int
 
 
-class RequestCount(_Part, frozen=True):
+class RequestCount(DocumentPart, frozen=True):
     """Number of requests to the API server.
 
     Attributes:
@@ -137,7 +131,7 @@ class RequestCount(_Part, frozen=True):
     failed: int
 
 
-class Series(_Part, frozen=True):
+class Series(DocumentPart, frozen=True):
     """Numbers over time.
 
     Attributes:
@@ -153,7 +147,7 @@ class Series(_Part, frozen=True):
     values: SeriesValues
 
 
-class Histogram(_Part, frozen=True):
+class Histogram(DocumentPart, frozen=True):
     """A histogram of waiting times.
 
     Attributes:

@@ -23,7 +23,6 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import GoneError
-from kubesched.api.meta import ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import kind_of
 from kubesched.cluster.store import ChangeType, Key, Store, Watch
@@ -206,11 +205,6 @@ def kind_name(type_: type) -> str:
     """Return the name under which a store keeps a class of objects."""
     kind = kind_of(type_)
     return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
-
-
-def key_in(kind: str, metadata: ObjectMeta) -> Key:
-    """Return where a store keeps an object."""
-    return Key(kind, metadata.namespace, metadata.name)
 
 
 def key_of_plain(kind: str, obj: Plain) -> Key:

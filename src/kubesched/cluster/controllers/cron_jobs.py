@@ -148,17 +148,8 @@ class CronJobController(OwnerController):
 
     def __init__(self, server: Server) -> None:
         super().__init__(server, "cronjobs.batch")
-        self._owned = OwnedKind(server, _JOBS, self.kind, "CronJob", self.queue)
-
-    def start(self) -> None:
-        """List all CronJobs, and watch them and Jobs from now on."""
-        super().start()
-        self._owned.start()
-
-    def stop(self) -> None:
-        """Stop."""
-        super().stop()
-        self._owned.stop()
+        self._owned = OwnedKind(server, _JOBS, self.kind, "CronJob", self._queue)
+        self._followed.append(self._owned)
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create a Job if it is due, and set a timer for the next one."""
@@ -179,7 +170,7 @@ class CronJobController(OwnerController):
         now = self._now(owner["spec"])
         later = schedule.next_after(now)
         if later is not None:
-            self.queue.add_after(key, (later - now).total_seconds())
+            self._queue.add_after(key, (later - now).total_seconds())
 
     def _now(self, spec: Plain) -> datetime:
         zone = ZoneInfo(spec["timeZone"]) if spec.get("timeZone") else UTC

@@ -44,22 +44,12 @@ class DaemonSetController(PodsController):
 
     def __init__(self, server: Server, pods: OwnedPods, pause: Pause = short_pause) -> None:
         super().__init__(server, "daemonsets.apps", "DaemonSet", pods, pause)
-        self._nodes = server.watch(Node, self._node_changed)
-
-    def start(self) -> None:
-        """List all DaemonSets, and watch them and the nodes from now on."""
-        super().start()
-        self._nodes.start()
-
-    def stop(self) -> None:
-        """Stop."""
-        super().stop()
-        self._nodes.stop()
+        self._followed.append(server.watch(Node, self._node_changed))
 
     def _node_changed(self, _key: Key, _before: Node | None, _after: Node | None) -> None:
         for owner in self.server.list(self.kind):
             metadata = owner["metadata"]
-            self.queue.add_soon(Key(self.kind, metadata["namespace"], metadata["name"]))
+            self._queue.add_soon(Key(self.kind, metadata["namespace"], metadata["name"]))
 
     def is_loss(self, before: Pod | None, after: Pod | None) -> bool:
         """Whether a node may need a pod: a pod is replaced once the old one is gone."""
@@ -79,7 +69,7 @@ class DaemonSetController(PodsController):
             if self.server.keeps_statuses:
                 self._count(key, owner, wanted)
         if len(missing) > BURST:
-            self.queue.add(key)
+            self._queue.add(key)
 
     def _pods_by_node(self, owner: Plain, bearable: dict[str, None]) -> dict[str, Pod]:
         """Return the pod of each node; surplus, failed and misplaced pods are deleted."""

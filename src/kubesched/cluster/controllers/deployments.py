@@ -30,17 +30,8 @@ class DeploymentController(OwnerController):
 
     def __init__(self, server: Server) -> None:
         super().__init__(server, "deployments.apps")
-        self.owned = OwnedKind(server, _SETS, self.kind, "Deployment", self.queue)
-
-    def start(self) -> None:
-        """List all Deployments, and watch them and ReplicaSets from now on."""
-        super().start()
-        self.owned.start()
-
-    def stop(self) -> None:
-        """Stop."""
-        super().stop()
-        self.owned.stop()
+        self.owned = OwnedKind(server, _SETS, self.kind, "Deployment", self._queue)
+        self._followed.append(self.owned)
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the ReplicaSet of the template, and scale it up step by step."""

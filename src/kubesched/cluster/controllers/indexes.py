@@ -13,7 +13,7 @@ from collections.abc import Callable
 from kubesched.api.core import Pod
 from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.cluster.controllers.work_queue import WorkQueue
-from kubesched.cluster.server import OnChange, Plain, Server, Watching, key_in, key_of_plain
+from kubesched.cluster.server import OnChange, Plain, Server, Watching, key_of_plain
 from kubesched.cluster.store import Key
 
 OnOwnedChange = Callable[[str, str, Pod | None, Pod | None], None]
@@ -49,7 +49,7 @@ class OwnedPods(Watching):
         """Delete a pod, which may be gone already; raises ApiError if it is refused."""
         metadata = pod.metadata
         if self._current(pod) is not None:
-            self._server.delete(key_in(PODS, metadata), metadata.uid)
+            self._server.delete(Key(PODS, metadata.namespace, metadata.name), metadata.uid)
         owner = controller_of(metadata)
         assert owner is not None, "owned pods have an owner"
         current = self._current(pod)

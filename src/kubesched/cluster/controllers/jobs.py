@@ -78,7 +78,7 @@ class JobController(PodsController):
         for one in active[::-1][: max(-missing, 0)][:BURST]:
             self.pods.delete(one)
         if abs(missing) > BURST:
-            self.queue.add(key)
+            self._queue.add(key)
 
     def _count(
         self, key: Key, owner: Plain, counts: Plain, end: tuple[str, str, str] | None
@@ -118,7 +118,7 @@ class JobController(PodsController):
         ]
         left = seconds - (self.server.now() - ended)
         if left > 0:
-            self.queue.add_after(key, left)
+            self._queue.add_after(key, left)
         else:
             self.server.delete(key, owner["metadata"]["uid"])
 

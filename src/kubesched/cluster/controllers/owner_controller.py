@@ -13,8 +13,8 @@ from kubesched.api.core import Pod
 from kubesched.api.pod import FINISHED
 from kubesched.api.times import parse_time
 from kubesched.cluster.controllers.indexes import OwnedPods
-from kubesched.cluster.controllers.work_queue import Pause, WorkQueue, short_pause
-from kubesched.cluster.server import Plain, Server, Watching
+from kubesched.cluster.controllers.work_queue import Following, Pause, WorkQueue, short_pause
+from kubesched.cluster.server import Plain, Server, Subscription
 from kubesched.cluster.store import Key
 
 BURST: Final = 50
@@ -22,7 +22,7 @@ BURST: Final = 50
 _NANOSECONDS: Final = 1_000_000_000
 
 
-class OwnerController(Watching, ABC):
+class OwnerController(Following, ABC):
     """Reconciles the owners of one kind."""
 
     def __init__(self, server: Server, kind: str, pause: Pause = short_pause) -> None:
@@ -32,17 +32,12 @@ class OwnerController(Watching, ABC):
         """
         self.server = server
         self.kind = kind
-        self.queue = WorkQueue(self._reconcile_key, pause)
-        self._followed = [server.follow(kind, self._owner_changed)]
-
-    def stop(self) -> None:
-        """Stop watching and reconciling."""
-        super().stop()
-        self.queue.stop()
+        self._queue = WorkQueue(self._reconcile_key, pause)
+        self._followed: list[Subscription] = [server.follow(kind, self._owner_changed)]
 
     def _owner_changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
         if after is not None:
-            self.queue.add_soon(key)
+            self._queue.add_soon(key)
 
     def _reconcile_key(self, key: Key) -> None:
         owner = self.server.find(*key)
@@ -83,7 +78,7 @@ class PodsController(OwnerController):
     ) -> None:
         # Without statuses, only lost pods matter.
         if self.server.keeps_statuses or self.is_loss(before, after):
-            self.queue.add_soon(Key(self.kind, namespace, name))
+            self._queue.add_soon(Key(self.kind, namespace, name))
 
     def is_loss(self, before: Pod | None, after: Pod | None) -> bool:
         """Whether an owner lacks a pod after a change."""

@@ -48,7 +48,7 @@ class ReplicaSetController(PodsController):
         active = [pod for pod in self.pods.of(owner) if is_active(pod)]
         try:
             if self._scale(owner, active, wanted):
-                self.queue.add(key)
+                self._queue.add(key)
         finally:
             if self.server.keeps_statuses:
                 self._count(key, owner)
@@ -81,7 +81,7 @@ class ReplicaSetController(PodsController):
         ready = [wait for wait in waits if wait is not None]
         soonest = min((wait for wait in ready if wait), default=None)
         if soonest is not None:
-            self.queue.add_after(key, soonest)
+            self._queue.add_after(key, soonest)
         self.write_status(
             key,
             {

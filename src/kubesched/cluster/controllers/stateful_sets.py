@@ -51,7 +51,7 @@ class StatefulSetController(PodsController):
                 self._create(owner, ordinal)
                 created += 1
                 if created == BURST:
-                    self.queue.add(key)
+                    self._queue.add(key)
                     return False
             elif pod.status.phase in FINISHED and not pod.metadata.deletion_timestamp:
                 self.pods.delete(pod)
@@ -99,7 +99,7 @@ class StatefulSetController(PodsController):
             return False
         wait = self.unavailable_seconds(pod, owner["spec"].get("minReadySeconds", 0))
         if wait:
-            self.queue.add_after(key, wait)
+            self._queue.add_after(key, wait)
         return wait == 0
 
     def _count(self, key: Key, owner: Plain) -> None:

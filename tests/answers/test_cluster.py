@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,10 +80,59 @@ def test_replicas(file: Path) -> None:
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}}
     template = {"spec": {"restartPolicy": "Never", **pod("x", "1")["spec"]}}
     job["spec"] = {"template": template}
-    found = [cluster.fit(job, replicas=replicas) for replicas in (3, {"job": 3}, ["job=3"])]
-    assert [3, 3, 3] == [one.workloads[0].wanted for one in found]
+    found = [
+        cluster.fit(job, replicas=replicas) for replicas in (13, "13", {"job": 13}, ["job=13"])
+    ]
+    assert [13] * 4 == [one.workloads[0].wanted for one in found]
     with pytest.raises(UserError, match=r"--replicas jbo=3: no workload .* did you mean job"):
         cluster.fit(job, replicas={"jbo": 3})
+
+
+def test_a_node_template_is_one_text_or_several(file: Path) -> None:
+    """As with replicas, one need not be a list."""
+    cluster = Cluster.from_files(file)
+    shape = "cpu=64,memory=64Gi"
+    found = [cluster.fit(pod("x", "40"), node_templates=one) for one in (shape, [shape])]
+    assert found[0].missing_nodes is not None
+    assert found[0] == found[1]
+
+
+def test_the_search_for_more_pods_is_watched(file: Path) -> None:
+    """The numbers grow to the one of the answer."""
+    seen: list[int] = []
+    report = Cluster.from_files(file).fit(pod("x", "1m"), more=True, watch=seen.append)
+    assert report.more is not None
+    assert sorted(set(seen)) == seen
+    assert report.more.count == seen[-1]
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda cluster: cluster.drain(), "drain: name at least one node"),
+        (lambda cluster: cluster.upgrade(at_once=0), "at_once: 0 nodes are too few"),
+        (lambda cluster: cluster.top("podz"), "podz: there is no such group; there are nodes, "),
+        (lambda cluster: cluster.whatif("none.yaml"), "none.yaml: it cannot be read: No such"),
+    ],
+)
+def test_wrong_arguments(file: Path, ask: Callable[[Cluster], object], message: str) -> None:
+    """They are errors that the user can put right, as in commands."""
+    with pytest.raises(UserError) as raised:
+        ask(Cluster.from_files(file))
+    assert str(raised.value).startswith(message)
+
+
+def test_no_nodes() -> None:
+    """Nothing can be removed or upgraded then."""
+    for ask in (Cluster.compact, Cluster.upgrade):
+        with pytest.raises(UserError, match="the cluster has no nodes"):
+            ask(Cluster.from_objects([]))
+
+
+def test_repr() -> None:
+    """It shows what was read."""
+    cluster = Cluster.from_objects([node("a", "2"), pod("b", "1"), pod("c", "1")])
+    assert "<Cluster of 1 node, 2 pods, from objects>" == repr(cluster)
 
 
 def test_warnings(tmp_path: Path) -> None:

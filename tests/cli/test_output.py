@@ -128,6 +128,14 @@ def test_wide_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("Resources" in line and "Node" not in line for line in lines)
 
 
+def test_a_command_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terminal wraps it, so that it can be copied."""
+    terminal = terminal_of(monkeypatch)
+    text = f"kubectl get {'x' * 200} -o json"
+    writer().command(text)
+    assert f"  {text}\n" == terminal.getvalue()
+
+
 class Thing(Document, frozen=True):
     """A result."""
 

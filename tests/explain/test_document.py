@@ -70,6 +70,8 @@ def test_resources_are_columns() -> None:
 
 def test_only_records_are_a_table() -> None:
     """Other fields are an error that names the field."""
+    with pytest.raises(KeyError, match=r"Outcome has no field nope; its lists are .*parts"):
+        OUTCOME.table("nope")
     with pytest.raises(ValueError, match=r"Outcome\.names is no list of records"):
         OUTCOME.table("names")
 

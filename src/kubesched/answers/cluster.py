@@ -21,7 +21,7 @@ import msgspec
 
 from kubesched.answers.cluster_view import ClusterView, cluster_view
 from kubesched.answers.drain import DrainReport, drain
-from kubesched.answers.fit import FitReport, fit, parse_question
+from kubesched.answers.fit import FitReport, WatchPods, fit, parse_question
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.top import TopGroup, TopQuestion, TopReport, ask_top
@@ -45,11 +45,12 @@ from kubesched.answers.why import (
 from kubesched.answers.workload_pods import decoded, read_manifests
 from kubesched.api.core import Node, Pod
 from kubesched.explain.report import PodExplanation
+from kubesched.explain.sentences import count
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.cluster_input import ClusterInput, owned, read_cluster
 from kubesched.inputs.completed_input import ALL_KINDS, completed
-from kubesched.inputs.errors import UserError
+from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.inputs.loading import (
     check_plugins,
     distinct_objects,
@@ -114,6 +115,11 @@ class Cluster:
         self.warnings: list[str] = []
         self._warn = self.warnings.extend if warn is None else warn
         self._warn(given.warnings)
+
+    def __repr__(self) -> str:
+        """Return how large it is, and what it was read from."""
+        size = f"{count(len(self.nodes), 'node')}, {count(len(self.pods), 'pod')}"
+        return f"<Cluster of {size}, from {self.source}>"
 
     @classmethod
     def read(
@@ -333,9 +339,10 @@ class Cluster:
         self,
         *manifests: str | os.PathLike[str] | Mapping[str, Any],
         namespace: str = "",
-        replicas: int | Mapping[str, int] | Iterable[str] = (),
+        replicas: int | str | Mapping[str, int] | Iterable[str] = (),
         more: bool = False,
-        node_templates: Sequence[str] = (),
+        node_templates: str | Sequence[str] = (),
+        watch: WatchPods | None = None,
     ) -> FitReport:
         """Answer whether the workloads of manifests fit.
 
@@ -345,6 +352,7 @@ class Cluster:
             replicas: The number of pods of every workload, or of single ones by name; `NAME=N` too.
             more: Whether to find out how many more pods of the only workload fit.
             node_templates: Nodes that could be added: `cpu=8,memory=32Gi`, or a file with a Node.
+            watch: With `more`, called now and then with the number of pods that fit so far.
 
         Raises:
             DecodeError: A manifest cannot be decoded.
@@ -353,21 +361,25 @@ class Cluster:
         """
         given = [one if isinstance(one, Mapping) else Path(one) for one in manifests]
         items, warnings = read_manifests(given, namespace or self.namespace or "default")
-        if isinstance(replicas, int):
+        if isinstance(replicas, int | str):
             replicas = [str(replicas)]
         elif isinstance(replicas, Mapping):
             replicas = [f"{name}={number}" for name, number in replicas.items()]
+        if isinstance(node_templates, str):
+            node_templates = [node_templates]
         question = parse_question(items, replicas, node_templates, more=more)
         self._warn(warnings)
-        return self._asked(lambda cluster: fit(cluster, items, question))
+        return self._asked(lambda cluster: fit(cluster, items, question, watch))
 
     def drain(self, *nodes: str) -> DrainReport:
         """Answer what happens to each pod when nodes are drained, in this order.
 
         Raises:
-            UserError: A node does not exist.
+            UserError: A node does not exist, or none is named.
             PluginError: A plugin raised.
         """
+        if not nodes:
+            raise UserError("drain: name at least one node")
         found = find_nodes(nodes, [node.metadata.name for node in self.nodes])
         return self._asked(lambda cluster: drain(cluster, found))
 
@@ -402,12 +414,14 @@ class Cluster:
             UserError: The selector is wrong, or selects no node.
             PluginError: A plugin raised.
         """
+        if at_once < 1:
+            raise UserError(f"at_once: {at_once} nodes are too few; write 1 or more")
 
         async def ask(cluster: TrialCluster) -> UpgradeReport:
             nodes = selected_nodes(cluster, selector)
             return await upgrade(cluster, nodes, at_once, may_lose=force)
 
-        return self._asked(ask, "--selector ")
+        return self._asked(ask, "--selector " if selector else "")
 
     def compact(
         self, selector: str = "", *, force: bool = False, watch: WatchNodes | None = None
@@ -429,7 +443,7 @@ class Cluster:
             nodes = selected_nodes(cluster, selector)
             return await compact(cluster, nodes, may_lose=force, watch=watch)
 
-        return self._asked(ask, "--selector ")
+        return self._asked(ask, "--selector " if selector else "")
 
     def top(
         self,
@@ -454,6 +468,9 @@ class Cluster:
             PluginError: A plugin raised.
             ValueError: There is no such group.
         """
+        if group not in [*TopGroup]:
+            hint = did_you_mean(group, TopGroup, f"there are {', '.join(TopGroup)}", most=1)
+            raise UserError(f"{group}: there is no such group; {hint}")
         question = TopQuestion(TopGroup(group), pool_label, sort_by, room, room_like)
         like = None if room_like is None else self._find(room_like, "")[0]
         if like is not None:

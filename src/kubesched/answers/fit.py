@@ -7,8 +7,8 @@ together with the pods that are pending already.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -45,8 +45,13 @@ from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.pod_info import uid_of
 
+WatchPods: TypeAlias = Callable[[int], object]
+"""Called with the number of pods that fit so far in addition."""
+
+_NOTES_MAX: Final = 3
 _MORE_FIRST: Final = 8
 _MORE_MAX: Final = 10_000
+_MORE_AT_ONCE: Final = 512
 _REPLICAS_MAX: Final = 100_000
 
 
@@ -168,7 +173,10 @@ class AskedWorkload(NamedTuple):
 
 
 async def fit(
-    cluster: TrialCluster, items: Iterable[KubeObject], question: FitQuestion
+    cluster: TrialCluster,
+    items: Iterable[KubeObject],
+    question: FitQuestion,
+    watch: WatchPods | None = None,
 ) -> FitReport:
     """Return whether the workloads among `items`, the objects of manifests, fit into a cluster."""
     given = list(items)
@@ -186,7 +194,7 @@ async def fit(
         for item in given
         if isinstance(item, WORKLOADS)
     ]
-    cluster.notes |= {_existing_note(one): None for one in asked if one.existing}
+    cluster.notes |= dict.fromkeys(_existing_notes(asked))
     await cluster.settle()
     outcomes = PodOutcomes(cluster)
     workloads = tuple(_fit_of(one, outcomes) for one in asked)
@@ -207,16 +215,21 @@ async def fit(
         missing = await missing_nodes(cluster, waiting, question.shapes)
         report = replace(report, missing_nodes=missing)
     if question.more:
-        more = await _more(cluster, asked[0], report)
+        more = await _more(cluster, asked[0], report, watch)
         report = replace(report, more=more)
     return report
 
 
-def _existing_note(asked: AskedWorkload) -> str:
-    metadata = asked.item.metadata
-    name = f"{workload_kind(asked.item)} {metadata.key}"
-    pods = count(len(asked.existing), "pod")
-    return f"{name} has {pods} already: existing pods count, and stay as they are."
+def _existing_notes(asked: Iterable[AskedWorkload]) -> list[str]:
+    found = [one for one in asked if one.existing]
+    rule = "existing pods count, and stay as they are."
+    if len(found) > _NOTES_MAX:
+        return [f"{len(found)} of the workloads have pods already: {rule}"]
+    return [
+        f"{workload_kind(one.item)} {one.item.metadata.key} has {count(len(one.existing), 'pod')} "
+        f"already: {rule}"
+        for one in found
+    ]
 
 
 def _pods_by_namespace(cluster: TrialCluster) -> dict[str, list[Pod]]:
@@ -334,7 +347,9 @@ def _by_node(outcomes: Iterable[PodOutcomeNow]) -> tuple[PodsOnNode, ...]:
     return tuple(PodsOnNode(node, number) for node, number in sorted(counts.items()))
 
 
-async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) -> MorePods:
+async def _more(
+    cluster: TrialCluster, asked: AskedWorkload, report: FitReport, watch: WatchPods | None
+) -> MorePods:
     """Create pods in growing numbers until one does not fit."""
     if not report.fits:
         return MorePods(0, False, (), (), report.workloads[0].not_placed[0])
@@ -352,7 +367,9 @@ async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) 
         placed += [one for one in found if one.node]
         left = grouped(found)
         stopped_by = left[0] if left else None
-        number *= 2
+        if watch is not None:
+            watch(len(placed))
+        number = min(2 * number, _MORE_AT_ONCE)
     evicted = PodOutcomes(cluster).evicted(earlier)
     return MorePods(len(placed), stopped_by is None, _by_node(placed), evicted, stopped_by)
 

@@ -287,6 +287,8 @@ def _plan_in(file: Path, place: str) -> Any:
         documents = [value for _, value in load_documents(data.decode(), rejects_repeats=True)]
     except (YamlError, UnicodeDecodeError) as error:
         raise UserError(f"{place}it is no YAML: {error}") from error
+    except OSError as error:
+        raise UserError(f"{place}it cannot be read: {error.strerror}") from error
     if len(documents) != 1:
         raise UserError(f"{place}a plan is one document, and there are {len(documents)}")
     return documents[0]

@@ -351,7 +351,9 @@ def selected_nodes(cluster: TrialCluster, selector: str) -> list[str]:
         QuestionError: It cannot be parsed, or selects none.
     """
     if not selector:
-        return names_of(cluster)
+        if everything := names_of(cluster):
+            return everything
+        raise QuestionError("the cluster has no nodes")
     try:
         compiled = parse_selector(selector)
     except SelectorError as error:

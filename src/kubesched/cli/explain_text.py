@@ -54,8 +54,10 @@ def write_unknown(writer: Writer, unknown: Sequence[Unknown]) -> None:
     """Write the kinds that are not known, and the commands that fetch them."""
     if unknown:
         writer.heading("Not known, because the input has none of these")
-        for sentence in unknown_sentences(unknown):
+        *kinds, command = unknown_sentences(unknown)
+        for sentence in kinds:
             writer.item(sentence)
+        writer.command(command)
 
 
 def _write_condition(writer: Writer, report: PodExplanation) -> None:

@@ -102,6 +102,10 @@ class Writer:
         """Write a line of a section."""
         self.line(text, indent=ITEM, dim=dim)
 
+    def command(self, text: str) -> None:
+        """Write a line of a section that is to be copied: it is not wrapped."""
+        self.item(text)
+
     def detail(self, text: str) -> None:
         """Write a line about the item above it."""
         self.line(text, indent=DETAIL, dim=True)

@@ -44,6 +44,10 @@ class RichWriter(Writer):
             Padding(Text(printable(text), style=style), (0, 0, 0, indent), expand=False)
         )
 
+    def command(self, text: str) -> None:
+        """Write a line that the terminal wraps, so that it is copied as one."""
+        self._console.print(Text(" " * ITEM + printable(text)), soft_wrap=True)
+
     def table(self, table: TextTable, *, indent: int = ITEM) -> None:
         """Write a table."""
         drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)

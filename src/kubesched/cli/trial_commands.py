@@ -65,9 +65,19 @@ def fit(
     from kubesched.cli.trial_text import write_fit
     from kubesched.cli.trials import open_cluster
 
-    report = open_cluster(source, asked, *manifests).fit(
-        *manifests, namespace=namespace, replicas=replicas, more=more, node_templates=templates
-    )
+    def watch(fit_so_far: int) -> None:
+        status.show(lambda: f"{fit_so_far} more pods fit so far")
+
+    cluster = open_cluster(source, asked, *manifests)
+    with StatusLine() as status:
+        report = cluster.fit(
+            *manifests,
+            namespace=namespace,
+            replicas=replicas,
+            more=more,
+            node_templates=templates,
+            watch=watch,
+        )
     write_answer(report, asked.output, write_fit, asked.html)
     return 0 if report.fits else EXIT_DIFFERENT
 

@@ -45,7 +45,11 @@ class Document(DocumentPart, frozen=True):
             KeyError: There is no such field.
             ValueError: It is no list of records.
         """
-        records = self.to_dict()[field]
+        fields = self.to_dict()
+        if field not in fields:
+            known = ", ".join(name for name, value in fields.items() if isinstance(value, list))
+            raise KeyError(f"{type(self).__name__} has no field {field}; its lists are {known}")
+        records = fields[field]
         if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
             raise ValueError(f"{type(self).__name__}.{field} is no list of records")
         return [dict(_flat(one)) for one in records]

@@ -50,13 +50,13 @@ def between(least: int, most: int) -> str:
 
 def _form(rule: str, form: str, *examples: str, length_max: int = 0) -> NameRule:
     """Return a function that checks texts against a regular expression."""
-    pattern, said = re.compile(form), form_error(rule, form, *examples)
+    pattern, message = re.compile(form), form_error(rule, form, *examples)
 
     @lru_cache(maxsize=65_536)
     def check(text: str) -> tuple[str, ...]:
         is_long = length_max and len(text.encode()) > length_max
         long = (too_long(length_max),) if is_long else ()
-        return long if pattern.fullmatch(text) else (*long, said)
+        return long if pattern.fullmatch(text) else (*long, message)
 
     return check
 

@@ -302,10 +302,10 @@ class Handler:
         # Upstream records no time for the manager of a scale.
         if not is_apply:
             return self._registry.tracked(operation, current, changed, has_time=False)
-        wish = {name: changed[name] for name in ("apiVersion", "kind")}
-        wish["spec"] = {"replicas": changed["spec"]["replicas"]}
+        declared = {name: changed[name] for name in ("apiVersion", "kind")}
+        declared["spec"] = {"replicas": changed["spec"]["replicas"]}
         applied = server_side_apply.apply(
-            resource, current, wish, operation.manager, request.flag("force"), None, "scale"
+            resource, current, declared, operation.manager, request.flag("force"), None, "scale"
         )
         managed = {"managedFields": applied["metadata"]["managedFields"]}
         return {**changed, "metadata": {**changed["metadata"], **managed}}

@@ -365,9 +365,9 @@ def _shown(request: ApiRequest, answer: Response) -> bytes:
     pretty = request.query.get("pretty")
     if pretty is None:
         agent = request.headers.get("user-agent", "")
-        is_wanted = agent.startswith(_BROWSERS)
+        is_pretty = agent.startswith(_BROWSERS)
     else:
-        is_wanted = request.flag("pretty")
-    if not is_wanted:
+        is_pretty = request.flag("pretty")
+    if not is_pretty:
         return answer.body
     return msgspec.json.format(answer.body, indent=2)

@@ -125,14 +125,9 @@ class Authenticator:
             AuthenticationError: All credentials are invalid.
         """
         problems: list[str] = []
-        ways: tuple[Callable[[HttpRequest], Awaitable[UserInfo | None]], ...] = (
-            self._by_proxy,
-            self._by_certificate,
-            self._by_token,
-        )
-        for way in ways:
+        for authenticate in (self._by_proxy, self._by_certificate, self._by_token):
             try:
-                user = await way(request)
+                user = await authenticate(request)
             except AuthenticationError as error:
                 problems.append(str(error))
                 continue

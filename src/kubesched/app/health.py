@@ -159,5 +159,5 @@ def _warning(unknown: Iterable[str]) -> Iterable[str]:
 
 def _log_failures(endpoint: str, failed: Mapping[str, str]) -> None:
     if log.isEnabledFor(V2):
-        story = "".join(_line(name, problem) for name, problem in failed.items())
-        log.log(V2, "%s check failed: %s\n%s", ",".join(failed), endpoint, story)
+        reasons = "".join(_line(name, problem) for name, problem in failed.items())
+        log.log(V2, "%s check failed: %s\n%s", ",".join(failed), endpoint, reasons)

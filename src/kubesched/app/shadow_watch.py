@@ -22,7 +22,7 @@ from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
 from kubesched.snapshot.pod_info import scheduler_name_of, uid_of
 
-_NOT_ASKED: Final = "The extenders of the configuration were not asked."
+_EXTENDERS_NOT_CALLED: Final = "The extenders of the configuration were not asked."
 
 
 class ShadowSetup(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class ShadowSetup(msgspec.Struct, frozen=True):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the report: what of the configuration is not used."""
-        return (_NOT_ASKED,) if self.scheduler.configuration.extenders else ()
+        return (_EXTENDERS_NOT_CALLED,) if self.scheduler.configuration.extenders else ()
 
 
 class _Seen(msgspec.Struct, frozen=True):

@@ -44,30 +44,30 @@ def demo(file: Path | None) -> None:
         return
     with TemporaryDirectory(prefix="kubesched-demo-") as folder, chdir(folder):
         Path(CLUSTER).write_text(cluster, encoding="utf-8")
-        _tell()
+        _play()
 
 
-def _tell() -> None:
-    _say("""
+def _play() -> None:
+    _write("""
         A small shop runs on six nodes in three zones. Node b-2 is cordoned, c-2 is kept for the
         database. Ten pods run and eight are waiting: six web servers, which have to be spread
         evenly over the zones; the checkout, which matters more than anything else; and a report,
         which matters least. What would the Kubernetes scheduler do?
     """)
     _run("simulate", CLUSTER, "--show", "summary", "--top", "6")
-    _say("One pod did not fit. Why not, and what is the least that would help?")
+    _write("One pod did not fit. Why not, and what is the least that would help?")
     _run("why", "report-0", CLUSTER)
-    _say("""
+    _write("""
         The checkout fits nowhere either, until other pods are evicted for it. Where would that hurt
         least? The disruption budget of the cache allows no eviction, so two batch pods have to go.
     """)
     _run("explain", "checkout-0", CLUSTER)
-    _say("""
+    _write("""
         And this is where everybody goes, in the order in which the scheduler takes them: by
         priority, then by age.
     """)
     _run("simulate", CLUSTER, "--show", "placements")
-    _say("""
+    _write("""
         That was kube-scheduler 1.36's logic, down to the messages, with no cluster behind it.
         Next, ask your own cluster; it is only read:
     """)
@@ -77,7 +77,7 @@ def _tell() -> None:
   kubesched simulate cluster.json.gz""")
 
 
-def _say(text: str) -> None:
+def _write(text: str) -> None:
     """Write a paragraph that fits the terminal."""
     columns = min(shutil.get_terminal_size().columns, COLUMNS_MAX)
     words = " ".join(text.split())

@@ -175,7 +175,7 @@ class _Sandbox:
         if self._command:
             code = await self._run_command()
         else:
-            self._say(server)
+            self._announce(server)
             await self._stop.wait()
             code = 0
         if self.failure is not None:
@@ -183,7 +183,7 @@ class _Sandbox:
             return code or _EXIT_FAILED
         return code
 
-    def _say(self, server: ApiServer) -> None:
+    def _announce(self, server: ApiServer) -> None:
         nodes = server.registry.store.count("nodes")
         lines = [f"A cluster with {nodes} nodes is running at {server.url}."]
         if isinstance(server, DurableServer):

@@ -37,7 +37,7 @@ class _State(Enum):
     """The state of the current request."""
 
     IDLE = "no request, or its response is complete"
-    ASKED = "waiting for the head of the response"
+    SENT = "waiting for the head of the response"
     ANSWERING = "reading the body of the response"
 
 
@@ -83,9 +83,9 @@ class HttpConnection(asyncio.Protocol):
             # The previous caller left without reading the response.
             self._taken()
         self.headers = {}
-        self._state = _State.ASKED
+        self._state = _State.SENT
         self.transport.write(message)
-        while self._state is _State.ASKED:
+        while self._state is _State.SENT:
             await self._more()
         return self.status
 
@@ -204,7 +204,7 @@ class HttpConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Take the status of the response."""
-        if self._state is not _State.ASKED:
+        if self._state is not _State.SENT:
             raise UnfinishedAnswerError("an answer to nothing")
         parser = self._parser
         assert parser is not None
@@ -222,7 +222,7 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """End the response, unless it was an interim one."""
-        if self._state is _State.ASKED:
+        if self._state is _State.SENT:
             self.headers = {}
             return
         parser = self._parser

@@ -15,7 +15,7 @@ from kubesched.framework.pod_group_states import state_not_found
 from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.snapshot.snapshot import Snapshot
 
-NOBODY_ASSIGNED: Final = "no pods from pod group are assigned to any of the candidate placements"
+NO_POD_ASSIGNED: Final = "no pods from pod group are assigned to any of the candidate placements"
 _SCORE_MAX: Final = 100
 
 
@@ -38,5 +38,5 @@ class PodGroupPodsCount(PlacementScorePlugin):
         """Return each number in percent of the largest, rounded down, and success."""
         most = max((0, *scores))
         if most == 0:
-            return [], failure(NOBODY_ASSIGNED)
+            return [], failure(NO_POD_ASSIGNED)
         return [score * _SCORE_MAX // most for score in scores], SUCCESS

@@ -227,8 +227,8 @@ class _Trial:
         """
         stay = [*fits, False].index(False)
         leaving = self.left[:, stay:]
-        is_alike = (leaving == leaving[:, :1]).all(axis=0).tolist()
-        count = [*is_alike, False].index(False)
+        is_equal = (leaving == leaving[:, :1]).all(axis=0).tolist()
+        count = [*is_equal, False].index(False)
         first = len(self.pods) - leaving.shape[1]
         self.evicted += range(first, first + count)
         leaves = leaving[:, :count].sum(axis=1, keepdims=True)

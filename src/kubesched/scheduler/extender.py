@@ -9,8 +9,8 @@ Differs:  a node that the extender sends back counts as the node of that name; i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -22,6 +22,8 @@ from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.scheduler import extender_wire as wire
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
+
+T = TypeVar("T")
 
 TIMEOUT_SECONDS_DEFAULT: Final = 5.0
 
@@ -104,11 +106,7 @@ class HttpExtender:
             ExtenderError: if the call fails or the response is invalid.
         """
         body = self._args(pod, nodes, rows)
-        answer = await self._send(self._configuration.filter_verb, body)
-        try:
-            result = wire.decode_filter_result(answer)
-        except wire.WireError as error:
-            raise ExtenderError(str(error)) from error
+        result = await self._send(self._configuration.filter_verb, body, wire.decode_filter_result)
         if result.error:
             raise ExtenderError(result.error)
         if self._configuration.node_cache_capable and result.node_names is not None:
@@ -140,11 +138,9 @@ class HttpExtender:
         if not self.prioritizes:
             return dict.fromkeys([nodes.names[row] for row in rows.tolist()], 0)
         body = self._args(pod, nodes, rows)
-        answer = await self._send(self._configuration.prioritize_verb, body)
-        try:
-            priorities = wire.decode_host_priorities(answer)
-        except wire.WireError as error:
-            raise ExtenderError(str(error)) from error
+        priorities = await self._send(
+            self._configuration.prioritize_verb, body, wire.decode_host_priorities
+        )
         added: dict[str, int] = {}
         for name, score in priorities:
             added[name] = added.get(name, 0) + score * self._configuration.weight * _SCORE_SCALE
@@ -161,11 +157,9 @@ class HttpExtender:
         body = wire.encode_preemption_args(
             pod.pod, candidates, uids_only=self._configuration.node_cache_capable
         )
-        answer = await self._send(self._configuration.preempt_verb, body)
-        try:
-            victims = wire.decode_preemption_result(answer)
-        except wire.WireError as error:
-            raise ExtenderError(str(error)) from error
+        victims = await self._send(
+            self._configuration.preempt_verb, body, wire.decode_preemption_result
+        )
         return tuple(self._candidate(name, found, nodes) for name, found in victims.items())
 
     def _candidate(self, name: str, victims: wire.MetaVictims, nodes: NodeTable) -> Candidate:
@@ -184,11 +178,9 @@ class HttpExtender:
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         """Let the extender bind the pod; raises ExtenderError if it fails to."""
         body = wire.encode_binding_args(pod, node_name)
-        answer = await self._send(self._configuration.bind_verb, body)
-        try:
-            error_text = wire.decode_binding_error(answer)
-        except wire.WireError as error:
-            raise ExtenderError(str(error)) from error
+        error_text = await self._send(
+            self._configuration.bind_verb, body, wire.decode_binding_error
+        )
         if error_text:
             raise ExtenderError(error_text)
 
@@ -196,7 +188,7 @@ class HttpExtender:
         sent = [nodes.nodes[row] for row in rows.tolist()]
         return wire.encode_args(pod.pod, sent, names_only=self._configuration.node_cache_capable)
 
-    async def _send(self, verb: str, body: bytes) -> bytes:
+    async def _send(self, verb: str, body: bytes, decode: Callable[[bytes], T]) -> T:
         url = f"{self.name.rstrip('/')}/{verb}"
         try:
             status, answer = await self._transport.post(url, body, self._timeout_seconds)
@@ -205,7 +197,10 @@ class HttpExtender:
             raise ExtenderError(f'Post "{url}": {text}') from error
         if status != _OK:
             raise ExtenderError(f"failed {verb} with extender at URL {url}, code {status}")
-        return answer
+        try:
+            return decode(answer)
+        except wire.WireError as error:
+            raise ExtenderError(str(error)) from error
 
 
 def _failures(result: wire.FilterResult, row_of: Mapping[str, int]) -> dict[int, Status]:

@@ -50,9 +50,9 @@ class ObjectRegistry:
     """Objects, and the rules by which they change.
 
     Attributes:
-        store: Where they are.
-        resources: What is served.
-        clock: The present.
+        store: The stored objects.
+        resources: The resources that are served.
+        clock: Returns the current time.
         lookup: The objects that admission reads.
         idle_kinds: For kinds that are only stored, a warning about what is missing.
     """
@@ -103,7 +103,7 @@ class ObjectRegistry:
     # Creating.
 
     def create(self, operation: Operation, obj: Plain, *, is_tracked: bool = True) -> StoredObject:
-        """Keep a new object with its defaults, which may be changed.
+        """Store a new object with its defaults; `obj` may be changed.
 
         With `is_tracked`, the manager of its fields is recorded.
 

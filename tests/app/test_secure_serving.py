@@ -46,6 +46,8 @@ def certificates_of(pair: KeyPair) -> list[x509.Certificate]:
 def client_context(shown: Holder | None = None) -> ssl.SSLContext:
     """Return what a client believes and shows."""
     context = ssl.create_default_context(cadata=PAIR.certificate.decode())
+    # The default since Python 3.13.
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
     if shown is not None:
         load_key_pair(context, shown.pem, shown.key_pem)
     return context

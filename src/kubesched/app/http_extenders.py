@@ -59,10 +59,9 @@ class HttpExtenderTransports:
 class _HttpTransport:
     """The HTTP connections to one extender."""
 
-    def __init__(self, url: str, context: ssl.SSLContext | None, server_name: str) -> None:
+    def __init__(self, url: str, tls: ssl.SSLContext, server_name: str) -> None:
         parts = urlsplit(url)
-        tls = (context or ssl.create_default_context()) if parts.scheme == "https" else None
-        self._dialer = Dialer(url, tls, server_name)
+        self._dialer = Dialer(url, tls if parts.scheme == "https" else None, server_name)
         self._fields = f"Host: {self._dialer.authority}\r\nContent-Type: application/json\r\n"
         if parts.username:
             user, password = unquote(parts.username), unquote(parts.password or "")
@@ -112,9 +111,7 @@ async def _body_of(connection: HttpConnection) -> bytes:
     return b"".join(chunks)
 
 
-def _context_of(configuration: ExtenderConfiguration) -> ssl.SSLContext | None:
-    if not configuration.enable_https and configuration.tls_config is None:
-        return None
+def _context_of(configuration: ExtenderConfiguration) -> ssl.SSLContext:
     settings = _settings_of(configuration.tls_config or ExtenderTLSConfig())
     if configuration.enable_https and not settings.has_authority:
         settings = settings.without_authority()

@@ -317,8 +317,11 @@ class _Chained(Protocol):
 def _certificates_of(connection: ssl.SSLObject | None) -> tuple[bytes, ...]:
     if connection is None:
         return ()
+    own = connection.getpeercert(binary_form=True)
+    if own is None:
+        # Python 3.13 cannot return the chain of a client without a certificate.
+        return ()
     if hasattr(connection, "get_unverified_chain"):
         chained: _Chained = connection
         return tuple(chained.get_unverified_chain())
-    own = connection.getpeercert(binary_form=True)
-    return () if own is None else (own,)
+    return (own,)

@@ -36,11 +36,15 @@ def self_signed_pair(bind_address: str, moment: datetime) -> tuple[bytes, bytes]
     number = int(moment.timestamp())
     authority_key = ec.generate_private_key(ec.SECP256R1())
     key = ec.generate_private_key(ec.SECP256R1())
+    # Clients that check strictly, as Python 3.13 does, need both identifiers.
+    own_identifier = x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
+    identifier = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own_identifier)
     issuer = _name(f"{_HOST}-ca@{number}")
     authority = (
         _builder(issuer, issuer, authority_key.public_key(), moment)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(_usage(signs=True), critical=True)
+        .add_extension(own_identifier, critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     certificate = (
@@ -49,6 +53,7 @@ def self_signed_pair(bind_address: str, moment: datetime) -> tuple[bytes, bytes]
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(_alternatives(bind_address), critical=False)
+        .add_extension(identifier, critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     encoding = serialization.Encoding.PEM

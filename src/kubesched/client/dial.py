@@ -15,9 +15,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
+from kubesched.client.connection_settings import TlsSettings
 from kubesched.client.credentials import basic
 from kubesched.client.http_connection import HttpConnection
-from kubesched.client.tls import tls_words
+from kubesched.client.tls import tls_context, tls_words
 
 _CONNECT_SECONDS_MAX: Final = 30.0
 _KEEP_ALIVE_SECONDS: Final = 30
@@ -75,7 +76,7 @@ class Dialer:
         if proxy_url:
             parts = urlsplit(proxy_url)
             self._proxy_scheme = parts.scheme
-            secured = ssl.create_default_context() if parts.scheme == "https" else None
+            secured = tls_context(TlsSettings()) if parts.scheme == "https" else None
             self._proxy = _place(parts, secured)
             self.proxy_authorization = _authorization(parts)
         self.is_forwarded = self._proxy is not None and tls is None

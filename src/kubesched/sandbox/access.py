@@ -25,6 +25,7 @@ from kubesched.apiserver.request import User
 from kubesched.apiserver.server import ADMIN
 from kubesched.app.serving_certificates import make_pair
 from kubesched.client.connection_settings import ConnectionSettings, TlsSettings, UserSettings
+from kubesched.client.tls import tls_context
 from kubesched.inputs.errors import UserError
 
 CONTEXT: Final = "kubesched-sandbox"
@@ -119,8 +120,8 @@ def _is_running(cluster: Mapping[str, str]) -> bool:
     """Whether a sandbox still listens: only it has the key of the certificate."""
     try:
         server = urlsplit(cluster["server"])
-        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        tls = ssl.create_default_context(cadata=authority)
+        authority = base64.b64decode(cluster["certificate-authority-data"])
+        tls = tls_context(TlsSettings(ca_pem=authority))
         address = server.hostname or "", server.port or 0
         with (
             socket.create_connection(address, _ANSWER_SECONDS_MAX) as plain,

@@ -37,15 +37,15 @@ def test_feasible_nodes_to_find(nodes: int, percentage: int, expected: int) -> N
 
 
 def _slow_search(order: list[int], passed: list[bool], start: int, limit: int) -> list[int]:
-    """Walk around the candidates until enough of them are feasible."""
+    """Walk around the candidates up to the first feasible one that is not needed."""
     tried: list[int] = []
     found = 0
     for step in range(len(order)):
         at = (start + step) % len(order)
-        tried.append(order[at])
         found += passed[at]
-        if found == limit:
+        if found > limit:
             break
+        tried.append(order[at])
     return tried
 
 

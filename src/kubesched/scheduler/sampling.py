@@ -41,12 +41,13 @@ class NodeSampler:
     ) -> NDArray[np.intp]:
         """Return the rows a search for `limit` feasible nodes evaluates, in search order.
 
+        As upstream's, it ends at the next feasible node, so the rows before that count as evaluated.
         `order` has the rows of the candidates in upstream's order; `passed` says for each of them
         whether it is feasible.
         """
         rolled = np.roll(np.arange(len(order)), -(self.next_start % max(1, len(order))))
         found = np.cumsum(passed[rolled])
-        stop = int(np.searchsorted(found, limit)) + 1
+        stop = int(np.searchsorted(found, limit + 1))
         return order[rolled[:stop]]
 
     def advance(self, processed: int, nodes: int) -> None:

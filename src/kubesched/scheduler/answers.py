@@ -43,12 +43,12 @@ class Answers:
         normalizing: The plugins of `raw`.
     """
 
-    def __init__(self, profile: Profile, plan: Plan, rows: int = 0) -> None:
+    def __init__(self, profile: Profile, plan: Plan) -> None:
         self._profile = profile
         self.plan = plan
         self.usable = plan.usable
         self.names_nodes = False
-        self.begin(rows)
+        self.begin(0)
 
     def begin(self, rows: int) -> None:
         """Drop all answers and start with a table of `rows` rows."""

@@ -19,7 +19,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
         snapshot: The cluster.
         known: The answers that the cycle starts with; their plan says which plugins to ask.
         cycle: The states of the plugins, which the phases add to.
-        trace: Records what the plugins answer; None if nobody reads it.
+        trace: Records what the plugins answer; None for no record.
     """
 
     pod: PodInfo

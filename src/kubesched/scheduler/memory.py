@@ -139,7 +139,7 @@ class Memory:
         else:
             self._answers.move_to_end(signature.whole)
         if not answers.plan.usable:
-            # A plan holds for all pods of its signature: nobody will use these answers.
+            # A plan holds for all pods of its signature, so these answers are never used.
             return answers, False
         if answers is not self._latest:
             if self._latest is not None:

@@ -253,7 +253,7 @@ class Remembered(Answers):
         self.plain[rows] = totals
 
     def forget_rows(self) -> None:
-        """Drop what is quickly made anew."""
+        """Drop the list of feasible rows, which is quickly made again."""
         self._feasible_rows = None
 
     # The totals.

@@ -50,11 +50,9 @@ class RowAnswers:
         self.table = table
 
     @classmethod
-    def all_passed(cls, rows: int, table: StatusTable | None = None) -> RowAnswers:
+    def all_passed(cls, rows: int) -> RowAnswers:
         """Return answers before any filter has run: every row passes."""
-        return cls(
-            np.full(rows, PASSED, np.int16), np.zeros(rows, np.int32), table or StatusTable()
-        )
+        return cls(np.full(rows, PASSED, np.int16), np.zeros(rows, np.int32), StatusTable())
 
     def copy(self) -> RowAnswers:
         """Return an independent copy."""

@@ -41,7 +41,7 @@ class NodeSampler:
     ) -> NDArray[np.intp]:
         """Return the rows a search for `limit` feasible nodes evaluates, in search order.
 
-        As upstream's, it ends at the next feasible node, so the rows before that count as evaluated.
+        As upstream's, it ends at the next feasible node; the rows before that count as evaluated.
         `order` has the rows of the candidates in upstream's order; `passed` says for each of them
         whether it is feasible.
         """

@@ -281,6 +281,8 @@ def test_resources_that_no_node_offers(tmp_path: Path) -> None:
     asked["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
     report = explained(tmp_path, [*NODES, asked])
     assert ("Unknown", ["DeviceClass"]) == (report["outcome"], kinds(report))
+    why = "no node offers example.com/gpu, and they say whether devices do"
+    assert why == report["unknown"][0]["why"]
 
 
 def test_gates(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from kubesched.framework.dra.device_classes import (
     DeviceTotals,
     device_classes_of,
     is_dra_extended_resource_name,
-    lacking_resources,
+    needed_classes,
 )
 from kubesched.framework.dra.slices import (
     NodeSelectorError,
@@ -32,7 +32,7 @@ __all__ = [
     "check_node_selector",
     "device_classes_of",
     "is_dra_extended_resource_name",
-    "lacking_resources",
     "matches_node_selector",
+    "needed_classes",
     "with_taints",
 ]

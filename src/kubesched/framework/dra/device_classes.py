@@ -27,6 +27,7 @@ from kubesched.api.times import parse_time
 from kubesched.cel.values import CelError
 from kubesched.framework.dra.claim_tracker import AllocatedState
 from kubesched.framework.dra.slices import NodeSelectorError, matches_node_selector
+from kubesched.framework.needed_kinds import NeededKind
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -40,15 +41,19 @@ def is_dra_extended_resource_name(name: str) -> bool:
     return is_extended_resource_name(name) or name.startswith(IMPLICIT_EXTENDED_RESOURCE_PREFIX)
 
 
-def lacking_resources(pod: PodInfo, snapshot: Snapshot) -> list[str]:
-    """Return the requested resources that no node offers and that devices could back."""
-    return [
+def needed_classes(pod: PodInfo, snapshot: Snapshot) -> NeededKind | None:
+    """Return DeviceClass if no node offers a requested resource that devices could back."""
+    lacking = [
         name
         for name, amount in pod.template.requests.items()
         if amount
         and is_dra_extended_resource_name(name)
         and not snapshot.nodes.allocatable_of(name).any()
     ]
+    if not lacking:
+        return None
+    why = f"no node offers {' and '.join(lacking)}, and they say whether devices do"
+    return NeededKind(DeviceClass, why)
 
 
 class DeviceClasses:

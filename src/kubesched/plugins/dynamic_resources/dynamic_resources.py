@@ -45,7 +45,7 @@ from kubesched.framework.dra import (
     NodeSelectorError,
     check_node_selector,
     device_classes_of,
-    lacking_resources,
+    needed_classes,
     with_taints,
 )
 from kubesched.framework.handle import Handle
@@ -280,9 +280,11 @@ class DynamicResources(
                 found = []
             if found and all(claim.status.allocation is not None for claim in found):
                 return
-        elif not self._extended_resources or not lacking_resources(pod, snapshot):
+            yield NeededKind(DeviceClass, "they define which devices a claim may have")
+        elif self._extended_resources and (classes := needed_classes(pod, snapshot)):
+            yield classes
+        else:
             return
-        yield NeededKind(DeviceClass, "they define which devices back a resource")
         if claims or objects.any(DeviceClass):
             yield NeededKind(ResourceSlice, "they list the devices of nodes")
             if self._taint_rules:

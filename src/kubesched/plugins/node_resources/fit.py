@@ -38,7 +38,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import (
     device_classes_of,
     is_dra_extended_resource_name,
-    lacking_resources,
+    needed_classes,
 )
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import NeededKind
@@ -189,8 +189,8 @@ class NodeResourcesFit(
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return device classes if no node offers a resource that devices could provide."""
-        if self._devices and lacking_resources(pod, snapshot):
-            yield NeededKind(DeviceClass, "they define which devices back a resource")
+        classes = needed_classes(pod, snapshot) if self._devices else None
+        return () if classes is None else (classes,)
 
     def describe(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> str:
         """Return the requested, free and allocatable amount of each missing resource."""

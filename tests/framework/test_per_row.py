@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,3 +87,26 @@ def test_only_survivors_are_asked_about() -> None:
     """As upstream, a rejected node is not evaluated again."""
     assert Crowded.survivors_only
     assert Free.survivors_only
+
+
+class Forgetful(PerRowFilter[None], PerRowScore[None]):
+    """Lacks its return statements."""
+
+    name: ClassVar = "Forgetful"
+
+    def filter_node(self, state: None, pod: PodInfo, node: NodeRow) -> Status:
+        """Return nothing."""
+        return None  # type: ignore[return-value]  # what is tested
+
+    def score_node(self, state: None, pod: PodInfo, node: NodeRow) -> int:
+        """Return nothing."""
+        return None  # type: ignore[return-value]  # what is tested
+
+
+def test_a_method_without_a_return_value_is_named() -> None:
+    """The message says what to return."""
+    plugin, table = Forgetful(None, FakeHandle()), make_table([make_node("a")])
+    with pytest.raises(TypeError, match="filter_node must return a Status such as SUCCESS, not N"):
+        plugin.filter(None, POD, table)
+    with pytest.raises(TypeError, match="score_node must return a number, not None"):
+        plugin.score(None, POD, table)

@@ -71,12 +71,15 @@ class PerRowFilter(FilterPlugin[S], Generic[S]):
     def filter(self, state: S, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Call `filter_node` for each row."""
         return NodeToStatus.of(
-            [self.filter_node(state, pod, NodeRow(nodes, row)) for row in range(len(nodes))]
+            [self.filter_row(state, pod, nodes, row) for row in range(len(nodes))]
         )
 
     def filter_row(self, state: S, pod: PodInfo, nodes: NodeTable, row: int) -> Status:
         """Call `filter_node`."""
-        return self.filter_node(state, pod, NodeRow(nodes, row))
+        status = self.filter_node(state, pod, NodeRow(nodes, row))
+        if not isinstance(status, Status):
+            raise TypeError(f"filter_node must return a Status such as SUCCESS, not {status!r}")
+        return status
 
 
 class PerRowScore(ScorePlugin[S], Generic[S]):
@@ -91,10 +94,12 @@ class PerRowScore(ScorePlugin[S], Generic[S]):
     def score(self, state: S, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Call `score_node` for each row."""
         return np.array(
-            [self.score_node(state, pod, NodeRow(nodes, row)) for row in range(len(nodes))],
-            np.int64,
+            [self.score_row(state, pod, nodes, row) for row in range(len(nodes))], np.int64
         )
 
     def score_row(self, state: S, pod: PodInfo, nodes: NodeTable, row: int) -> int:
         """Call `score_node`."""
-        return self.score_node(state, pod, NodeRow(nodes, row))
+        score = self.score_node(state, pod, NodeRow(nodes, row))
+        if not isinstance(score, int | float | np.number):
+            raise TypeError(f"score_node must return a number, not {score!r}")
+        return int(score)

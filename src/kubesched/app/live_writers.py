@@ -88,7 +88,8 @@ class LiveClaimWriter:
     async def drain(self) -> None:
         """Wait for background writes."""
         while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            # Since Python 3.12, `gather` does not yield for tasks that are done but not forgotten.
+            await asyncio.wait(self._tasks)
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
         """Return the claim as stored."""

@@ -163,7 +163,8 @@ class Evictions:
     async def drain(self) -> None:
         """Wait until nothing runs."""
         while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            # Since Python 3.12, `gather` does not yield for tasks that are done but not forgotten.
+            await asyncio.wait(self._tasks)
 
     def _is_terminating(self, victim: PodInfo) -> bool:
         known = self._cache.get_pod(victim.uid)

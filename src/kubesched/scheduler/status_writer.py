@@ -143,7 +143,8 @@ class StatusWriter:
     async def drain(self) -> None:
         """Wait until all changes have been sent."""
         while self._last:
-            await asyncio.gather(*self._last.values(), return_exceptions=True)
+            # Since Python 3.12, `gather` does not yield for tasks that are done but not forgotten.
+            await asyncio.wait(self._last.values())
 
     async def _send_after(
         self,

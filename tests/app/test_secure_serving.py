@@ -224,6 +224,21 @@ def test_clients_may_show_a_certificate() -> None:
     assert "" == served(show, ask, shown=bob)
 
 
+def test_a_client_that_begins_no_handshake_does_not_delay_the_end() -> None:
+    """The port closes at once."""
+
+    async def main() -> None:
+        context = serving_context(PAIR, ServingOptions())
+        async with asyncio.timeout(10):
+            async with SecureServing(echo, context, "127.0.0.1", 0) as server:
+                _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                for _ in range(10):
+                    await asyncio.sleep(0)
+            writer.close()
+
+    asyncio.run(main())
+
+
 def test_versions_and_suites_can_be_chosen() -> None:
     """The client sees the version and suite of the flags."""
 

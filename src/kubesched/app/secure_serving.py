@@ -102,7 +102,7 @@ class SecureServing:
             await asyncio.gather(*late, return_exceptions=True)
         for connection in list(self._connections):
             connection.transport.abort()
-        await self._server.wait_closed()
+        # `wait_closed` would wait for clients that never begin their TLS handshake.
         self._server = None
         log.info("Stopped listening on %s:%d", self.address, self.port)
 

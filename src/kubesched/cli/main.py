@@ -20,18 +20,19 @@ from kubesched.explain.saving import SAVE_COMMAND
 from kubesched.inputs.errors import near_names
 
 if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 
 COLLECTOR_THRESHOLDS: Final = (1_000_000, 10, 100)
 
 
 class _Closed(io.RawIOBase):
-    """A stream that the caller closed; using it raises OSError."""
+    """A stream that the caller closed; reading from it, or the first write, raises OSError."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self._error = OSError(errno.EBADF, "it is closed", name)
+        self._is_reported = False
 
     def readable(self) -> bool:
         """Return True, so that reading raises."""
@@ -45,8 +46,11 @@ class _Closed(io.RawIOBase):
         """Raise."""
         raise self._error
 
-    def write(self, _data: object, /) -> int:
-        """Raise."""
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Raise, but not again when the buffer is flushed at the end of the process."""
+        if self._is_reported:
+            return memoryview(data).nbytes
+        self._is_reported = True
         raise self._error
 
 

@@ -17,6 +17,7 @@ from kubesched.api.errors import ApiError
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import TlsSettings
 from kubesched.client.dial import Dialer, DialError
+from kubesched.client.http_connection import DisconnectedError
 from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient, Transport
 from kubesched.client.tls import load_key_pair, tls_context
@@ -178,3 +179,22 @@ def test_connecting_times_out(run: Run[Any], monkeypatch: pytest.MonkeyPatch) ->
                 await closed.wait()
 
     run(main())
+
+
+def test_a_connection_that_is_lost_before_the_request(run: Run[str]) -> None:
+    """It breaks as one that is lost later; uvloop does not write to it."""
+
+    async def main() -> str:
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+        try:
+            port = server.sockets[0].getsockname()[1]
+            connection = await Dialer(f"http://127.0.0.1:{port}", None).dial()
+            await connection.lost
+            await asyncio.sleep(0)
+            with pytest.raises(DisconnectedError) as failed:
+                await connection.ask(b"GET / HTTP/1.1\r\n\r\n")
+            return str(failed.value)
+        finally:
+            server.close()
+
+    assert "EOF" == run(main())

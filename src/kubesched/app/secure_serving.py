@@ -270,6 +270,9 @@ class _ServedConnection(asyncio.Protocol):
             if isinstance(item, HttpRequest):
                 has_body = item.method != "HEAD"
                 item = await self._answer(item, peer)
+                if self.transport.is_closing():
+                    # The client left meanwhile; uvloop refuses to write to it.
+                    break
             is_kept = is_kept and not (self._is_finishing and not self._waiting)
             self.transport.write(_encoded(item, is_kept=is_kept, has_body=has_body))
             if not is_kept:

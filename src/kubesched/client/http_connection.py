@@ -83,6 +83,9 @@ class HttpConnection(asyncio.Protocol):
             # The previous caller left without reading the response.
             self._taken()
         self.headers = {}
+        if self._failure is not None or self.transport.is_closing():
+            # It was lost after it was opened; uvloop refuses to write to it.
+            raise self._failure or DisconnectedError("EOF")
         self._state = _State.SENT
         self.transport.write(message)
         while self._state is _State.SENT:

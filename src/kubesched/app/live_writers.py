@@ -30,6 +30,7 @@ from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Rest
 from kubesched.framework.dra.claim_writer import ApiConflictError, ApiRefusedError
 from kubesched.framework.services import VolumeWriteError
+from kubesched.scheduler.background import drain
 from kubesched.scheduler.pod_lister import PodLister
 
 T = TypeVar("T")
@@ -87,9 +88,7 @@ class LiveClaimWriter:
 
     async def drain(self) -> None:
         """Wait for background writes."""
-        while self._tasks:
-            # Since Python 3.12, `gather` does not yield for tasks that are done but not forgotten.
-            await asyncio.wait(self._tasks)
+        await drain(self._tasks)
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
         """Return the claim as stored."""

@@ -21,6 +21,7 @@ from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.nominator import Nominator
 from kubesched.scheduler.api_client import ApiClient
+from kubesched.scheduler.background import drain
 from kubesched.scheduler.status_writer import StatusWriter, with_retries
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -162,9 +163,7 @@ class Evictions:
 
     async def drain(self) -> None:
         """Wait until nothing runs."""
-        while self._tasks:
-            # Since Python 3.12, `gather` does not yield for tasks that are done but not forgotten.
-            await asyncio.wait(self._tasks)
+        await drain(self._tasks)
 
     def _is_terminating(self, victim: PodInfo) -> bool:
         known = self._cache.get_pod(victim.uid)

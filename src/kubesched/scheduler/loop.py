@@ -26,6 +26,7 @@ from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.background import drain
 from kubesched.scheduler.binding import ApiBinder
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
@@ -149,9 +150,7 @@ class Scheduler:
 
     async def drain(self) -> None:
         """Wait for bindings, evictions and status writes under way."""
-        bindings = self.steps.bindings
-        while running := [task for task in bindings.values() if not task.done()]:
-            await asyncio.gather(*running, return_exceptions=True)
+        await drain(self.steps.bindings.values())
         await self.evictions.drain()
         await self.steps.status_writer.drain()
 

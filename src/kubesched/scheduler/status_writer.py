@@ -27,6 +27,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.writes import PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.api_client import ApiClient
+from kubesched.scheduler.background import drain
 
 _TRIES_MAX: Final = 4
 _FIRST_DELAY_SECONDS: Final = 0.01
@@ -142,9 +143,7 @@ class StatusWriter:
 
     async def drain(self) -> None:
         """Wait until all changes have been sent."""
-        while self._last:
-            # Since Python 3.12, `gather` does not yield for tasks that are done but not forgotten.
-            await asyncio.wait(self._last.values())
+        await drain(self._last.values())
 
     async def _send_after(
         self,

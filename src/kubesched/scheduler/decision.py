@@ -15,7 +15,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.framework.status import Status, failure
+from kubesched.framework.status import Status, failure, unschedulable
 from kubesched.snapshot.pod_info import PodInfo
 
 NO_NODES = "no nodes available to schedule pods"
@@ -60,6 +60,11 @@ class Rejected(msgspec.Struct, frozen=True):
     message: str
     cycle: CycleState
     post_filter: PostFilterResult | None = None
+
+    @property
+    def status(self) -> Status:
+        """The rejection as a status."""
+        return unschedulable(self.message)
 
     @property
     def nominated_node_name(self) -> str | None:
@@ -133,16 +138,22 @@ class FailedAttempt(msgspec.Struct, frozen=True):
 
     Attributes:
         queued: The pod as the queue knows it, with the plugins that rejected it.
-        scheduler_name: The profile that tried it.
         status: What ended the attempt.
-        message: The text of the pod's condition.
-        diagnosis: Why the nodes were rejected; None after an error.
+        diagnosis: Why the nodes were rejected; None if the chosen node failed.
         started: When the attempt began, in seconds of the loop's clock.
     """
 
     queued: QueuedPodInfo
-    scheduler_name: str
     status: Status
-    message: str
     diagnosis: Diagnosis | None
     started: float
+
+    @property
+    def scheduler_name(self) -> str:
+        """The profile that tried the pod."""
+        return self.queued.pod_info.scheduler_name
+
+    @property
+    def message(self) -> str:
+        """The text of the pod's condition."""
+        return self.status.message

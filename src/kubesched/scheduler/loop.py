@@ -177,7 +177,7 @@ class Scheduler:
         if profile is None:
             log.error("Pod %s names the unknown scheduler %s", pod.key, pod.spec.scheduler_name)
             self.steps.done(pod.uid)
-        elif not self.steps.skip(pod, profile):
+        elif not self.steps.skip(pod):
             if decision is not None and decision.pod is not pod:
                 decision = None
             await self.steps.schedule(queued, profile, decision)

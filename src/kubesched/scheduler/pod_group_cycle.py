@@ -35,7 +35,7 @@ from kubesched.framework.pod_group_plugin import Placement, PodGroupAssignments
 from kubesched.framework.pod_group_states import pod_group_name_of, state_not_found
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Code, Status, failure, unschedulable
-from kubesched.scheduler.decision import Failed, Placed, Rejected
+from kubesched.scheduler.decision import Failed, FailedAttempt, Placed, Rejected
 from kubesched.scheduler.placement_search import PlacementSearch
 from kubesched.scheduler.pod_group_outcome import (
     SCHEDULED,
@@ -76,7 +76,7 @@ class PodGroupCycle:
         if isinstance(profile, Status):
             self._fail_all(members, profile, nominated_node_name="")
             return
-        members = [one for one in members if not self._steps.skip(one.pod_info, profile)]
+        members = [one for one in members if not self._steps.skip(one.pod_info)]
         if not members:
             return
         started = self._steps.now()
@@ -123,16 +123,13 @@ class PodGroupCycle:
         self, members: Sequence[QueuedPodInfo], status: Status, nominated_node_name: str | None
     ) -> None:
         for member in members:
-            profile = self._steps.profiles.get(member.pod_info.scheduler_name)
-            if profile is None:
+            if member.pod_info.scheduler_name not in self._steps.profiles:
                 log.error("Pod %s names an unknown scheduler", member.pod_info.key)
                 self._steps.done(member.pod_info.uid)
                 continue
             now = self._steps.now()
             self._steps.notify_decided(Failed(member.pod_info, status), now)
-            self._steps.fail(
-                member, profile, status, nominated_node_name=nominated_node_name, started=now
-            )
+            self._steps.fail(FailedAttempt(member, status, None, now), nominated_node_name)
 
     # Try.
 
@@ -185,8 +182,9 @@ class PodGroupCycle:
             case Rejected():
                 decision = await self._steps.preempt(decision, profile)
                 nominated = decision.nominated_node_name
-                status = Status(Code.UNSCHEDULABLE, (decision.message,))
-                attempt = MemberAttempt(queued, decision, status, nominated, decision.diagnosis)
+                attempt = MemberAttempt(
+                    queued, decision, decision.status, nominated, decision.diagnosis
+                )
                 if nominated:
                     # The later pods see it where it will be when its victims are gone.
                     attempt = self._place(attempt, nominated, decision.cycle, profile)
@@ -265,23 +263,17 @@ class PodGroupCycle:
                 self._steps.notify_decided(decision, started)
                 self._steps.place(decision, attempt.queued, profile, started)
             else:
-                self._put_back(final_attempt(attempt, outcome), profile, started)
+                self._put_back(final_attempt(attempt, outcome), started)
         for member in members[len(outcome.attempts) :]:
             failed = Failed(member.pod_info, outcome.status)
             nominated = None if outcome.status.is_rejected else ""
             untried = MemberAttempt(member, failed, outcome.status, nominated)
-            self._put_back(untried, profile, self._steps.now())
+            self._put_back(untried, self._steps.now())
 
-    def _put_back(self, attempt: MemberAttempt, profile: Profile, started: float) -> None:
+    def _put_back(self, attempt: MemberAttempt, started: float) -> None:
         self._steps.notify_decided(attempt.decision, started)
-        self._steps.fail(
-            attempt.queued,
-            profile,
-            attempt.status,
-            nominated_node_name=attempt.nominated_node_name,
-            diagnosis=attempt.diagnosis,
-            started=started,
-        )
+        failed = FailedAttempt(attempt.queued, attempt.status, attempt.diagnosis, started)
+        self._steps.fail(failed, attempt.nominated_node_name)
 
     # Report.
 

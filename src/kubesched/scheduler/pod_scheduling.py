@@ -25,7 +25,7 @@ from kubesched.cache.cache import Cache
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.framework.status import Code, NodeToStatus, Status
+from kubesched.framework.status import Code, NodeToStatus, Status, unschedulable
 from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
 from kubesched.queue.queue_events import ASSIGNED_POD_DELETE
 from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
@@ -161,35 +161,21 @@ class PodScheduling:
             case Placed():
                 self.place(decision, queued, profile, started)
             case Rejected():
-                self.fail(
-                    queued,
-                    profile,
-                    Status(Code.UNSCHEDULABLE, (decision.message,)),
-                    nominated_node_name=decision.nominated_node_name,
-                    diagnosis=decision.diagnosis,
-                    started=started,
-                    rejected=decision,
-                )
+                attempt = FailedAttempt(queued, decision.status, decision.diagnosis, started)
+                self.fail(attempt, decision.nominated_node_name, rejected=decision)
             case Failed():
                 # No plugin rejected the pod, even if there is no node to try.
-                self.fail(
-                    queued,
-                    profile,
-                    decision.status,
-                    nominated_node_name="",
-                    diagnosis=NOBODY_REJECTED,
-                    started=started,
-                )
+                self.fail(FailedAttempt(queued, decision.status, NOBODY_REJECTED, started))
 
     # Decide.
 
-    def skip(self, pod: PodInfo, profile: Profile) -> bool:
+    def skip(self, pod: PodInfo) -> bool:
         """End the flight of a terminating or assumed pod, which needs no decision.
 
         Return whether the pod is one.
         """
         if pod.is_terminating:
-            self.record_failure(pod.pod, profile, f"skip schedule deleting pod: {pod.key}")
+            self.record_failure(pod, f"skip schedule deleting pod: {pod.key}")
         elif not self.cache.is_assumed(pod.uid):
             return False
         self.done(pod.uid)
@@ -273,7 +259,7 @@ class PodScheduling:
         node_name, cycle = placed.node_name, placed.cycle
         found = self.placer.place(profile, cycle, placed.pod, node_name)
         if found.pod is None:
-            self.fail(queued, profile, found.status, nominated_node_name="", started=started)
+            self.fail(FailedAttempt(queued, found.status, None, started))
             return
         if found.timeouts_seconds:
             waiting = WaitingPod(found.pod, node_name, found.timeouts_seconds, _timer)
@@ -307,7 +293,7 @@ class PodScheduling:
         log_bound(assumed)
         if self.records_events:
             note = f"Successfully assigned {assumed.pod.key} to {assumed.node_name}"
-            self._record(assumed.pod.pod, assumed.profile, "Normal", "Scheduled", "Binding", note)
+            self._record(assumed.pod, "Normal", "Scheduled", "Binding", note)
         for observer in self.observers:
             observer.bound(assumed, now)
         _post_bind(assumed)
@@ -323,13 +309,7 @@ class PodScheduling:
             observer.binding_failed(assumed, status, now)
         if was_there and not status.is_rejected:
             self.queue.move_all(ASSIGNED_POD_DELETE, assumed_pod(pod), None, now)
-        self.fail(
-            assumed.queued,
-            assumed.profile,
-            status,
-            nominated_node_name="",
-            started=assumed.started,
-        )
+        self.fail(FailedAttempt(assumed.queued, status, None, assumed.started))
         if was_there and status.is_rejected:
             # The event of its own release must not wake this pod.
             self.queue.move_all(
@@ -345,40 +325,33 @@ class PodScheduling:
 
     def fail(
         self,
-        queued: QueuedPodInfo,
-        profile: Profile,
-        status: Status,
+        attempt: FailedAttempt,
+        nominated_node_name: str | None = "",
         *,
-        nominated_node_name: str | None,
-        diagnosis: Diagnosis | None = None,
-        started: float,
         rejected: Rejected | None = None,
     ) -> None:
         """Requeue the pod, and write condition and event.
 
         Args:
-            queued: The pod that was popped.
-            profile: The profile that tried it.
-            status: What ended the attempt.
+            attempt: The attempt that failed.
             nominated_node_name: Node to nominate; "" clears a nomination, None leaves it alone.
-            diagnosis: Why the nodes were rejected; None after an error.
-            started: When the attempt began, in seconds of the loop's clock.
             rejected: What the cycle decided, if it rejected the pod.
         """
+        queued, status, diagnosis = attempt.queued, attempt.status, attempt.diagnosis
         pod = queued.pod_info
-        message = status.message
         if diagnosis is None and status.is_rejected and self.queue.is_in_flight(pod.uid):
             # Reserve, Permit or the wait on it failed on a single node.
             diagnosis = Diagnosis.of_filter(("",), NodeToStatus.of([status]))
-            message = diagnosis.fit_error(1)
-        log_failure(pod, status, message)
+            status = unschedulable(diagnosis.fit_error(1))
+            attempt = replace(attempt, status=status, diagnosis=diagnosis)
+        message = status.message
+        log_failure(pod, status)
         queued.unschedulable_plugins = diagnosis.unschedulable_plugins if diagnosis else _NONE
         queued.pending_plugins = diagnosis.pending_plugins if diagnosis else _NONE
         queued.gating_plugin, queued.gating_plugin_events = "", ()
         reason = "Unschedulable" if status.is_rejected else "SchedulerError"
         condition = PodConditionPatch("PodScheduled", "False", reason, message)
         queued.standing_message = ""
-        attempt = FailedAttempt(queued, profile.scheduler_name, status, message, diagnosis, started)
         now = self.now()
         for observer in self.observers:
             observer.failed(attempt, now)
@@ -394,7 +367,7 @@ class PodScheduling:
             elif (
                 rejected is not None
                 and self.status_writer.is_written(known, condition, nominated_node_name)
-                and self.cycles[profile.scheduler_name].is_of_all(rejected)
+                and self.cycles[pod.scheduler_name].is_of_all(rejected)
             ):
                 queued.standing_message = message
             try:
@@ -404,20 +377,18 @@ class PodScheduling:
                 log.error("Failed to put pod back: %s", error)
             self.wake()
         self.queue.nominator.add(pod, nominated_node_name)
-        self.record_failure(pod.pod, profile, message)
+        self.record_failure(pod, message)
         self.status_writer.write(pod.pod, condition, nominated_node_name)
 
-    def record_failure(self, pod: Pod, profile: Profile, message: str) -> None:
+    def record_failure(self, pod: PodInfo, message: str) -> None:
         """Write the event of a failed attempt."""
         if self.records_events:
             note = _truncate(message)
-            self._record(pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
+            self._record(pod, "Warning", "FailedScheduling", "Scheduling", note)
 
-    def _record(
-        self, pod: Pod, profile: Profile, kind: str, reason: str, action: str, note: str
-    ) -> None:
+    def _record(self, pod: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
         event = EventRecord(
-            pod, kind, reason, action, note, reporting_controller=profile.scheduler_name
+            pod.pod, kind, reason, action, note, reporting_controller=pod.scheduler_name
         )
         self._api.record_event(event)
 

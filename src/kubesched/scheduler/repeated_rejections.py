@@ -15,7 +15,6 @@ from __future__ import annotations
 from functools import partial
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.framework.status import Code, Status
 from kubesched.scheduler.decision import Decision, FailedAttempt, Rejected, RejectedAgain
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.pod_scheduling import PodScheduling
@@ -76,12 +75,10 @@ class RepeatedRejections:
     def _reject(self, queued: QueuedPodInfo, rejected: Rejected, now: float) -> None:
         """Reject a pod and those that follow it; the queue is left as it is."""
         steps = self._steps
-        name, message = queued.pod_info.scheduler_name, rejected.message
         pods = steps.queue.count_equal(queued)
         # The first was counted when it was decided.
-        steps.cycles[name].rejecting.count_again(rejected, pods - 1)
-        status = Status(Code.UNSCHEDULABLE, (message,))
-        attempt = FailedAttempt(queued, name, status, message, rejected.diagnosis, now)
+        steps.cycles[queued.pod_info.scheduler_name].rejecting.count_again(rejected, pods - 1)
+        attempt = FailedAttempt(queued, rejected.status, rejected.diagnosis, now)
         again = RejectedAgain(rejected, attempt, partial(steps.queue.equal_pods, queued), pods)
         for observer in steps.observers:
             observer.rejected_again(again, now)
@@ -90,8 +87,6 @@ class RepeatedRejections:
 
     def _report_each(self, attempt: FailedAttempt) -> None:
         """Log the attempt of each pod, and write its event."""
-        steps, message = self._steps, attempt.message
-        profile = steps.profiles[attempt.scheduler_name]
-        for pod in steps.queue.equal_objects(attempt.queued):
-            log_failure(pod, attempt.status, message)
-            steps.record_failure(pod.pod, profile, message)
+        for pod in self._steps.queue.equal_objects(attempt.queued):
+            log_failure(pod, attempt.status)
+            self._steps.record_failure(pod, attempt.message)

@@ -79,19 +79,19 @@ def logs_failures() -> bool:
     return log.isEnabledFor(V2)
 
 
-def log_failure(pod: PodInfo, status: Status, message: str) -> None:
+def log_failure(pod: PodInfo, status: Status) -> None:
     """Log why a pod was not scheduled: it fits nowhere, or an error occurred."""
     if not status.is_rejected:
         text = "Error scheduling pod; retrying"
         # Upstream logs errors that no caller handles under this name.
-        write(log, logging.ERROR, text, err=message, logger="UnhandledError", pod=_ref(pod))
+        write(log, logging.ERROR, text, err=status.message, logger="UnhandledError", pod=_ref(pod))
     elif logs_failures():
         if status.message == NO_NODES:
             text = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
             write(log, V2, text, pod=_ref(pod))
         else:
             text = "Unable to schedule pod; no fit; waiting"
-            write(log, V2, text, pod=_ref(pod), err=message)
+            write(log, V2, text, pod=_ref(pod), err=status.message)
 
 
 def log_observed(level: int, text: str, item: Node | Pod) -> None:

@@ -60,7 +60,7 @@ def test_waits_are_ended_and_writes_are_not() -> None:
             cluster.api.create(make_node("node"))
             cluster.api.create(*map(make_pod, ("gang-member", "plain", *PRE_BIND_SECONDS)))
             await asyncio.sleep(0.1)
-            assert 4 == cluster.scheduler.bindings
+            assert 4 == len(cluster.scheduler.bindings)
             began = asyncio.get_running_loop().time()
             await cluster.scheduler.end_preparations(0.5)
             assert 0.5 == round(asyncio.get_running_loop().time() - began, 6)

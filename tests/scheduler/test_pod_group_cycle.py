@@ -149,13 +149,13 @@ def test_a_nomination_survives_the_trial() -> None:
         async with running(**options) as cluster:
             seen: list[str] = []
             nominator = cluster.scheduler.queue.nominator
-            revert = cluster.scheduler.steps.fail
+            revert = cluster.scheduler.fail
 
             def watched(*args: Any, **kw: Any) -> None:
                 seen.append(nominator.node_of("default/p1"))
                 revert(*args, **kw)
 
-            cluster.scheduler.steps.fail = watched  # type: ignore[method-assign]  # to look at that moment
+            cluster.scheduler.fail = watched  # type: ignore[method-assign]  # to look at that moment
             cluster.api.create(make_node("node"), make_group())
             cluster.api.create(make_member("p1", nominated_node_name="node"))
             await cluster.settle(0.1)

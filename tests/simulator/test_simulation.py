@@ -500,7 +500,7 @@ def test_any_cluster(objects: list[Node | Pod], seed: int) -> None:
         assert int(np.sum(nodes.requested_of("cpu"))) == after
         for queued in scheduler.queue.pods(QueuePlace.UNSCHEDULABLE):
             info = queued.pod_info
-            decision = await scheduler.steps.decide(info, scheduler.profiles[info.scheduler_name])
+            decision = await scheduler.decide(info, scheduler.profiles[info.scheduler_name])
             assert not isinstance(decision, Placed)
         return report
 

@@ -137,7 +137,7 @@ class TrialCluster:
         """Schedule no pods but new ones, and those nominated to a node; evict none for them."""
         now = asyncio.get_running_loop().time
         scheduler = self.rehearsal.scheduler
-        queue, cycles = scheduler.queue, scheduler.steps.cycles.values()
+        queue, cycles = scheduler.queue, scheduler.cycles.values()
         waiting = [*queue.pods(QueuePlace.UNSCHEDULABLE), *queue.pods(QueuePlace.BACKOFF)]
         held = [one.pod_info for one in waiting if not queue.nominator.node_of(one.pod_info.uid)]
         for info in held:

@@ -114,7 +114,7 @@ class ExactWatch:
                 info, theirs, decision.nominated_node, info.pod.metadata.resource_version
             )
             cycle = None if isinstance(ours, Failed) else ours.cycle
-        self.scheduler.steps.cycles[info.scheduler_name].sampler.next_start = decision.next_start
+        self.scheduler.cycles[info.scheduler_name].sampler.next_start = decision.next_start
         if decision.node:
             self._place(info, decision.node, cycle)
         else:

@@ -169,9 +169,7 @@ class ShadowJudge:
     def _choose(self, info: PodInfo) -> _Chosen:
         snapshot = self._cache.snapshot(self._scheduler.queue.nominator)
         trace = Trace()
-        decision = self._scheduler.steps.cycles[info.scheduler_name].schedule_one(
-            info, snapshot, trace
-        )
+        decision = self._scheduler.cycles[info.scheduler_name].schedule_one(info, snapshot, trace)
         if isinstance(decision, Placed):
             best = frozenset({decision.node_name})
             if trace.totals is not None:

@@ -40,7 +40,6 @@ from kubesched.scheduler.extenders import Connect, Extenders
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.pod_lister import PodLister
-from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.profile import Profile, services_for
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.status_writer import StatusWriter
@@ -133,7 +132,7 @@ def assemble(
     nominator, waiting_pods = Nominator(pods.get), WaitingPods()
 
     def activate(requested: Sequence[PodInfo]) -> None:
-        steps.activate(requested)
+        scheduler.activate(requested)
 
     binder = ApiBinder(api, bindings_at_once)
     evictions = Evictions(api, cache, nominator, waiting_pods, StatusWriter(api), activate)
@@ -160,12 +159,11 @@ def assemble(
     )
     if instruments is not None:
         observers = (*observers, instruments.observer)
-    steps = PodScheduling(
-        profiles, cache, queue, pods, api, waiting_pods, evictions, observers, extenders
+    scheduler = Scheduler(
+        profiles, cache, queue, pods, api, binder, waiting_pods, evictions, observers, extenders
     )
-    scheduler = Scheduler(steps, binder)
     queue.hints.report_plugin_error = report_plugin_error
-    handlers = EventHandlers(steps)
+    handlers = EventHandlers(scheduler)
     if instruments is not None:
         instruments.attach(scheduler, handlers)
     return scheduler, handlers

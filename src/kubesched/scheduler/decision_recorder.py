@@ -183,7 +183,7 @@ class DecisionRecorder(Observer):
     ) -> None:
         # Where the handlers defer a change, its line has to wait as well.
         again = partial(self._put_object, type_, item, final_state_unknown=final_state_unknown)
-        if self._scheduler.steps.defers(again):
+        if self._scheduler.defers(again):
             return
         encoded = msgspec.Raw(encode_json(self._keep(item)))
         self._put(RecordedLine(type_, self._at(), encoded, final_state_unknown=final_state_unknown))
@@ -206,7 +206,7 @@ class DecisionRecorder(Observer):
             message = decision.message
         if isinstance(decision, Rejected):
             nominated = decision.nominated_node_name
-        next_start = self._scheduler.steps.cycles[pod.scheduler_name].sampler.next_start
+        next_start = self._scheduler.cycles[pod.scheduler_name].sampler.next_start
         found = RecordedDecision(pod.key, pod.uid, node, message, nominated, next_start)
         self._put_decision(LineType.DECIDED, found)
 

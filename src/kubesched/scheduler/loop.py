@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import floor
 from typing import Final
 
@@ -27,7 +27,6 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.background import drain
-from kubesched.scheduler.binding import ApiBinder
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
 from kubesched.scheduler.pod_scheduling import PodScheduling
@@ -37,45 +36,26 @@ from kubesched.snapshot.pod_info import PodInfo
 log = logging.getLogger(__name__)
 
 
-class Scheduler:
+class Scheduler(PodScheduling):
     """Schedules the pods of a queue.
 
     Attributes:
-        profiles: By scheduler name.
-        cache: Nodes and pods on nodes.
-        queue: Pending pods.
-        pods: The pods as last observed; the event handlers keep it current.
-        waiting_pods: Pods that wait on Permit.
-        evictions: Preemptions under way.
-        steps: The steps of scheduling one pod.
-        repeated_rejections: Rejects pods again without these steps.
+        repeated_rejections: Rejects pods again without scheduling them.
         pods_per_slice: Number of pods after which the loop yields to other tasks.
     """
 
     pods_per_slice: int = 16
 
-    def __init__(self, steps: PodScheduling, binder: ApiBinder) -> None:
-        """Set up a loop that takes these steps with the pods of their queue.
-
-        Args:
-            steps: The steps.
-            binder: What DefaultBinder binds with; no pod is popped while it is full.
-        """
-        self.steps = steps
-        self.profiles = steps.profiles
-        self.cache = steps.cache
-        self.queue = steps.queue
-        self.pods = steps.pods
-        self.waiting_pods = steps.waiting_pods
-        self.evictions = steps.evictions
-        self._binder = binder
-        binder.on_room = steps.wake
+    def __post_init__(self) -> None:
+        """Set up the loop; no pod is popped while the binder is full."""
+        super().__post_init__()
+        self.binder.on_room = self.wake
         self._pod_groups = None
         if self.cache.pod_groups is not None:
-            self._pod_groups = PodGroupCycle(steps, self.cache.pod_groups)
-        self.repeated_rejections = RepeatedRejections(steps)
+            self._pod_groups = PodGroupCycle(self, self.cache.pod_groups)
+        self.repeated_rejections = RepeatedRejections(self)
         self._stopped = False
-        self._flushing = Flushing(self.queue, steps.wake)
+        self._flushing = Flushing(self.queue, self.wake)
 
     # Running.
 
@@ -85,11 +65,11 @@ class Scheduler:
         popped = 0
         try:
             while not self._stopped:
-                if self._binder.is_full:
+                if self.binder.is_full:
                     await self._awakened()
                     continue
                 decision = self.repeated_rejections.carry_out()
-                queued = self.queue.pop(self.steps.now())
+                queued = self.queue.pop(self.now())
                 if queued is None:
                     if self.queue.is_closed:
                         break
@@ -103,20 +83,8 @@ class Scheduler:
             self._flushing.stop()
 
     async def _awakened(self) -> None:
-        self.steps.awakened.clear()
-        await self.steps.awakened.wait()
-
-    def now(self) -> float:
-        """Seconds on the event loop's clock."""
-        return self.steps.now()
-
-    def wake(self) -> None:
-        """Check the queue again: a pod may be ready."""
-        self.steps.wake()
-
-    def activate(self, pods: Sequence[PodInfo]) -> None:
-        """Try these pods now, ignoring their backoff."""
-        self.steps.activate(pods)
+        self.awakened.clear()
+        await self.awakened.wait()
 
     def stop(self) -> None:
         """End `run` after the current pod; bindings under way continue."""
@@ -130,9 +98,9 @@ class Scheduler:
         """
 
         async def bind(pod: PodInfo, node_name: str) -> Status:
-            return await self._binder.bind(pod.pod, node_name)
+            return await self.binder.bind(pod.pod, node_name)
 
-        self.steps.binding.bind_instead = bind
+        self.binding.bind_instead = bind
         for profile in self.profiles.values():
             profile.pre_bind_plugins = ()
             profile.post_bind_plugins = ()
@@ -142,7 +110,7 @@ class Scheduler:
 
         Nothing is undone: the process is about to exit.
         """
-        preparing = self.steps.binding.preparing
+        preparing = self.binding.preparing
         if preparing:
             await asyncio.wait(preparing, timeout=grace_seconds)
         for task in tuple(preparing):
@@ -150,14 +118,9 @@ class Scheduler:
 
     async def drain(self) -> None:
         """Wait for bindings, evictions and status writes under way."""
-        await drain(self.steps.bindings.values())
+        await drain(self.bindings.values())
         await self.evictions.drain()
-        await self.steps.status_writer.drain()
-
-    @property
-    def bindings(self) -> int:
-        """Number of binding cycles under way."""
-        return len(self.steps.bindings)
+        await self.status_writer.drain()
 
     # One pod, or its group.
 
@@ -170,17 +133,17 @@ class Scheduler:
         """
         pod = queued.pod_info
         if self._pod_groups is not None and pod_group_name_of(pod.pod):
-            with self.steps.holding_changes():
+            with self.holding_changes():
                 await self._pod_groups.run(queued)
             return
         profile = self.profiles.get(pod.scheduler_name)
         if profile is None:
             log.error("Pod %s names the unknown scheduler %s", pod.key, pod.spec.scheduler_name)
-            self.steps.done(pod.uid)
-        elif not self.steps.skip(pod):
+            self.done(pod.uid)
+        elif not self.skip(pod):
             if decision is not None and decision.pod is not pod:
                 decision = None
-            await self.steps.schedule(queued, profile, decision)
+            await self.schedule(queued, profile, decision)
 
 
 # Pods whose waiting time is over.

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, Final, TypeVarTuple
@@ -30,7 +31,7 @@ from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
 from kubesched.queue.queue_events import ASSIGNED_POD_DELETE
 from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient
-from kubesched.scheduler.binding import Assumed, BindingCycle
+from kubesched.scheduler.binding import ApiBinder, Assumed, BindingCycle
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import (
     NOBODY_REJECTED,
@@ -67,53 +68,51 @@ _NONE: Final[frozenset[str]] = frozenset()
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class PodScheduling:
     """Schedules one pod at a time; bindings continue in tasks of their own.
 
     Attributes:
         profiles: By scheduler name.
-        cycles: The profiles' scheduling cycles, by the same name.
         cache: Nodes and pods on nodes.
         queue: Pending pods.
         pods: The pods as last observed; the event handlers keep it current.
+        api: Records events.
+        binder: Binds for DefaultBinder.
         waiting_pods: Pods that wait on Permit.
         evictions: Preemptions under way.
-        placer: Assumes pods and undoes it.
         observers: Receive decisions, bindings and failures.
+        extenders: The configured extenders; None if there are none.
+        cycles: The profiles' scheduling cycles, by scheduler name.
+        placer: Assumes pods and undoes it.
+        bindings: The binding cycles under way, by a number of their own.
         now: Returns the seconds on the event loop's clock.
         start_binding: Starts a binding cycle, by default in a task of its own.
         records_events: Whether anybody reads events.
     """
 
-    def __init__(
-        self,
-        profiles: Mapping[str, Profile],
-        cache: Cache,
-        queue: SchedulingQueue,
-        pods: PodLister,
-        api: ApiClient,
-        waiting_pods: WaitingPods,
-        evictions: Evictions,
-        observers: Sequence[Observer],
-        extenders: Extenders | None,
-    ) -> None:
-        self.profiles = profiles
-        self.cache = cache
-        self.queue = queue
-        self.pods = pods
-        self._api = api
-        self.waiting_pods = waiting_pods
-        self.evictions = evictions
-        self.status_writer = evictions.status_writer
-        self.observers = observers
-        sampler = NodeSampler()
+    profiles: Mapping[str, Profile]
+    cache: Cache
+    queue: SchedulingQueue
+    pods: PodLister
+    api: ApiClient
+    binder: ApiBinder
+    waiting_pods: WaitingPods
+    evictions: Evictions
+    observers: Sequence[Observer]
+    extenders: Extenders | None
+
+    def __post_init__(self) -> None:
+        """Set up what the steps need besides."""
+        extenders, sampler = self.extenders, NodeSampler()
+        self.status_writer = self.evictions.status_writer
         self.cycles: Mapping[str, SchedulingCycle] = {
             name: SchedulingCycle(profile, sampler)
             if extenders is None
             else ExtendedCycle(profile, sampler, extenders)
-            for name, profile in profiles.items()
+            for name, profile in self.profiles.items()
         }
-        self.placer = Placer(cache, queue.nominator)
+        self.placer = Placer(self.cache, self.queue.nominator)
         self.binding = BindingCycle(self.status_writer, self.done)
         self.evictions.cancel_binding = self.binding.cancel
         if extenders is not None:
@@ -390,7 +389,7 @@ class PodScheduling:
         event = EventRecord(
             pod.pod, kind, reason, action, note, reporting_controller=pod.scheduler_name
         )
-        self._api.record_event(event)
+        self.api.record_event(event)
 
 
 def _post_bind(assumed: Assumed) -> None:

@@ -84,7 +84,7 @@ class Checkers(LedgerReader):
         self._scheduler.cache.check()
         self._ledger.check()
         for uid, waiting in self._ledger.waiting.items():
-            if self._scheduler.steps.holds_changes:
+            if self._scheduler.holds_changes:
                 break  # Observed changes are applied at the end of the cycle.
             if not self._is_tracked(uid, waiting.key):
                 raise InvariantError(

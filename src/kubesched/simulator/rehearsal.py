@@ -90,7 +90,7 @@ class Outcomes(Observer, EvictionObserver):
         self._nominated: set[str] = set()
         self._scheduler = scheduler
         self._server = server
-        scheduler.steps.observers = (*scheduler.steps.observers, self)
+        scheduler.observers = (*scheduler.observers, self)
         scheduler.evictions.observer = self
         server.on_pod_deleted = self._deleted
 
@@ -228,8 +228,8 @@ class Rehearsal:
             writers=Writers(InstantClaimWriter(self.server), InstantVolumeWriter(self.server)),
             report_plugin_error=self._end_on_plugin_error,
         )
-        self.scheduler.steps.records_events = False
-        self.scheduler.steps.start_binding = self._bind_in_turn
+        self.scheduler.records_events = False
+        self.scheduler.start_binding = self._bind_in_turn
         # Each pod is bound, and its victims are gone, before the next one is tried.
         self.scheduler.pods_per_slice = 1
         self.outcomes = Outcomes(self.scheduler, self.server)
@@ -318,7 +318,7 @@ class Rehearsal:
         """Whether something may change with time, now that nothing is left to do at once."""
         scheduler = self.scheduler
         waiting = [each.pod.uid for each in scheduler.waiting_pods]
-        if scheduler.bindings > len(waiting) or len(scheduler.evictions):
+        if len(scheduler.bindings) > len(waiting) or len(scheduler.evictions):
             return True
         in_backoff = scheduler.queue.pods(QueuePlace.BACKOFF)
         retried = [*waiting, *(queued.pod_info.uid for queued in in_backoff)]

@@ -173,7 +173,7 @@ class _Simulation:
         if recording is not None:
             recording.connect(handlers, self._scheduler)
             self._handlers = recording
-        self._scheduler.steps.records_events = False
+        self._scheduler.records_events = False
         self._scheduler.queue.observers.append(self._timeline.moved)
         if log_moves:
             self._scheduler.queue.observers.append(log.moved)

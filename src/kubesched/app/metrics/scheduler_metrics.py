@@ -271,7 +271,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         at_rest = divided.union(point for point in _WITH_WORKERS if point in points)
         running += [((operation,), 0) for operation in sorted(at_rest)]
         if self._pod_attempts.of(()).cumulative()[-1] or scheduler.bindings:
-            running.append(((_BINDING,), scheduler.bindings))
+            running.append(((_BINDING,), len(scheduler.bindings)))
         return running
 
 

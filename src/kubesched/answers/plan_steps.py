@@ -42,8 +42,6 @@ from kubesched.api.selector_syntax import parse_selector
 from kubesched.api.tolerations import NO_EXECUTE, find_untolerated
 from kubesched.api.well_known import ZONE
 from kubesched.cluster.controllers.replica_sets import deletion_rank
-from kubesched.cluster.server import kind_name
-from kubesched.cluster.store import Key
 from kubesched.explain.sentences import count, names, there_are
 from kubesched.inputs.errors import did_you_mean
 from kubesched.inputs.pod_names import belongs_to
@@ -297,26 +295,23 @@ class PlanRun:
         kind, name = step.kind_and_name
         if kind == "DaemonSet":
             raise QuestionError(f"{step.workload}: a DaemonSet has one pod per node")
-        type_ = next(one for one in SCALED if one.__name__ == kind)
-        found = self._cluster.server.store.find(Key(kind_name(type_), step.namespace, name))
-        return found if isinstance(found, SCALED) else None
+        type_: type[Scaled] = next(one for one in SCALED if one.__name__ == kind)
+        return self._cluster.server.find(type_, step.namespace, name)
 
     # Other objects.
 
     @_do.register
     def _(self, step: SetBudget) -> str:
-        key = Key(kind_name(PodDisruptionBudget), step.namespace, step.name)
-        known = self._cluster.server.store.find(key)
+        known = self._cluster.server.find(PodDisruptionBudget, step.namespace, step.name)
         name = f"{step.namespace}/{step.name}"
         if known is None and (step.delete or not step.match_labels):
             budgets = [one.metadata.key for one in self._cluster.server.all(PodDisruptionBudget)]
             remedy = "" if step.delete else "; to add one, write matchLabels"
             raise QuestionError(f"{_no_such('budget', name, budgets)}{remedy}")
-        if step.delete and isinstance(known, PodDisruptionBudget):
+        if step.delete and known is not None:
             self._cluster.remove_budget(known)
             return f"delete the budget {name}"
-        before = known.spec if isinstance(known, PodDisruptionBudget) else None
-        spec = before or PodDisruptionBudgetSpec()
+        spec = PodDisruptionBudgetSpec() if known is None else known.spec
         if step.match_labels:
             spec = replace(spec, selector=LabelSelector(match_labels=step.match_labels))
         numbers = {"min_available": step.min_available, "max_unavailable": step.max_unavailable}

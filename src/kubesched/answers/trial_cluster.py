@@ -231,12 +231,12 @@ class TrialCluster:
         """Provision the volumes of new claims that do not wait for a pod."""
         claims, self._new_claims = self._new_claims, []
         for key in claims:
-            claim = self.server.store.find(key)
-            if not isinstance(claim, PersistentVolumeClaim) or claim.spec.volume_name:
+            claim = self.server.find(PersistentVolumeClaim, key.namespace, key.name)
+            if claim is None or claim.spec.volume_name:
                 continue
-            found = self._find(StorageClass, "", claim.spec.storage_class_name or "")
+            found = self.server.find(StorageClass, "", claim.spec.storage_class_name or "")
             if (
-                isinstance(found, StorageClass)
+                found is not None
                 and found.volume_binding_mode != "WaitForFirstConsumer"
                 and found.provisioner != NO_PROVISIONER
             ):
@@ -269,7 +269,7 @@ class TrialCluster:
         name = pod.spec.priority_class_name
         if not name or pod.spec.priority is not None or name in SYSTEM_CLASSES:
             return pod
-        if self._find(PriorityClass, "", name) is not None:
+        if self.server.find(PriorityClass, "", name) is not None:
             return pod
         self.notes[f"PriorityClass {name} is not in the cluster; priority 0 is used."] = None
         return replace(pod, spec=replace(pod.spec, priority=0))
@@ -293,8 +293,8 @@ class TrialCluster:
         found: list[PodResourceClaimStatus] = []
         for asked in pod.spec.resource_claims:
             named = asked.resource_claim_template_name or ""
-            model = self._find(ResourceClaimTemplate, metadata.namespace, named)
-            if isinstance(model, ResourceClaimTemplate):
+            model = self.server.find(ResourceClaimTemplate, metadata.namespace, named)
+            if model is not None:
                 own = replace(
                     model.spec.metadata,
                     generate_name=f"{metadata.name}-{asked.name}-",
@@ -313,17 +313,16 @@ class TrialCluster:
         for volume in pod.spec.volumes:
             if volume.ephemeral is not None:
                 name = f"{pod.metadata.name}-{volume.name}"
-                claim = self._find(PersistentVolumeClaim, pod.metadata.namespace, name)
+                claim = self.server.find(PersistentVolumeClaim, pod.metadata.namespace, name)
                 if claim is not None:
                     self.server.delete(claim)
         for one in pod.status.resource_claim_statuses:
             if one.resource_claim_name:
-                found = self._find(ResourceClaim, pod.metadata.namespace, one.resource_claim_name)
+                found = self.server.find(
+                    ResourceClaim, pod.metadata.namespace, one.resource_claim_name
+                )
                 if found is not None:
                     self.server.delete(found)
-
-    def _find(self, type_: type, namespace: str, name: str) -> KubeObject | None:
-        return self.server.store.find(Key(kind_name(type_), namespace, name))
 
     # Nodes.
 

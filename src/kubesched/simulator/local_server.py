@@ -7,7 +7,7 @@ Differs:  requests take no time; statuses of workloads are not stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -71,13 +71,11 @@ class LocalServer:
 
     def read(self, type_: type[Typed], namespace: str, name: str) -> Typed | None:
         """Return an object, None if there is none."""
-        found = self._server.store.find(Key(kind_name(type_), namespace, name))
-        return cast("Typed | None", found)
+        return self._server.find(type_, namespace, name)
 
     def all(self, type_: type[Typed], namespace: str | None = None) -> Sequence[Typed]:
         """Return the objects of a class, of one namespace or of all."""
-        found = self._server.store.list(kind_name(type_), namespace).items
-        return cast("Sequence[Typed]", found)
+        return self._server.all(type_, namespace)
 
     def create_pod(self, pod: Plain) -> Pod:
         """Create a pod and return it; raises ApiError if it is refused."""

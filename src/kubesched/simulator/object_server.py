@@ -213,17 +213,21 @@ class ObjectServer:
             if isinstance(item, PriorityClass):
                 self._classes = None
 
-    def all(self, type_: type[T]) -> tuple[T, ...]:
-        """Return the objects of a class, in the order of their creation."""
-        return cast("tuple[T, ...]", self.store.list(kind_name(type_)).items)
+    def all(self, type_: type[T], namespace: str | None = None) -> tuple[T, ...]:
+        """Return the objects of a class, of one namespace or of all, in order of creation."""
+        return cast("tuple[T, ...]", self.store.list(kind_name(type_), namespace).items)
+
+    def find(self, type_: type[T], namespace: str, name: str) -> T | None:
+        """Return an object of a class, None if there is none."""
+        return cast("T | None", self.store.find(Key(kind_name(type_), namespace, name)))
 
     def node(self, name: str) -> Node | None:
         """Return a node, None if there is none."""
-        return cast("Node | None", self.store.find(Key(NODES, "", name)))
+        return self.find(Node, "", name)
 
     def pod(self, namespace: str, name: str, uid: str = "") -> Pod | None:
         """Return a pod, None if there is none or, with `uid`, only another of that name."""
-        found = cast("Pod | None", self.store.find(Key(PODS, namespace, name)))
+        found = self.find(Pod, namespace, name)
         return None if found is None or (uid and found.metadata.uid != uid) else found
 
     # Pods.
@@ -305,10 +309,9 @@ class ObjectServer:
         Raises:
             NotFoundError: There is no such group.
         """
-        found = self.store.find(Key(kind_name(PodGroup), namespace, name))
-        if found is None:
+        group = self.find(PodGroup, namespace, name)
+        if group is None:
             raise NotFoundError(f'podgroups.scheduling.k8s.io "{name}" not found')
-        group = cast("PodGroup", found)
         patched = with_group_condition(group, condition, self._now())
         return group if patched is group else self.update(patched)
 

@@ -1,4 +1,4 @@
-"""The Python API: clusters from files and objects, and their questions."""
+"""The Python API: clusters from files and objects, and the answers about them."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def _document(*arguments: object) -> dict[str, Any]:
     return found
 
 
-def test_answers_are_those_of_the_commands(file: Path) -> None:
-    """The same question has the same answer, as data."""
+def test_answers_equal_those_of_the_commands(file: Path) -> None:
+    """Each method returns the document that its command prints."""
     cluster = Cluster.from_files(file)
     assert cluster.explain("shop/web-1").to_dict() == _document("explain", "shop/web-1", file)
     assert cluster.why("web-1").to_dict() == _document("why", "web-1", file)
     assert cluster.simulate().to_dict() == _document("simulate", file)
 
 
-def test_questions_change_nothing(file: Path) -> None:
-    """The second answer is the first."""
+def test_questions_do_not_change_the_cluster(file: Path) -> None:
+    """A simulation after other questions has the same report."""
     cluster = Cluster.from_files(file)
     first = cluster.simulate()
     cluster.why("web-1")
@@ -45,8 +45,8 @@ def test_questions_change_nothing(file: Path) -> None:
     assert cluster.simulate() == first
 
 
-def test_trials_are_those_of_the_commands(file: Path, tmp_path: Path) -> None:
-    """So are the answers of what is tried in the cluster."""
+def test_trials_equal_those_of_the_commands(file: Path, tmp_path: Path) -> None:
+    """So do the methods that try changes: fit, drain, top, upgrade and compact."""
     cluster = Cluster.from_files(file)
     manifest = pod("one-more", "1")
     manifests = write(tmp_path, [manifest], "more.json")
@@ -62,7 +62,7 @@ def test_trials_are_those_of_the_commands(file: Path, tmp_path: Path) -> None:
 
 
 def test_plans_are_files_or_values(file: Path, tmp_path: Path) -> None:
-    """A plan applies files beside it, or in the working directory."""
+    """Paths in a plan are relative to its file, or else to the working directory."""
     cluster = Cluster.from_files(file)
     manifests = write(tmp_path, [pod("one-more", "1")], "more.json")
     plan = tmp_path / "plan.yaml"
@@ -74,8 +74,8 @@ def test_plans_are_files_or_values(file: Path, tmp_path: Path) -> None:
     assert found.moved == cluster.whatif(values).moved
 
 
-def test_replicas(file: Path) -> None:
-    """One number for all workloads, or one for each by its name."""
+def test_replicas_for_all_workloads_or_by_name(file: Path) -> None:
+    """A number is for all workloads, a mapping or a list names them."""
     cluster = Cluster.from_files(file)
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}}
     template = {"spec": {"restartPolicy": "Never", **pod("x", "1")["spec"]}}
@@ -88,8 +88,8 @@ def test_replicas(file: Path) -> None:
         cluster.fit(job, replicas={"jbo": 3})
 
 
-def test_a_node_template_is_one_text_or_several(file: Path) -> None:
-    """As with replicas, one need not be a list."""
+def test_node_templates_are_a_string_or_a_list(file: Path) -> None:
+    """One template need not be in a list."""
     cluster = Cluster.from_files(file)
     shape = "cpu=64,memory=64Gi"
     found = [cluster.fit(pod("x", "40"), node_templates=one) for one in (shape, [shape])]
@@ -97,8 +97,8 @@ def test_a_node_template_is_one_text_or_several(file: Path) -> None:
     assert found[0] == found[1]
 
 
-def test_the_search_for_more_pods_is_watched(file: Path) -> None:
-    """The numbers grow to the one of the answer."""
+def test_fit_reports_progress_of_the_search_for_more_pods(file: Path) -> None:
+    """The numbers grow, and the last one is the answer's."""
     seen: list[int] = []
     report = Cluster.from_files(file).fit(pod("x", "1m"), more=True, watch=seen.append)
     assert report.more is not None
@@ -115,28 +115,30 @@ def test_the_search_for_more_pods_is_watched(file: Path) -> None:
         (lambda cluster: cluster.whatif("none.yaml"), "none.yaml: it cannot be read: No such"),
     ],
 )
-def test_wrong_arguments(file: Path, ask: Callable[[Cluster], object], message: str) -> None:
-    """They are errors that the user can put right, as in commands."""
+def test_wrong_arguments_are_user_errors(
+    file: Path, ask: Callable[[Cluster], object], message: str
+) -> None:
+    """The message is the command's."""
     with pytest.raises(UserError) as raised:
         ask(Cluster.from_files(file))
     assert str(raised.value).startswith(message)
 
 
-def test_no_nodes() -> None:
-    """Nothing can be removed or upgraded then."""
+def test_compact_and_upgrade_need_nodes() -> None:
+    """Without nodes both raise a UserError."""
     for ask in (Cluster.compact, Cluster.upgrade):
         with pytest.raises(UserError, match="the cluster has no nodes"):
             ask(Cluster.from_objects([]))
 
 
-def test_repr() -> None:
-    """It shows what was read."""
+def test_repr_counts_nodes_and_pods() -> None:
+    """It also says where the objects come from."""
     cluster = Cluster.from_objects([node("a", "2"), pod("b", "1"), pod("c", "1")])
     assert "<Cluster of 1 node, 2 pods, from objects>" == repr(cluster)
 
 
-def test_warnings(tmp_path: Path) -> None:
-    """What is odd about an input is kept, that of manifests too."""
+def test_warnings_about_inputs_are_kept(tmp_path: Path) -> None:
+    """Warnings about manifests are among them."""
     cluster = Cluster.from_objects([node("a", "2")])
     cluster.fit(write(tmp_path, [{**pod("p", "1"), "spce": {}}]))
     assert ["unknown field spce"] == [
@@ -144,8 +146,8 @@ def test_warnings(tmp_path: Path) -> None:
     ]
 
 
-def test_objects() -> None:
-    """A cluster is also made of objects."""
+def test_a_cluster_from_objects() -> None:
+    """Objects are dicts, as in a manifest."""
     cluster = Cluster.from_objects(
         [node("a", "2"), pod("big", "4"), pod("there", "1", node_name="a")]
     )
@@ -161,45 +163,45 @@ def test_objects() -> None:
         ([{"kind": "Node"}], "objects[0]"),
     ],
 )
-def test_wrong_objects(objects: list[dict[str, Any]], error: str) -> None:
-    """Errors name the object."""
+def test_errors_name_the_wrong_object(objects: list[dict[str, Any]], error: str) -> None:
+    """The position in the list identifies it."""
     with pytest.raises(Exception, match=r"objects\[") as raised:
         Cluster.from_objects(objects)
     assert error in str(raised.value)
 
 
-def test_wrong_names(file: Path) -> None:
-    """A name that does not exist is an UserError with a suggestion."""
+def test_an_unknown_name_is_a_user_error(file: Path) -> None:
+    """The message suggests a similar name."""
     with pytest.raises(UserError, match="did you mean shop/web-1"):
         Cluster.from_files(file).why("web-i")
     with pytest.raises(UserError, match="name at least one file"):
         Cluster.from_files()
 
 
-def test_the_scheduler_is_chosen(file: Path) -> None:
-    """The keywords are those of the commands' options."""
+def test_an_unknown_profile_is_a_user_error(file: Path) -> None:
+    """The keyword `profile` is the option `--profile` of the commands."""
     with pytest.raises(UserError, match="no such profile"):
         Cluster.from_files(file, profile="other")
 
 
-def test_the_public_names() -> None:
-    """What is exported exists, and nothing else is found."""
+def test_exported_names_exist() -> None:
+    """Other names raise AttributeError."""
     for name in kubesched.__all__:
         assert getattr(kubesched, name)
     with pytest.raises(AttributeError, match="no attribute 'Clusters'"):
         kubesched.Clusters  # noqa: B018 - looked up only
 
 
-def test_a_profile_is_for_every_question() -> None:
-    """Pods that name another scheduler are placed by the profile that was chosen."""
+def test_the_chosen_profile_places_all_pods() -> None:
+    """Pods that name another scheduler are placed, too."""
     other = pod("other", "1")
     other["spec"]["schedulerName"] = "another"
     cluster = Cluster.from_objects([node("a", "2"), other], profile="default-scheduler")
     assert [one.pod for one in cluster.simulate().placements] == ["shop/other"]
 
 
-def test_a_profile_is_for_files_too(tmp_path: Path) -> None:
-    """As for the commands."""
+def test_the_chosen_profile_places_all_pods_of_files(tmp_path: Path) -> None:
+    """The same, if the cluster is read from files."""
     other = pod("other", "1")
     other["spec"]["schedulerName"] = "another"
     file = write(tmp_path, [node("a", "2"), other])
@@ -207,8 +209,8 @@ def test_a_profile_is_for_files_too(tmp_path: Path) -> None:
     assert [one.pod for one in cluster.simulate().placements] == ["shop/other"]
 
 
-def test_another_scheduler_for_the_same_cluster() -> None:
-    """Profiles of the first one leave no trace."""
+def test_with_scheduler_leaves_the_first_cluster_alone() -> None:
+    """The new cluster does not use the first one's profile, either."""
     other = pod("other", "1")
     other["spec"]["schedulerName"] = "another"
     first = Cluster.from_objects([node("a", "2"), other], profile="default-scheduler")

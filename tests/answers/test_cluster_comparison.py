@@ -1,4 +1,4 @@
-"""Clusters are compared by what became of their pods."""
+"""Clusters are compared by where their pods are and where pending pods are placed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONFIGURATION: Final = default_configuration(GATES)
 
 
 def compare(*clusters: Sequence[KubeObject]) -> ClusterComparison:
-    """Compare clusters that are named by their places."""
+    """Compare clusters, named by their positions."""
     return compared_clusters(
         [
             ClusterEnd(
@@ -54,23 +54,23 @@ def nodes(*amounts: int) -> list[KubeObject]:
     ]
 
 
-def test_a_pod_that_lands_elsewhere() -> None:
-    """The scheduler chose, and chose another node."""
+def test_a_pending_pod_placed_on_another_node() -> None:
+    """The report gives its node in each cluster."""
     pod = make_pod("p", requests={"cpu": "2"})
     found = difference([*nodes(2, 1), pod], [*nodes(1, 2), pod])
     assert found.elsewhere == (PodDifference("default/p", "n0", "n1", "", scheduled=True),)
     assert (found.no_longer_fit, found.newly_fit, found.pods_gone, found.pods_new) == ((),) * 4
 
 
-def test_a_pod_that_runs_elsewhere() -> None:
-    """It was there before the scheduler looked."""
+def test_a_running_pod_on_another_node() -> None:
+    """It was bound before the simulation."""
     here, there = make_pod("p", node_name="n0"), make_pod("p", node_name="n1")
     found = difference([*nodes(2, 2), here], [*nodes(2, 2), there])
     assert found.elsewhere == (PodDifference("default/p", "n0", "n1", "", scheduled=False),)
 
 
-def test_a_pod_that_fits_in_one() -> None:
-    """With the reasons of the cluster where it does not fit, whichever that is."""
+def test_a_pod_that_fits_in_one_cluster_only() -> None:
+    """The reasons are those of the cluster where it does not fit."""
     pod = make_pod("p", requests={"cpu": "2"})
     large, small = [*nodes(2), pod], [*nodes(1), pod]
     why = "Insufficient cpu"
@@ -90,16 +90,18 @@ def test_a_pod_that_fits_in_one() -> None:
         ({"requests": {"cpu": "9"}}, "Insufficient cpu"),
     ],
 )
-def test_why_a_pod_has_no_node(waiting: dict[str, Any], why: str) -> None:
-    """It is on a node in the first cluster, and waits in the other."""
+def test_a_bound_pod_that_is_pending_in_the_other_cluster(
+    waiting: dict[str, Any], why: str
+) -> None:
+    """The report says why it is pending."""
     (found,) = difference(
         [*nodes(2), make_pod("p", node_name="n0")], [*nodes(2), make_pod("p", **waiting)]
     ).no_longer_fit
     assert (found.after, found.why, found.scheduled) == ("", why, False)
 
 
-def test_a_pod_that_is_evicted() -> None:
-    """The preemptor is named."""
+def test_an_evicted_pod() -> None:
+    """The report names the preemptor."""
     victim = make_pod("low", node_name="n0", requests={"cpu": "2"}, priority=1)
     found = difference(
         [*nodes(2), victim],
@@ -111,7 +113,7 @@ def test_a_pod_that_is_evicted() -> None:
     assert found.pods_new == ("default/high",)
 
 
-def test_what_is_in_one_only() -> None:
+def test_objects_of_one_cluster_only() -> None:
     """Pods and nodes by name; pods also by the workload that owns them."""
     owner = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
     owned = {"ownerReferences": [owner]}
@@ -124,24 +126,24 @@ def test_what_is_in_one_only() -> None:
     assert (found.nodes_gone, found.nodes_new) == ((), ("n1",))
 
 
-def test_pods_that_need_no_node_do_not_count() -> None:
-    """Finished pods, and pods on nodes that nobody knows."""
+def test_pods_that_are_not_compared() -> None:
+    """Finished pods, and pods on unknown nodes."""
     finished = make_pod("done", node_name="n0", status={"phase": "Succeeded"})
     lost = make_pod("lost", node_name="elsewhere")
     found = difference([*nodes(2)], [*nodes(2), finished, lost])
     assert (found.pods_new, found.workloads) == ((), ())
 
 
-def test_fragmentation_is_of_one_average_pod() -> None:
-    """The same free room is fragmented alike, whatever pods each cluster has."""
+def test_fragmentation_is_measured_with_one_average_pod() -> None:
+    """Equal free room is equally fragmented, whatever pods each cluster has."""
     small = [make_pod(f"s{at}", node_name="n0", requests={"cpu": "1"}) for at in range(2)]
     large = [make_pod("l", node_name="n0", requests={"cpu": "2"})]
     first, second = compare([*nodes(4, 1), *small], [*nodes(4, 1), *large]).clusters
     assert first.fragmentation == second.fragmentation != {}
 
 
-def test_the_first_is_compared_with_each() -> None:
-    """There is a difference for every other cluster, and figures for all."""
+def test_the_first_cluster_is_compared_with_each_other_one() -> None:
+    """Figures are there for all."""
     found = compare(nodes(1), nodes(1, 1), nodes(1, 1, 1))
     assert [each.cluster for each in found.differences] == ["1", "2"]
     assert [each.nodes_new for each in found.differences] == [("n1",), ("n1", "n2")]
@@ -173,8 +175,10 @@ CLUSTERS: Final = st.builds(
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(CLUSTERS, CLUSTERS)
-def test_comparing_backwards(first: Sequence[KubeObject], second: Sequence[KubeObject]) -> None:
-    """Gone is new, before is after, and a cluster does not differ from itself."""
+def test_comparing_in_reverse_order(
+    first: Sequence[KubeObject], second: Sequence[KubeObject]
+) -> None:
+    """Gone becomes new, before becomes after; a cluster does not differ from itself."""
     forwards, backwards = difference(first, second), difference(second, first)
     assert [_turned(pod) for pod in backwards.elsewhere] == list(forwards.elsewhere)
     assert [_turned(pod) for pod in backwards.newly_fit] == list(forwards.no_longer_fit)

@@ -37,8 +37,8 @@ def _causes(view: ClusterView) -> list[tuple[int, bool, tuple[str, ...]]]:
     return [(group.count, group.fits, group.reasons) for group in view.pending]
 
 
-def test_nodes_are_in_order_of_zone_and_name() -> None:
-    """So that neighbours on the map belong together."""
+def test_nodes_are_sorted_by_zone_and_name() -> None:
+    """Neighbours on the map are of one zone."""
     view = _view(_node("n3", "b"), _node("n2", "a"), _node("n1", "b"))
     assert ("n2", "n1", "n3") == view.nodes.names
     assert ("a", "b") == view.zones
@@ -48,7 +48,7 @@ def test_nodes_are_in_order_of_zone_and_name() -> None:
 
 
 def test_amounts_are_per_resource_and_node() -> None:
-    """Requests of pods on nodes; pods count as a resource."""
+    """They are the sums of the requests of the node's pods; pods are a resource of their own."""
     view = _view(_node("n1", "a"), _node("n2", "a"), _pod("p", "1500m", nodeName="n2"))
     assert ("cpu", "memory", "pods") == view.resources
     assert ((4000, 4000), (8 << 30, 8 << 30), (10, 10)) == view.nodes.allocatable
@@ -56,7 +56,7 @@ def test_amounts_are_per_resource_and_node() -> None:
 
 
 def test_cordoned_and_failed_nodes_are_marked() -> None:
-    """A node without the condition Ready counts as ready."""
+    """A node without a Ready condition counts as ready."""
     failed = [{"type": "Ready", "status": "Unknown"}]
     view = _view(
         _node("n1", "a", spec={"unschedulable": True}), _node("n2", "a", conditions=failed)
@@ -66,7 +66,7 @@ def test_cordoned_and_failed_nodes_are_marked() -> None:
 
 
 def test_pods_are_counted_by_workload() -> None:
-    """Pods of one controller with equal requests stand once."""
+    """Pods of one controller with equal requests are one entry."""
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u"}
     pods = [_pod(f"db-{number}", "1", nodeName="n1", priority=5) for number in range(2)]
     for pod in pods:
@@ -98,8 +98,8 @@ def test_pending_pods_are_grouped_by_cause() -> None:
     ] == _causes(view)
 
 
-def test_a_group_has_the_answer_for_its_first_pod() -> None:
-    """With the changes that would help."""
+def test_a_group_has_the_report_on_its_first_pod() -> None:
+    """It includes the changes that would help."""
     (group,) = _view(_node("n1", "a"), _pod("big-1", "9"), _pod("big-2", "9")).pending
     assert group.why is not None
     sentence = "Pod shop/big-1 does not fit the only node, which has too little cpu."
@@ -109,8 +109,8 @@ def test_a_group_has_the_answer_for_its_first_pod() -> None:
     assert ("Pod shop/big-1", "Pod shop/big-2") == group.workloads
 
 
-def test_small_groups_have_no_answer() -> None:
-    """Finding changes takes long, so only the largest groups get it."""
+def test_small_groups_have_no_report() -> None:
+    """Finding changes takes long, so only the largest groups have a report."""
     pods = [_pod(f"p-{n}", "1", nodeSelector={"no": str(n)}, priority=n) for n in range(3)]
     gates = [_pod(f"g-{n}", "1", schedulingGates=[{"name": f"g{n}"}]) for n in range(12)]
     view = _view(_node("n1", "a"), *pods, *gates)

@@ -1,4 +1,4 @@
-"""Changes that make a pod fit together: all of them are needed, and they suffice."""
+"""Changes that make a pod fit together: all of them are needed, and no others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .test_why import TAINT, cluster_of
 
 
 def together(pod: Pod, *nodes: Node) -> list[str]:
-    """Return the sentences of the changes that are found, and check where the pod goes then."""
+    """Return the changes that are found, as sentences; check that the pod then fits."""
     found = changes_together(ChangeTrial(cluster_of([pod, *nodes]), pod))
     assert {change.node for change in found} <= {nodes[-1].metadata.name}
     return sorted(change.sentence for change in found)
@@ -62,13 +62,13 @@ def together(pod: Pod, *nodes: Node) -> list[str]:
         ),
     ],
 )
-def test_what_is_needed_together(pod: Pod, node: Node, expected: list[str]) -> None:
-    """None of them can be left out."""
+def test_no_change_can_be_left_out(pod: Pod, node: Node, expected: list[str]) -> None:
+    """The pod fits with all of them, and not without any one."""
     assert together(pod, node) == expected
 
 
-def test_the_nearest_node_decides() -> None:
-    """Changes are those for the node that lacks least."""
+def test_the_node_that_needs_the_fewest_changes_is_chosen() -> None:
+    """The changes are those that make the pod fit this node."""
     far = make_node("far", taints=[TAINT], allocatable={"cpu": "1", "memory": "1Gi", "pods": 5})
     near = make_node("near", taints=[TAINT], allocatable={"cpu": "1", "memory": "9Gi", "pods": 5})
     assert together(make_pod(requests={"cpu": "2", "memory": "2Gi"}), far, near) == [
@@ -77,8 +77,8 @@ def test_the_nearest_node_decides() -> None:
     ]
 
 
-def test_all_terms_at_once() -> None:
-    """Where each of several terms rejects the pod, dropping one of them changes no reason."""
+def test_all_rejecting_terms_are_dropped_at_once() -> None:
+    """Dropping one of several such terms would not change the outcome."""
     terms = [
         {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone"} for app in "xy"
     ]
@@ -88,6 +88,6 @@ def test_all_terms_at_once() -> None:
     ]
 
 
-def test_nothing_is_found_where_the_pod_is_not_the_problem() -> None:
-    """A cordoned node stays cordoned whatever the pod asks for."""
+def test_no_change_of_the_pod_makes_it_fit_a_cordoned_node() -> None:
+    """Nothing is suggested then."""
     assert together(make_pod(node_selector={"a": "b"}), make_node("n", unschedulable=True)) == []

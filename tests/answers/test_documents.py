@@ -1,4 +1,4 @@
-"""Every document is described, and what commands print is valid under its schema."""
+"""Every document has a schema, and what commands print is valid under it."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def shadow_report() -> ShadowReport:
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)
-def test_what_is_printed_is_valid(kind: str, tmp_path: Path) -> None:
-    """Under the schema of its kind, in which unknown fields are an error here."""
+def test_printed_documents_are_valid(kind: str, tmp_path: Path) -> None:
+    """Unknown fields are errors here."""
     document = _document(kind, tmp_path)
     schema = _strict(schema_of(kind))
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -115,7 +115,7 @@ def test_what_is_printed_is_valid(kind: str, tmp_path: Path) -> None:
 
 
 def _strict(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema with unknown fields forbidden, so that a missing one is noticed."""
+    """Return the schema with unknown fields forbidden."""
     for part in (schema, *schema.get("$defs", {}).values()):
         if "properties" in part:
             part["additionalProperties"] = False
@@ -123,7 +123,7 @@ def _strict(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _undescribed() -> list[str]:
-    """Return the fields of documents that no docstring describes, as `Class.field`."""
+    """Return the fields of documents without a description, as `Class.field`."""
     found = set()
     for kind in DOCUMENTS:
         schema = schema_of(kind)
@@ -136,12 +136,12 @@ def _undescribed() -> list[str]:
     return sorted(found)
 
 
-def test_every_field_is_described() -> None:
-    """A reader of the schema finds what a field means."""
+def test_every_field_has_a_description() -> None:
+    """The description is in the schema."""
     assert [] == _undescribed()
 
 
-def test_a_schema_is_for_one_kind(tmp_path: Path) -> None:
+def test_a_schema_rejects_documents_of_another_kind(tmp_path: Path) -> None:
     """A document of another kind is not valid."""
     cluster = write(tmp_path, [node("a", "1"), pod("b", "2")])
     document = json.loads(run("why", "b", cluster, "-o", "json").stdout)

@@ -1,4 +1,4 @@
-"""Drains: against rehearsals by hand, budgets at every moment, and pods that cannot move."""
+"""Drains are compared with rehearsals, and budgets are checked after every write."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ async def _drain_by_hand(rehearsal: Rehearsal, names: Sequence[str]) -> Counter[
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), number=st.integers(1, 2))
-def test_equals_a_rehearsal_of_the_evictions(seed: int, number: int) -> None:
-    """Without budgets every pod of a node goes at once, and its replacement is scheduled."""
+def test_a_drain_equals_a_rehearsal_of_its_evictions(seed: int, number: int) -> None:
+    """Without budgets all pods of a node are evicted at once and their replacements scheduled."""
     objects = random_cluster(seed, owned=True)
     names = [item.metadata.name for item in objects if isinstance(item, Node)][:number]
 
@@ -87,7 +87,7 @@ def test_equals_a_rehearsal_of_the_evictions(seed: int, number: int) -> None:
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), number=st.integers(1, 3))
 def test_no_budget_is_ever_violated(seed: int, number: int) -> None:
-    """After every write there are as many healthy pods as each budget asks for, or as before."""
+    """After every write as many pods are healthy as each budget requires, or as before."""
     objects = with_budgets(seed)
     names = [item.metadata.name for item in objects if isinstance(item, Node)][:number]
 
@@ -102,7 +102,7 @@ def test_no_budget_is_ever_violated(seed: int, number: int) -> None:
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), number=st.integers(1, 3))
 def test_no_pod_is_lost_or_counted_twice(seed: int, number: int) -> None:
-    """Every owner has as many pods as before, and every pod of the nodes has one fate."""
+    """Each owner has as many pods as before; each pod of the nodes has one fate."""
     objects = with_budgets(seed)
     names = [item.metadata.name for item in objects if isinstance(item, Node)][:number]
     before = [item for item in objects if isinstance(item, Pod)]
@@ -129,16 +129,16 @@ def test_no_pod_is_lost_or_counted_twice(seed: int, number: int) -> None:
     )
 
 
-def test_a_budget_lets_pods_go_one_after_another() -> None:
-    """The second pod goes when the replacement of the first one runs."""
+def test_a_budget_that_allows_one_disruption() -> None:
+    """The second pod is evicted once the replacement of the first one runs."""
     pods = [running(f"web-{at}", "a", owner="web") for at in range(3)]
     report = drained([node("a"), node("b"), *pods, budget("web", "web", minAvailable=2)], "a")
     assert report.succeeds
     assert [1, 2, 3] == sorted(pod.round for pod in report.pods)
 
 
-def test_a_budget_that_lets_no_pod_go() -> None:
-    """The answer names it, and what it needs."""
+def test_a_budget_that_allows_no_disruption() -> None:
+    """The report names the budget and what it requires."""
     objects: list[KubeObject] = [
         node("a"),
         node("b"),
@@ -152,8 +152,8 @@ def test_a_budget_that_lets_no_pod_go() -> None:
     assert pod.message == "the budget needs 1 healthy pods and has 1"
 
 
-def test_a_replacement_without_a_place_blocks_the_next_eviction() -> None:
-    """One pod is pending then, and the other one stays where it is."""
+def test_a_pending_replacement_blocks_the_next_eviction() -> None:
+    """The other pod stays on its node."""
     objects: list[KubeObject] = [
         node("a"),
         node("b", "1"),
@@ -185,15 +185,17 @@ STATIC = {"annotations": {"kubernetes.io/config.mirror": "x"}}
         (make_pod("x", node_name="a", metadata=STATIC), PodFate.STAYS, ()),
     ],
 )
-def test_pods_as_kubectl_treats_them(pod: Pod, fate: PodFate, flags: tuple[str, ...]) -> None:
-    """With the flags that it would ask for."""
+def test_pods_that_kubectl_treats_specially(
+    pod: Pod, fate: PodFate, flags: tuple[str, ...]
+) -> None:
+    """The report lists the flags that kubectl drain needs."""
     report = drained([node("a"), node("b"), pod], "a")
     assert [fate] == [found.fate for found in report.pods]
     assert flags == report.flags
 
 
-def test_pods_that_preemption_evicts_for_those_that_move() -> None:
-    """They need a place too."""
+def test_victims_of_pods_that_move() -> None:
+    """The report lists the pods that are preempted for them."""
     objects: list[KubeObject] = [
         node("a"),
         node("b"),
@@ -207,14 +209,14 @@ def test_pods_that_preemption_evicts_for_those_that_move() -> None:
     assert ("default/low", "") == (found.pod, found.new_node)
 
 
-def test_a_pending_pod_does_not_go_to_a_drained_node_first() -> None:
-    """The cordon comes before anything is placed, as with kubectl."""
+def test_pending_pods_are_not_placed_on_a_node_to_be_drained() -> None:
+    """The node is cordoned before anything is placed, as by kubectl."""
     report = drained([node("a"), node("b"), make_pod("waiting")], "a")
     assert (True, ()) == (report.succeeds, report.pods)
 
 
-def test_nodes_that_are_drained_together_are_no_place_for_each_others_pods() -> None:
-    """Both are cordoned before the first eviction."""
+def test_pods_do_not_move_between_nodes_drained_together() -> None:
+    """All are cordoned before the first eviction."""
     objects: list[KubeObject] = [
         node("a"),
         node("b"),

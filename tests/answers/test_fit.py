@@ -1,4 +1,4 @@
-"""Whether workloads fit: against rehearsals by hand, and on small clusters."""
+"""Whether workloads fit, compared with rehearsals and shown on small clusters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decoded(kind: str, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> 
 
 
 def ask(objects: Iterable[KubeObject], *items: KubeObject, **question: Any) -> FitReport:
-    """Return the answer about workloads."""
+    """Return the report on workloads."""
 
     async def asked(cluster: TrialCluster) -> FitReport:
         return await fit(cluster, items, FitQuestion(**question))
@@ -56,8 +56,8 @@ def placed(report: FitReport) -> dict[str, int]:
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), number=st.integers(0, 8), priority=st.sampled_from([0, 5]))
-def test_equals_a_rehearsal_of_the_pods(seed: int, number: int, priority: int) -> None:
-    """The same pods, created by hand in the same cluster, go to the same nodes."""
+def test_fit_equals_a_rehearsal_of_the_pods(seed: int, number: int, priority: int) -> None:
+    """The same pods, created in the same cluster, are placed on the same nodes."""
     objects = random_cluster(seed, owned=False)
     item = workload("ReplicaSet", replicas=number, pod={"priority": priority})
 
@@ -81,8 +81,8 @@ def test_equals_a_rehearsal_of_the_pods(seed: int, number: int, priority: int) -
 @pytest.mark.slow
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10**6))
-def test_the_number_of_further_pods_is_what_one_by_one_finds(seed: int) -> None:
-    """The next pod after them does not fit."""
+def test_the_number_of_further_pods_is_exact(seed: int) -> None:
+    """Placed one by one, as many fit and no more."""
     objects = random_cluster(seed, owned=True)
     first = ask(objects, workload(replicas=0), more=True)
     assert first.more is not None
@@ -94,7 +94,7 @@ def test_the_number_of_further_pods_is_what_one_by_one_finds(seed: int) -> None:
 # Workloads that are there.
 
 
-def test_pods_that_are_there_count() -> None:
+def test_existing_pods_of_a_workload_count() -> None:
     """Only the missing ones are created."""
     labels = {"app": "web", "pod-template-hash": "abc"}
     there = running("web-abc-1", "a", owner="web-abc", labels=labels)
@@ -105,15 +105,15 @@ def test_pods_that_are_there_count() -> None:
     assert report.notes
 
 
-def test_replicas_are_for_all_or_for_one() -> None:
-    """A name wins over the number for all."""
+def test_replicas_by_name_override_replicas_for_all() -> None:
+    """A name takes precedence over the number for all."""
     assert ask([node("a")], workload(), replicas=2).workloads[0].wanted == 2
     found = ask([node("a")], workload(), replicas=2, replicas_of={"web": 3})
     assert found.workloads[0].wanted == 3
 
 
-def test_a_claim_of_a_stateful_set_is_provisioned() -> None:
-    """The default class binds at once, so that the pod does not wait for a claim."""
+def test_claims_of_a_stateful_set_are_provisioned() -> None:
+    """The default class binds immediately, so the pod does not wait for its claim."""
     metadata = {
         "name": "fast",
         "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
@@ -140,8 +140,8 @@ def test_a_claim_of_a_stateful_set_is_provisioned() -> None:
 # What is evicted, and what stops.
 
 
-def test_evicted_pods_and_where_they_go() -> None:
-    """A controller creates the victim again, and it goes elsewhere."""
+def test_evicted_pods_have_a_new_node() -> None:
+    """A controller replaces the victim, and the replacement is placed."""
     objects: list[KubeObject] = [
         node("a", big="yes"),
         node("b"),
@@ -154,8 +154,8 @@ def test_evicted_pods_and_where_they_go() -> None:
     assert not report.other_evictions
 
 
-def test_what_stops_the_next_pod() -> None:
-    """The message is kubectl's."""
+def test_the_reason_why_no_further_pod_fits() -> None:
+    """The search ends with the scheduler's reasons."""
     report = ask([node("a", "4")], workload(replicas=1), more=True)
     assert report.more is not None
     assert report.more.count == 3
@@ -168,7 +168,7 @@ def test_what_stops_the_next_pod() -> None:
 
 @pytest.mark.parametrize(("replicas", "number"), [(2, 1), (4, 1), (5, 2), (13, 4)])
 def test_missing_nodes_of_one_shape(replicas: int, number: int) -> None:
-    """Three pods fit on each new node, and one on the node that is there."""
+    """Three pods fit on each new node, and one on the existing node."""
     shape = parse_shape("cpu=3,memory=8Gi,name=new")
     report = ask([node("a", "1")], workload(replicas=replicas), shapes=(shape,))
     assert not report.fits
@@ -188,7 +188,7 @@ def test_the_cheapest_mix() -> None:
 
 
 def test_a_shape_that_does_not_help() -> None:
-    """It is reported with what stops the pods even then."""
+    """The report says why the pods do not fit even then."""
     shape = parse_shape("cpu=2,memory=8Gi")
     missing = ask([node("a")], workload(cpu="16"), shapes=(shape,)).missing_nodes
     assert missing is not None
@@ -197,7 +197,7 @@ def test_a_shape_that_does_not_help() -> None:
     assert missing.left[0].reasons == ("Insufficient cpu",)
 
 
-def test_a_daemon_set_takes_its_part_of_a_new_node() -> None:
+def test_daemon_sets_use_a_part_of_each_new_node() -> None:
     """Two CPUs of each new node are left for two pods."""
     daemon = workload("DaemonSet")
     report = ask(

@@ -1,4 +1,4 @@
-"""Shapes of nodes in words."""
+"""Node shapes as text."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from kubesched.answers.node_shapes import parse_shape, shape_of
 from kubesched.testing.builders import make_node
 
 
-def test_all_words() -> None:
-    """Each has its place in the node."""
+def test_every_key_of_a_shape() -> None:
+    """Each one sets its field of the node."""
     shape = parse_shape(
         "cpu=8,memory=32Gi,nvidia.com/gpu=2,zone=a,label.pool=gpu,"
         "taint.dedicated=gpu:NoSchedule,price=0.4,name=gpu"
@@ -35,14 +35,14 @@ def test_all_words() -> None:
         ("cpu=8,memory=1Gi,label.a b=c", "a b=c: "),
     ],
 )
-def test_wrong_words(text: str, problem: str) -> None:
-    """The error names the word."""
+def test_errors_name_the_wrong_key(text: str, problem: str) -> None:
+    """The message has the text that could not be parsed."""
     with pytest.raises(ValueError, match=problem):
         parse_shape(text)
 
 
-def test_a_node_without_its_troubles() -> None:
-    """A cordon and the taints of a state are not part of its shape."""
+def test_the_shape_of_a_node_excludes_its_state() -> None:
+    """Cordons and taints that controllers set are left out."""
     taints = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
     taints.append({"key": "dedicated", "effect": "NoSchedule"})
     shape = shape_of(make_node("a", unschedulable=True, taints=taints, labels={"pool": "x"}))

@@ -1,4 +1,4 @@
-"""An owner is the workload that people created, as far as the input shows it."""
+"""The owner of a pod is the topmost workload that the input shows."""
 
 from __future__ import annotations
 
@@ -54,6 +54,8 @@ HASHED = {"pod-template-hash": "5d"}
         ),
     ],
 )
-def test_owners(metadata: dict[str, Any], between: list[ReplicaSet | Job], expected: str) -> None:
-    """From the ReplicaSet or Job if it is known, else from the names."""
+def test_the_topmost_owner(
+    metadata: dict[str, Any], between: list[ReplicaSet | Job], expected: str
+) -> None:
+    """Taken from the ReplicaSet or Job if it is known, else from the names."""
     assert str(Owners(between).of(make_pod_info("p", metadata=metadata))) == expected

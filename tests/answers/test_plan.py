@@ -1,4 +1,4 @@
-"""Plans: what is accepted, and where field errors are."""
+"""Plans: accepted fields, and the paths of field errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubesched.answers.plan import (
 
 
 def test_steps_keep_their_order() -> None:
-    """Each has its path; one field may stand alone."""
+    """Each has its path; a step may be a single field."""
     raw = {
         "steps": [
             {"drain": ["a", "b"]},
@@ -65,8 +65,8 @@ def test_steps_keep_their_order() -> None:
         ),
     ],
 )
-def test_field_errors(step: dict[str, Any], message: str) -> None:
-    """One message with the path and the remedy."""
+def test_field_errors_have_path_and_remedy(step: dict[str, Any], message: str) -> None:
+    """One message has all of it."""
     with pytest.raises(PlanError) as raised:
         decode_plan({"steps": [step]})
     (found,) = raised.value.messages
@@ -74,13 +74,13 @@ def test_field_errors(step: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("raw", [None, [], {}, {"steps": {}}, {"steps": []}])
-def test_no_plan(raw: object) -> None:
-    """A plan has steps."""
+def test_a_plan_needs_steps(raw: object) -> None:
+    """A document without `steps` is an error."""
     with pytest.raises(PlanError, match="steps: "):
         decode_plan(raw)
 
 
-def test_every_error_is_reported() -> None:
+def test_all_field_errors_are_reported_at_once() -> None:
     """Not only the first one."""
     with pytest.raises(PlanError) as raised:
         decode_plan({"steps": [{"a": 1}, {"b": 2}], "more": 1})

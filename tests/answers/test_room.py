@@ -1,4 +1,4 @@
-"""The room for more pods is what placing them one after another finds."""
+"""The room for more pods equals what placing them one after another finds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def cluster_of(objects: Sequence[KubeObject], *, remembers: bool = True) -> Clus
 
 
 def test_a_shape_is_parsed() -> None:
-    """Cpu in millicores, everything else in whole units."""
+    """CPU in millicores, everything else in whole units."""
     shape = parse_pod_shape("cpu=1500m, memory=2Gi,nvidia.com/gpu=1")
     assert shape == {"cpu": 1500, "memory": 2 << 30, "nvidia.com/gpu": 1}
 
@@ -62,8 +62,8 @@ def test_a_shape_is_parsed() -> None:
         ("pods=3", "pods is what is counted; name what one pod requests"),
     ],
 )
-def test_a_wrong_shape(text: str, error: str) -> None:
-    """The message names the word and what is right."""
+def test_errors_name_the_wrong_part_of_a_shape(text: str, error: str) -> None:
+    """The message says what would be right."""
     with pytest.raises(ValueError, match=re.escape(error)):
         parse_pod_shape(text)
 
@@ -83,7 +83,7 @@ NODES: Final = st.lists(
 
 @st.composite
 def occupied(draw: st.DrawFn) -> list[KubeObject]:
-    """Return nodes with pods on them, which may request more than there is."""
+    """Return nodes with pods, some of which request more than the node has."""
     nodes = draw(NODES)
     pods = [
         make_pod(f"p{at}", node_name=draw(st.sampled_from(nodes)).metadata.name, requests=amounts)
@@ -95,10 +95,10 @@ def occupied(draw: st.DrawFn) -> list[KubeObject]:
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(occupied(), AMOUNTS)
-def test_room_for_amounts_is_the_room_for_such_a_pod(
+def test_room_for_amounts_equals_room_for_a_pod_of_these_requests(
     objects: list[KubeObject], amounts: dict[str, str]
 ) -> None:
-    """Where nothing but amounts decides, division and placing agree on every node."""
+    """Where only amounts decide, division and placing agree on every node."""
     cluster = cluster_of(objects)
     text = ",".join(f"{name}={amount}" for name, amount in amounts.items())
     divided = room_for_shape(cluster.cache.nodes, parse_pod_shape(text), text)
@@ -123,8 +123,8 @@ PODS: Final = st.builds(
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(occupied(), PODS)
-def test_room_is_found_by_placing(objects: list[KubeObject], pod: Pod) -> None:
-    """A scheduler that remembers nothing, in a cluster of its own, places as many."""
+def test_room_equals_placing_pod_after_pod(objects: list[KubeObject], pod: Pod) -> None:
+    """The twin remembers no answers and has a cluster of its own."""
     found = room_like(cluster_of(objects), pod)
     placed: list[KubeObject] = []
     while True:
@@ -145,8 +145,8 @@ def _bound(pod: Pod, name: str, node_name: str) -> Pod:
     return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=node_name))
 
 
-def test_taints_and_cordons_count_for_a_pod() -> None:
-    """Amounts alone look at neither."""
+def test_taints_and_cordons_reduce_the_room_for_a_pod() -> None:
+    """They do not reduce the room for amounts."""
     cluster = cluster_of(
         [
             make_node("free", allocatable={"cpu": "2", "pods": 9}),
@@ -166,8 +166,8 @@ def test_taints_and_cordons_count_for_a_pod() -> None:
     )
 
 
-def test_a_pod_that_is_gated_bound_or_preempts() -> None:
-    """Copies are new pods: they wait for no gate, are on no node, and evict nothing."""
+def test_copies_are_not_gated_bound_or_preempting() -> None:
+    """Copies are new pods without gates and node, and evict nothing."""
     low = make_pod("low", node_name="n", requests={"cpu": "1"}, priority=1)
     node = make_node("n", allocatable={"cpu": "3", "pods": 9})
     for pod in (
@@ -180,15 +180,15 @@ def test_a_pod_that_is_gated_bound_or_preempts() -> None:
         assert found.room.total == 2 - len(there)
 
 
-def test_a_nominated_pod_keeps_its_place() -> None:
-    """Copies leave room for it, as the scheduler would."""
+def test_copies_leave_room_for_nominated_pods() -> None:
+    """As the scheduler would."""
     nominated = make_pod("n", requests={"cpu": "2"}, priority=5, nominated_node_name="n")
     cluster = cluster_of([make_node("n", allocatable={"cpu": "3", "pods": 9}), nominated])
     assert room_like(cluster, make_pod("p", requests={"cpu": "1"})).room.total == 1
 
 
-def test_room_ends_where_pods_are_not_counted() -> None:
-    """A configuration without NodeResourcesFit places any number of pods; kubelets do not."""
+def test_room_without_node_resources_fit_is_finite() -> None:
+    """Kubelets count pods even if the configuration disables the plugin."""
     kind = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -201,8 +201,8 @@ def test_room_ends_where_pods_are_not_counted() -> None:
         assert room_like(cluster, pod).room.total == 3
 
 
-def test_the_cluster_is_as_before() -> None:
-    """The copies leave with the answer."""
+def test_the_cluster_does_not_change() -> None:
+    """The copies are removed before the answer is returned."""
     node = make_node("n", allocatable={"cpu": "3", "pods": 9})
     cluster = cluster_of([node, make_pod("a", node_name="n", requests={"cpu": "1"})])
     pod = make_pod("b", requests={"cpu": "1"})
@@ -219,6 +219,6 @@ def test_the_cluster_is_as_before() -> None:
     ],
 )
 def test_pods_that_cannot_be_copied(pod: Pod, error: str) -> None:
-    """The message says why."""
+    """The message gives the reason."""
     with pytest.raises(ValueError, match=error):
         room_like(cluster_of([make_node("n")]), pod)

@@ -34,8 +34,8 @@ def _document(*arguments: object) -> dict[str, Any]:
     return found
 
 
-def test_answers_are_those_of_the_commands(scenario: Path) -> None:
-    """So is the comparison of two configurations."""
+def test_answers_equal_those_of_the_commands(scenario: Path) -> None:
+    """Simulations, and comparisons of two configurations."""
     spread, pack = (ScenarioPlay.from_scenario(scenario, config=one) for one in (None, PACK))
     assert _document("simulate", scenario) == spread.simulate().to_dict()
     other = _document("compare", scenario, scenario, "--seed", "3")
@@ -45,13 +45,13 @@ def test_answers_are_those_of_the_commands(scenario: Path) -> None:
     assert digests[0] != digests[1]
 
 
-def test_seed_and_duration_are_chosen(scenario: Path) -> None:
-    """Instead of the scenario's."""
+def test_seed_and_duration_override_the_scenario(scenario: Path) -> None:
+    """The report has the given ones."""
     report = ScenarioPlay.from_scenario(scenario, seed=5, duration_seconds=30.0).simulate()
     assert (5, 30.0) == (report.seed, report.duration_seconds)
 
 
-def test_clusters_are_compared(tmp_path: Path) -> None:
+def test_comparing_clusters(tmp_path: Path) -> None:
     """Their pending pods are placed."""
     small, large = [node("a", "1"), pod("p", "2")], [node("a", "4"), pod("p", "2")]
     files = [write(tmp_path, one, f"{at}.json") for at, one in enumerate((small, large))]
@@ -68,7 +68,7 @@ def test_clusters_are_compared(tmp_path: Path) -> None:
         ("seed", "the same seed"),
     ],
 )
-def test_what_cannot_be_compared(scenario: Path, second: str | None, error: str) -> None:
+def test_inputs_that_cannot_be_compared(scenario: Path, second: str | None, error: str) -> None:
     """Errors say what is missing."""
     subjects: dict[str, Any] = {"a": ScenarioPlay.from_scenario(scenario)}
     if second is not None:
@@ -80,15 +80,15 @@ def test_what_cannot_be_compared(scenario: Path, second: str | None, error: str)
         compare(subjects)
 
 
-def test_a_wrong_scenario_is_an_error(tmp_path: Path) -> None:
-    """With its file and field."""
+def test_errors_name_file_and_field_of_a_scenario(tmp_path: Path) -> None:
+    """They are user errors."""
     file = tmp_path / "wrong.yaml"
     file.write_text("version: 1", encoding="utf-8")
     with pytest.raises(UserError, match=r"wrong\.yaml: duration"):
         ScenarioPlay.from_scenario(file)
 
 
-def test_a_playback_is_of_the_same_simulation(scenario: Path) -> None:
-    """Its pods are those of the report."""
+def test_a_playback_has_the_pods_of_the_report(scenario: Path) -> None:
+    """It has as many pods as arrive in the report."""
     play = ScenarioPlay.from_scenario(scenario)
     assert play.simulate().totals.arrived == len(play.playback().pods.names)

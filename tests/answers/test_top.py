@@ -37,7 +37,7 @@ def owned(kind: str, name: str, **labels: str) -> dict[str, Any]:
 
 
 def small() -> ClusterState:
-    """Return three nodes, of which one has GPUs, four pods on them and two pending ones."""
+    """Return three nodes, one with GPUs, four pods on them and two pending ones."""
     return cluster_of(
         make_node("a", labels={ZONE: "x", POOL: "small"}, allocatable={"cpu": "4"}),
         make_node("b", labels={ZONE: "y", POOL: "small"}, allocatable={"cpu": "4"}),
@@ -52,7 +52,7 @@ def small() -> ClusterState:
 
 
 def numbers(report: TopReport, resource: str = "cpu") -> dict[str, tuple[int, int]]:
-    """Return name -> what is requested and allocatable, in the order of the rows."""
+    """Return name -> (requested, allocatable), in the order of the rows."""
     uses = {row.name: row.use_of(resource) for row in report.rows}
     return {name: (use.requested, use.allocatable) for name, use in uses.items()}
 
@@ -70,14 +70,14 @@ def numbers(report: TopReport, resource: str = "cpu") -> dict[str, tuple[int, in
         (TopGroup.PRIORITIES, {"0": (3500, 16000), "7": (1000, 16000)}),
     ],
 )
-def test_amounts(group: TopGroup, expected: dict[str, tuple[int, int]]) -> None:
+def test_allocatable_of_groups(group: TopGroup, expected: dict[str, tuple[int, int]]) -> None:
     """Groups of nodes have their own allocatable, groups of pods the cluster's."""
     assert numbers(top(small(), group, pool_label=POOL)) == expected
 
 
 @pytest.mark.parametrize("group", TopGroup)
-def test_rows_add_up(group: TopGroup) -> None:
-    """No pod is counted twice, and none is forgotten."""
+def test_rows_add_up_to_the_total(group: TopGroup) -> None:
+    """No pod is counted twice, and none is left out."""
     report = top(small(), group, pool_label=POOL)
     for use in report.total.resources:
         found = [row.use_of(use.resource) for row in report.rows]
@@ -89,8 +89,8 @@ def test_rows_add_up(group: TopGroup) -> None:
         assert sum(each.pods for each in pending) == report.pending.pods == 2
 
 
-def test_pending_pods_are_separate() -> None:
-    """They are in no sum of a node, and their resources are named though nothing has them."""
+def test_pending_pods_are_counted_separately() -> None:
+    """They count on no node; their resources are listed even if no node has them."""
     report = top(small(), TopGroup.NODES)
     assert report.pending.pods == 2
     assert report.pending.requests == {"cpu": 3000, "memory": 1 << 30, GPU: 4}
@@ -99,14 +99,14 @@ def test_pending_pods_are_separate() -> None:
     assert (lab.nodes, lab.pending.pods, lab.pending.requests[GPU]) == (0, 1, 4)
 
 
-def test_terminating_pods_do_not_wait() -> None:
-    """A pod that is deleted before it had a node needs none."""
+def test_terminating_pods_are_not_pending() -> None:
+    """A pod that is deleted before it is bound needs no node."""
     gone = make_pod(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     assert top(cluster_of(make_node("n"), gone), TopGroup.NODES).pending.pods == 0
 
 
-def test_counts_of_nodes() -> None:
-    """A group of nodes has its nodes, a group of pods those with its pods."""
+def test_node_counts_of_groups() -> None:
+    """A group of nodes counts its nodes, a group of pods the nodes of its pods."""
     zones = {row.name: (row.nodes, row.cordoned) for row in top(small(), TopGroup.ZONES).rows}
     assert zones == {"x": (1, 0), "y": (2, 1)}
     spaces = {row.name: row.nodes for row in top(small(), TopGroup.NAMESPACES).rows}
@@ -125,16 +125,16 @@ def test_counts_of_nodes() -> None:
         ("room", ["c", "b", "a"]),
     ],
 )
-def test_order(sort_by: str, expected: list[str]) -> None:
-    """The largest share first, then the largest amount, then names."""
+def test_order_of_rows(sort_by: str, expected: list[str]) -> None:
+    """The largest share first, then the largest amount, then by name."""
     cluster = small()
     room = room_for_shape(cluster.cache.nodes, {"cpu": 1000}, "cpu=1")
     report = top(cluster, TopGroup.NODES, sort_by=sort_by, room=room)
     assert [row.name for row in report.rows] == expected
 
 
-def test_priorities_by_name_are_by_value() -> None:
-    """A class has its name, a number stands for itself, the highest is first."""
+def test_priorities_are_sorted_by_value() -> None:
+    """A class is shown by name, other priorities as numbers; the highest is first."""
     cluster = cluster_of(
         make_node("n"),
         make_pod("a", node_name="n", priority=10, spec={"priorityClassName": "high"}),
@@ -145,8 +145,8 @@ def test_priorities_by_name_are_by_value() -> None:
     assert [(row.name, row.priority) for row in rows] == [("100", 100), ("high", 10), ("9", 9)]
 
 
-def test_regions_tell_zones_apart() -> None:
-    """Zones of one name in two regions are two."""
+def test_equal_zone_names_in_two_regions() -> None:
+    """They are two groups."""
     nodes = [
         make_node(f"n{at}", labels={ZONE: zone, REGION: region})
         for at, (zone, region) in enumerate([("1", "eu"), ("1", "us"), ("2", "us")])
@@ -155,8 +155,8 @@ def test_regions_tell_zones_apart() -> None:
     assert names == ["eu/1", "us/1", "us/2"]
 
 
-def test_rooms_add_up() -> None:
-    """The room of a zone is that of its nodes."""
+def test_the_room_of_a_zone_is_the_sum_of_its_nodes() -> None:
+    """Room adds up like requests."""
     cluster = small()
     room = room_for_shape(cluster.cache.nodes, {"cpu": 1000}, "cpu=1")
     report = top(cluster, TopGroup.ZONES, room=room)
@@ -168,7 +168,7 @@ def test_rooms_add_up() -> None:
 # Pools.
 
 
-def test_the_label_of_pools() -> None:
+def test_pools_are_found_by_label() -> None:
     """The first well-known label that any node has."""
     kinds = {"node.kubernetes.io/instance-type": "large"}
     assert pool_label_of(cluster_of(make_node("n")).cache.nodes) == ""
@@ -180,8 +180,8 @@ def test_the_label_of_pools() -> None:
 # Owners.
 
 
-def test_owners_of_two_namespaces() -> None:
-    """Workloads of one name in two namespaces are two."""
+def test_equal_owner_names_in_two_namespaces() -> None:
+    """They are two owners."""
     pods = [
         make_pod(str(at), node_name="n", namespace=namespace, metadata=owned("Job", "j"))
         for at, namespace in enumerate(["a", "b", "a"])

@@ -1,4 +1,4 @@
-"""What is changed in a trial can be undone."""
+"""Changes of a trial can be undone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .trials import budget, node, random_cluster, running, state_of, tried
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6))
 def test_undo_restores_every_object(seed: int) -> None:
-    """After a drain, a removal and an addition; and the same drain then ends the same way."""
+    """After a drain, a removal and an addition; the same drain then has the same outcome."""
     objects = [*random_cluster(seed, owned=True), budget("b", "w-0", maxUnavailable=1)]
     names = [item.metadata.name for item in objects if isinstance(item, Node)]
 
@@ -43,8 +43,8 @@ def test_undo_restores_every_object(seed: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
-def test_a_replacement_has_claims_of_its_own(mode: str) -> None:
-    """The claim of an ephemeral volume goes with its pod, and the new one is provisioned."""
+def test_a_replacement_has_its_own_ephemeral_claims(mode: str) -> None:
+    """The old pod's claim is deleted, and the new one is provisioned."""
     raw = {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",

@@ -1,4 +1,4 @@
-"""Orders in which nodes can be replaced, or go: each is carried out again, step by step."""
+"""Upgrades and compactions are carried out again, step by step, to check each report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _names(objects: list[KubeObject]) -> list[str]:
 def upgraded(
     objects: list[KubeObject], at_once: int = 1, *, may_lose: bool = False
 ) -> UpgradeReport:
-    """Return the order for all nodes."""
+    """Return the upgrade order of all nodes."""
 
     async def ask(cluster: TrialCluster) -> UpgradeReport:
         return await upgrade(cluster, _names(objects), at_once, may_lose=may_lose)
@@ -40,7 +40,7 @@ def upgraded(
 def compacted(
     objects: list[KubeObject], *names: str, watch: WatchNodes | None = None
 ) -> CompactReport:
-    """Return the nodes that can go, of some nodes or all."""
+    """Return the nodes that can be removed, of some nodes or all."""
 
     async def ask(cluster: TrialCluster) -> CompactReport:
         return await compact(cluster, names or _names(objects), watch=watch)
@@ -57,7 +57,7 @@ def compacted(
 @example(seed=272, at_once=1)
 @example(seed=386, at_once=2)
 def test_an_upgrade_can_be_carried_out(seed: int, at_once: int) -> None:
-    """Every pod of every step moves, no budget is violated, and every node is in one place."""
+    """Every pod of a step moves, no budget is violated, and every node is in one step."""
     objects = with_budgets(seed)
     report = upgraded(objects, at_once)
     steps = [step.nodes for step in report.steps]
@@ -88,7 +88,7 @@ def test_an_upgrade_can_be_carried_out(seed: int, at_once: int) -> None:
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6))
 def test_a_compaction_can_be_carried_out(seed: int) -> None:
-    """Every pod of a node that goes moves, and no node that stays could go at the end."""
+    """Every pod of a removed node moves, and no remaining node could be removed as well."""
     objects = with_budgets(seed)
     report = compacted(objects)
 
@@ -117,8 +117,8 @@ def test_a_compaction_can_be_carried_out(seed: int) -> None:
 # What blocks.
 
 
-def test_a_budget_blocks_a_node() -> None:
-    """The others are upgraded all the same."""
+def test_a_node_that_a_budget_blocks() -> None:
+    """The other nodes are upgraded."""
     nodes: list[KubeObject] = [node("a"), node("b")]
     pods = [running("db-0", "a", owner="db", kind="StatefulSet"), running("web-0", "b", owner="w")]
     report = upgraded([*nodes, *pods, budget("db", "db", maxUnavailable=0)])
@@ -128,8 +128,8 @@ def test_a_budget_blocks_a_node() -> None:
     assert ("a", ["default/db-0"]) == (blocked.node, [pod.pod for pod in blocked.pods])
 
 
-def test_a_full_pool_is_upgraded_one_by_one() -> None:
-    """Two nodes at once would leave no room, so that the second one goes in a step of its own."""
+def test_a_full_pool_is_upgraded_node_by_node() -> None:
+    """Two nodes at once would leave no room for their pods."""
     nodes: list[KubeObject] = [node(name, "2") for name in "abc"]
     pods = [running(f"w-{name}", name, "1", owner="w") for name in "abc"]
     report = upgraded([*nodes, *pods], 3)
@@ -137,15 +137,15 @@ def test_a_full_pool_is_upgraded_one_by_one() -> None:
     assert max(len(step.nodes) for step in report.steps) < 3
 
 
-def test_a_pod_without_a_controller_blocks_unless_it_may_go() -> None:
-    """As kubectl refuses to drain its node without --force."""
+def test_a_pod_without_a_controller_blocks_its_node() -> None:
+    """Unless it is forced, as by kubectl drain --force."""
     objects: list[KubeObject] = [node("a"), node("b"), running("bare", "a")]
     assert [PodFate.LOST] == [pod.fate for pod in upgraded(objects).blocked[0].pods]
     assert upgraded(objects, may_lose=True).works
 
 
-def test_the_emptiest_node_goes_first() -> None:
-    """And then as many as the pods leave over."""
+def test_the_emptiest_node_is_removed_first() -> None:
+    """Then as many others as the pods have room for."""
     nodes: list[KubeObject] = [node(name) for name in "abc"]
     pods = [running(f"a-{at}", "a", "1", owner="w") for at in range(2)]
     report = compacted([*nodes, *pods, running("b-0", "b", "1", owner="w")])
@@ -153,8 +153,8 @@ def test_the_emptiest_node_goes_first() -> None:
     assert (3, 1) == (report.before.nodes, report.after.nodes)
 
 
-def test_no_pod_is_preempted_to_do_without_a_node() -> None:
-    """A node is kept whose pod would fit only where it evicts another one, which fits elsewhere."""
+def test_a_node_whose_pod_would_preempt_is_kept() -> None:
+    """Even if the victim fits elsewhere."""
     nodes: list[KubeObject] = [node(name) for name in "abc"]
     urgent = running("urgent", "a", "4", owner="u", priority=10)
     others = [
@@ -167,7 +167,7 @@ def test_no_pod_is_preempted_to_do_without_a_node() -> None:
 
 
 def test_progress_is_reported_after_each_node() -> None:
-    """With the numbers of nodes that were tried, that are to be tried, and that can go."""
+    """With the numbers of nodes tried, nodes in all, and nodes that can be removed."""
     seen: list[tuple[int, int, int]] = []
     pods = [running("a-0", "a", "4", owner="w")]
     objects: list[KubeObject] = [node("a"), node("b"), *pods]

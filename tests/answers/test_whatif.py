@@ -1,4 +1,4 @@
-"""What plans change: against rehearsals by hand, and step by step."""
+"""Effects of plans, compared with rehearsals and shown step by step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .trials import (
 
 
 def planned(objects: Iterable[KubeObject], *steps: dict[str, Any]) -> WhatIfReport:
-    """Return what steps change."""
+    """Return the report on a plan of these steps."""
 
     async def ask(cluster: TrialCluster) -> WhatIfReport:
         return await what_if(cluster, decode_plan({"steps": list(steps)}), {})
@@ -57,8 +57,8 @@ def web(*on: str, cpu: str = "1") -> list[KubeObject]:
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6))
-def test_equals_a_rehearsal_of_the_steps(seed: int) -> None:
-    """A node is lost, one is resized, one is added, and another one cordoned."""
+def test_a_plan_equals_a_rehearsal_of_its_steps(seed: int) -> None:
+    """One node is lost, one resized, one added and one cordoned."""
     objects = random_cluster(seed, owned=True)
     first, second, *_ = [item.metadata.name for item in objects if isinstance(item, Node)]
     steps = [
@@ -103,7 +103,7 @@ def test_equals_a_rehearsal_of_the_steps(seed: int) -> None:
 
 
 def test_a_lost_zone() -> None:
-    """Pods of the zone move, and one without a controller is lost."""
+    """Pods of the zone move; one without a controller is lost."""
     objects = [node("a", zone="x"), node("b", zone="y"), *web("a", "b"), running("bare", "a")]
     report = planned(objects, {"loseZone": "x"})
     assert not report.works
@@ -112,8 +112,8 @@ def test_a_lost_zone() -> None:
     assert (2, 1) == (report.before.nodes, report.after.nodes)
 
 
-def test_pending_pods_get_a_node() -> None:
-    """By an uncordoned node, a label, or a smaller taint list."""
+def test_steps_that_help_pending_pods() -> None:
+    """An uncordoned node, a label, and a shorter taint list."""
     objects: list[KubeObject] = [
         replace(node("a"), spec=replace(node("a").spec, unschedulable=True)),
         make_pod("one", requests={"cpu": 1}, node_selector={"disk": "ssd"}),
@@ -125,7 +125,7 @@ def test_pending_pods_get_a_node() -> None:
 
 
 def test_scaling_up_and_down() -> None:
-    """New pods are like those that are there; the last ones of a StatefulSet go first."""
+    """New pods are copies; a StatefulSet loses its last pods first."""
     objects = [node("a"), node("b"), *web("a")]
     scale = {"workload": "deploy/web", "replicas": 3}
     report = planned(objects, {"scale": scale})
@@ -136,16 +136,16 @@ def test_scaling_up_and_down() -> None:
     assert {"default/db-1", "default/db-2"} == {one.pod for one in report.removed}
 
 
-def test_a_no_execute_taint_evicts() -> None:
-    """Whatever the budgets say."""
+def test_a_no_execute_taint_evicts_regardless_of_budgets() -> None:
+    """As upstream's taint manager does."""
     objects = [node("a"), node("b"), *web("a"), budget("web", "web", maxUnavailable=0)]
     report = planned(objects, {"taint": {"nodes": "a", "add": ["bad=yes:NoExecute"]}})
     assert [("a", "b")] == [(one.node, one.new_node) for one in report.moved]
     assert report.works
 
 
-def test_a_budget_that_changes_lets_a_drain_go_on() -> None:
-    """Without the change the pod waits."""
+def test_a_changed_budget_unblocks_a_drain() -> None:
+    """Without the change the pod is not evicted."""
     objects = [node("a"), node("b"), *web("a"), budget("web", "web", maxUnavailable=0)]
     report = planned(objects, {"drain": "a"})
     assert not report.works
@@ -155,8 +155,8 @@ def test_a_budget_that_changes_lets_a_drain_go_on() -> None:
         assert report.works
 
 
-def test_a_priority_evicts_others() -> None:
-    """A pending pod that matters more takes a place."""
+def test_a_raised_priority_preempts() -> None:
+    """A pending pod evicts one of lower priority."""
     labels = {"pod-template-hash": "5d"}
     owners = running("x", "", owner="api-5d").metadata.owner_references
     pending = make_pod("api-5d-1", requests={"cpu": 4}, labels=labels, uid="api")
@@ -168,8 +168,8 @@ def test_a_priority_evicts_others() -> None:
     assert not report.works
 
 
-def test_a_manifest_gets_its_pods() -> None:
-    """As fit creates them."""
+def test_an_applied_workload_gets_its_pods() -> None:
+    """As with `fit`."""
     item = workload(replicas=2)
 
     async def ask(cluster: TrialCluster) -> WhatIfReport:
@@ -200,8 +200,8 @@ def test_a_manifest_gets_its_pods() -> None:
         ),
     ],
 )
-def test_unknown_names(step: dict[str, Any], message: str) -> None:
-    """The path comes first, then what there is."""
+def test_errors_about_unknown_names_list_the_known_ones(step: dict[str, Any], message: str) -> None:
+    """After the path of the field."""
     with pytest.raises(QuestionError) as raised:
         planned([node("a", zone="x"), node("b", zone="x"), *web("a")], step)
     assert str(raised.value).startswith(message)

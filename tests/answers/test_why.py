@@ -1,4 +1,4 @@
-"""Every change that is suggested makes the pod fit, and where one exists, one is found."""
+"""Every suggested change makes the pod fit; if one exists, one is suggested."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def cluster_of(objects: Sequence[KubeObject]) -> ClusterState:
 
 
 def ask(pod: Pod, *others: KubeObject) -> WhyReport:
-    """Ask why a pod of a cluster is pending."""
+    """Return the report on a pod of a cluster."""
     cluster = cluster_of([pod, *others])
     explanation = explain_pod(cluster, PodInfo(pod), all_filters=True)
     return why(ChangeTrial(cluster, pod), explanation)
 
 
 def kinds(report: WhyReport) -> set[ChangeKind]:
-    """Return the kinds of the changes that a report suggests."""
+    """Return the kinds of the suggested changes."""
     return {change.kind for change in report.changes}
 
 
@@ -181,14 +181,14 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
         ),
     ],
 )
-def test_a_change_is_found(pod: Pod, others: list[KubeObject], sentence: str) -> None:
-    """The change that a person would make is among those suggested."""
+def test_the_obvious_change_is_suggested(pod: Pod, others: list[KubeObject], sentence: str) -> None:
+    """The change that a person would make is among the suggestions."""
     report = ask(pod, *others)
     assert sentence in [change.sentence for change in report.changes]
 
 
-def test_a_pod_of_a_daemon_set_is_not_evicted() -> None:
-    """It would come back."""
+def test_evicting_a_daemon_is_not_suggested() -> None:
+    """Its controller would create it again."""
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
     others: list[KubeObject] = [
         make_node("n", allocatable={"cpu": "1", "pods": 5}),
@@ -202,8 +202,8 @@ def test_a_pod_of_a_daemon_set_is_not_evicted() -> None:
     assert ChangeKind.EVICT_POD not in kinds(ask(make_pod(requests={"cpu": "1"}), *others))
 
 
-def test_the_cluster_is_as_before() -> None:
-    """Trials leave no trace: the same question has the same answer."""
+def test_trials_do_not_change_the_cluster() -> None:
+    """The same question has the same answer."""
     pod = make_pod(requests={"cpu": "1"}, node_selector={"zone": "b"})
     cluster = cluster_of(
         [
@@ -240,14 +240,14 @@ def test_the_cluster_is_as_before() -> None:
         ),
     ],
 )
-def test_pods_that_are_not_decided(pod: Pod, state: PodState, part: str) -> None:
-    """Each has its own plain answer."""
+def test_pods_that_the_scheduler_does_not_try(pod: Pod, state: PodState, part: str) -> None:
+    """Each case has its own state and sentence."""
     found = state_of(pod, ["default-scheduler"])
     assert found is state
     assert part in why_undecided(pod, found, ["default-scheduler"]).sentence
 
 
-def test_who_evicted_a_pod() -> None:
+def test_an_evicted_pod_has_its_preemptor() -> None:
     """The victim's condition names the preemptor and the reason."""
     condition = {
         "type": "DisruptionTarget",
@@ -262,8 +262,8 @@ def test_who_evicted_a_pod() -> None:
     assert "PreemptionByScheduler: default-scheduler: preempting" in sentence
 
 
-def test_the_sentence_names_the_causes() -> None:
-    """Each cause once, the most frequent one first."""
+def test_the_sentence_lists_each_cause_once() -> None:
+    """The most frequent one first."""
     report = ask(
         make_pod(requests={"cpu": "9"}),
         make_node("a"),
@@ -275,23 +275,23 @@ def test_the_sentence_names_the_causes() -> None:
     )
 
 
-def test_the_sentence_about_the_only_node() -> None:
-    """One node is not counted."""
+def test_the_sentence_about_a_single_node() -> None:
+    """It has no count."""
     report = ask(make_pod(requests={"cpu": "9"}), make_node("a"))
     assert report.sentence == (
         "Pod default/pod does not fit the only node, which has too little cpu."
     )
 
 
-def test_a_pod_that_fits() -> None:
-    """Then there is nothing to change."""
+def test_nothing_is_suggested_for_a_pod_that_fits() -> None:
+    """Its state says that it fits."""
     report = ask(make_pod(), make_node("n"))
     assert (report.state, report.changes) == (PodState.FITS, ())
     assert report.sentence == "Pod default/pod fits the only node now, and would go to n."
 
 
-def test_near_misses() -> None:
-    """Labels, values and taints that almost exist are pointed out."""
+def test_near_misses_are_pointed_out() -> None:
+    """Labels, values and taints that differ in spelling only."""
     report = ask(
         make_pod(
             node_selector={"zones": "a"},
@@ -379,7 +379,7 @@ def _plain(item: KubeObject) -> dict[str, Any]:
 def _variants(
     pod: Pod, nodes: Sequence[Node], pods: Sequence[Pod]
 ) -> Iterator[tuple[Pod, list[Node], list[Pod]]]:
-    """Yield what differs in one thing, written down as JSON and without asking the product."""
+    """Yield all single changes, written as JSON and without kubesched's own code."""
     for cpu in range(0, 5000, 500):
         plain = _plain(pod)
         plain["spec"]["containers"][0]["resources"]["requests"]["cpu"] = f"{cpu}m"
@@ -415,7 +415,7 @@ def _pod(plain: dict[str, Any]) -> Pod:
 def _applied(
     change: SuggestedChange, pod: Pod, nodes: Sequence[Node], pods: Sequence[Pod]
 ) -> tuple[Pod, list[Node], list[Pod]] | None:
-    """Apply the changes of objects as a person would; None for those of the pod's fields."""
+    """Apply changes of objects; return None for changes of the pod's fields."""
     kind, _, name = change.object.partition(" ")
     if change.kind is ChangeKind.EVICT_POD:
         return pod, [*nodes], [p for p in pods if PodInfo(p).key != name]
@@ -444,10 +444,10 @@ def _applied(
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(_nodes, _placed, _pods)
-def test_changes_equal_brute_force(
+def test_suggestions_agree_with_brute_force(
     node_fields: list[dict[str, Any]], placed: list[tuple[int, str, str]], pod: Pod
 ) -> None:
-    """What is suggested works, and where brute force finds a change, one is suggested."""
+    """Suggestions work, and there is one whenever brute force finds one."""
     nodes = [make_node(f"n{at}", **fields) for at, fields in enumerate(node_fields)]
     pods = [
         make_pod(

@@ -31,8 +31,8 @@ def owner_of(pod: Pod) -> tuple[str, str]:
     return owner.kind, owner.name
 
 
-def test_a_deployment_has_a_replica_set_with_the_hash_of_its_template() -> None:
-    """Its pods carry the same hash."""
+def test_a_deployment_has_a_replica_set_named_by_template_hash() -> None:
+    """Its pods have the same hash."""
     made = make(workload("Deployment", template=TEMPLATE), 2)
     (replica_set,) = made.owners
     named = replica_set.metadata.labels["pod-template-hash"]
@@ -42,8 +42,8 @@ def test_a_deployment_has_a_replica_set_with_the_hash_of_its_template() -> None:
     assert f"web-{named}-" == made.pods[0].metadata.generate_name
 
 
-def test_a_stateful_set_fills_its_positions() -> None:
-    """Names count from 0, without those that are there, each with its claims."""
+def test_a_stateful_set_fills_missing_ordinals() -> None:
+    """Ordinals count from 0; each pod has its claims."""
     claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
     made = make(
         workload("StatefulSet", template=TEMPLATE, volumeClaimTemplates=claims), 2, ["web-1"]
@@ -82,8 +82,8 @@ def test_a_cron_job_has_one_run() -> None:
     assert made.pods[0].metadata.labels["job-name"] == "web-1"
 
 
-def test_pods_are_copied() -> None:
-    """The first has the pod's own name."""
+def test_copies_of_a_pod() -> None:
+    """The first one has the pod's own name."""
     pod = make_pod("probe")
     made = make(pod, 3)
     assert ["probe", "", ""] == [one.metadata.name for one in made.pods]
@@ -102,14 +102,14 @@ def test_pods_are_copied() -> None:
         ("DaemonSet", {}, 0),
     ],
 )
-def test_numbers_of_pods(kind: str, spec: dict[str, Any], number: int) -> None:
-    """Missing numbers have the API server's defaults."""
+def test_default_replicas(kind: str, spec: dict[str, Any], number: int) -> None:
+    """A missing number has the API server's default."""
     group = "batch/v1" if kind == "Job" else "apps/v1"
     assert number == replicas_of(workload(kind, group, **spec))
 
 
 def test_a_deployment_owns_the_pods_of_its_replica_sets() -> None:
-    """Without the ReplicaSets, the hash in the pod's labels tells."""
+    """If the ReplicaSets are missing, the hash in the pods' labels shows it."""
     item = workload("Deployment", template=TEMPLATE)
     labels = {"app": "web", "pod-template-hash": "abc"}
     assert owns(item, running("x", "n", owner="web-abc", labels=labels))
@@ -117,8 +117,8 @@ def test_a_deployment_owns_the_pods_of_its_replica_sets() -> None:
     assert not owns(item, running("x", "n"))
 
 
-def test_a_replacement_is_pending_and_has_no_name_yet() -> None:
-    """A StatefulSet's pod keeps its name; labels of the node go."""
+def test_a_replacement_is_pending_and_unnamed() -> None:
+    """A StatefulSet's pod keeps its name; labels copied from the node are removed."""
     labels = {"app": "web", "topology.kubernetes.io/zone": "a"}
     found = replacement_of(running("web-x", "n", owner="web-1", labels=labels))
     assert found is not None
@@ -134,6 +134,6 @@ def test_a_replacement_is_pending_and_has_no_name_yet() -> None:
 
 
 @pytest.mark.parametrize("owner", ["", "Node"])
-def test_nothing_replaces_a_pod_without_a_controller(owner: str) -> None:
-    """Neither does the kubelet of another node."""
+def test_a_pod_without_a_controller_is_not_replaced(owner: str) -> None:
+    """Nor is a static pod, whose owner is its node."""
     assert replacement_of(running("x", "n", owner=owner and "n", kind=owner)) is None

@@ -29,7 +29,7 @@ GATES = FeatureGates.parse("")
 
 
 def rehearsed(objects: Iterable[KubeObject], ask: Callable[[Rehearsal], Awaitable[T]]) -> T:
-    """Return what a question finds out about a rehearsal of a cluster."""
+    """Return the result of a function that works on a rehearsal of a cluster."""
 
     async def main() -> T:
         rehearsal = Rehearsal(in_tree_setup(GATES), seed=0)
@@ -43,7 +43,7 @@ def rehearsed(objects: Iterable[KubeObject], ask: Callable[[Rehearsal], Awaitabl
 
 
 def tried(objects: Iterable[KubeObject], ask: Callable[[TrialCluster], Awaitable[T]]) -> T:
-    """Return what a question finds out in a trial of a cluster."""
+    """Return the result of a function that works on a trial of a cluster."""
 
     async def main(rehearsal: Rehearsal) -> T:
         return await ask(TrialCluster(rehearsal))
@@ -70,7 +70,7 @@ def running(
     labels: dict[str, str] | None = None,
     **spec: object,
 ) -> Pod:
-    """Return a pod that runs on a node and is ready; of an owner if one is named."""
+    """Return a pod that runs on a node and is ready, of an owner if one is given."""
     reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}"}
     owners = [{**reference, "controller": True}] if owner else []
     return make_pod(
@@ -87,7 +87,7 @@ def running(
 
 
 def random_cluster(seed: int, *, owned: bool) -> list[KubeObject]:
-    """Return nodes, pods that run on them as far as they have room, and pending pods.
+    """Return nodes, running pods as far as there is room, and pending pods.
 
     Args:
         seed: Of the random source.
@@ -182,7 +182,7 @@ def with_budgets(seed: int) -> list[KubeObject]:
 
 
 class BudgetWatch:
-    """Checks every budget after every write, by counting the pods anew."""
+    """Checks every budget after every write, by counting the pods again."""
 
     def __init__(self, cluster: TrialCluster) -> None:
         self.cluster = cluster
@@ -192,7 +192,7 @@ class BudgetWatch:
         cluster.server.store.on_write = self._written
 
     def stop(self) -> None:
-        """Check no more."""
+        """End the checks."""
         self.cluster.server.store.on_write = self._next
 
     def _budgets(self) -> tuple[PodDisruptionBudget, ...]:

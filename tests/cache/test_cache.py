@@ -1,4 +1,4 @@
-"""The cache: the states of a pod, nodes that come and go, and what the table makes of it."""
+"""The cache: states of pods, added and removed nodes, and the rows of the table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _pod(name: str, node_name: str, size: int = 1) -> Pod:
 
 
 class CacheHistory(RuleBasedStateMachine):
-    """The cache against a dictionary of pods with their states, by the specification's table."""
+    """Compares the cache with a dictionary of pods and states, by the specification's table."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class CacheHistory(RuleBasedStateMachine):
         self.cache.check()
 
     @invariant()
-    def is_as_in_the_dictionary(self) -> None:
+    def equals_the_dictionary(self) -> None:
         """The same pods are in the same states."""
         everything = {**self.assumed, **self.added}
         statistics = CacheStatistics(len(self.nodes), len(everything), len(self.assumed))
@@ -139,8 +139,8 @@ class CacheHistory(RuleBasedStateMachine):
             assert info is None or everything[name][0] == info.node_name
 
     @invariant()
-    def the_table_shows_what_is_on_its_nodes(self) -> None:
-        """Each row has its pods' sums; pods of unknown nodes are on no row."""
+    def rows_equal_the_sums_of_their_pods(self) -> None:
+        """Pods of unknown nodes are on no row."""
         everything = {**self.assumed, **self.added}
         table = self.cache.snapshot().nodes
         assert set(self.nodes) == set(table.names)
@@ -169,8 +169,8 @@ def _cache(*nodes: str) -> Cache:
     return cache
 
 
-def test_the_usual_confirmation_changes_no_row() -> None:
-    """Confirming a pod as assumed changes no row, but stores the newer object."""
+def test_confirming_a_pod_as_assumed_changes_no_row() -> None:
+    """The newer object is stored."""
     cache = _cache("a")
     assumed = cache.assume_pod(make_pod_info("p", requests=HUNDRED), "a")
     changes = len(cache.nodes.changes)
@@ -182,8 +182,8 @@ def test_the_usual_confirmation_changes_no_row() -> None:
     assert info is cache.get_pod(assumed.uid)
 
 
-def test_labels_that_come_with_the_binding_are_counted() -> None:
-    """They change the row, but not what the pod occupies; the row is noted once more."""
+def test_labels_added_by_the_binding_change_the_row() -> None:
+    """But not the amounts that the pod occupies; the row is logged once more."""
     cache = _cache("a")
     pod = make_pod("p", requests=HUNDRED, labels={"app": "x"}, host_ports=[80])
     assumed = cache.assume_pod(PodInfo(pod), "a")
@@ -205,7 +205,7 @@ def test_labels_that_come_with_the_binding_are_counted() -> None:
 
 
 def _reported(pod: Pod, cpu: str) -> Pod:
-    """The pod with allocated resources in its status."""
+    """Return the pod with allocated resources in its status."""
     name = pod.spec.containers[0].name
     resources = ResourceRequirements(requests={"cpu": cpu})
     given = ContainerStatus(name=name, allocated_resources={"cpu": cpu}, resources=resources)
@@ -214,8 +214,10 @@ def _reported(pod: Pod, cpu: str) -> Pod:
 
 
 @pytest.mark.parametrize(("cpu", "is_row_changed"), [("100m", False), ("300m", True)])
-def test_a_kubelets_report_changes_a_row_if_it_gives_more(cpu: str, is_row_changed: bool) -> None:
-    """Allocated resources are part of the template; usually they equal the requests."""
+def test_allocated_resources_change_a_row_if_they_exceed_the_requests(
+    cpu: str, is_row_changed: bool
+) -> None:
+    """Usually they equal the requests."""
     cache = _cache("a")
     pod = make_pod("p", requests=HUNDRED, node_name="a")
     cache.add_pod(pod)
@@ -232,7 +234,7 @@ def test_a_kubelets_report_changes_a_row_if_it_gives_more(cpu: str, is_row_chang
     assert [0] == cache.nodes.requested_of("cpu").tolist()
 
 
-def test_a_confirmation_elsewhere_moves_the_pod() -> None:
+def test_a_confirmation_on_another_node_moves_the_pod() -> None:
     """The observed node overrides the assumed one."""
     cache = _cache("a", "b")
     info = cache.assume_pod(make_pod_info("p", requests=HUNDRED), "a")
@@ -242,8 +244,8 @@ def test_a_confirmation_elsewhere_moves_the_pod() -> None:
     cache.check()
 
 
-def test_a_confirmed_pod_that_is_terminating() -> None:
-    """A pod that is confirmed with a deletion timestamp counts as terminating."""
+def test_a_pod_confirmed_with_a_deletion_timestamp_is_terminating() -> None:
+    """Its label group is that of terminating pods."""
     cache = _cache("a")
     cache.assume_pod(make_pod_info("p"), "a")
     cache.add_pod(
@@ -253,8 +255,8 @@ def test_a_confirmed_pod_that_is_terminating() -> None:
     cache.check()
 
 
-def test_pods_wait_for_their_node() -> None:
-    """Pods that are observed before their node count once it is added, until it is removed."""
+def test_pods_observed_before_their_node() -> None:
+    """They count once it is added, until it is removed."""
     cache = Cache()
     cache.add_pod(make_pod("p", node_name="late", requests=HUNDRED))
     cache.assume_pod(make_pod_info("q", requests=HUNDRED), "late")
@@ -269,8 +271,8 @@ def test_pods_wait_for_their_node() -> None:
     cache.check()
 
 
-def test_many_pods_are_added_as_one_after_the_other() -> None:
-    """Those whose node is unknown wait for it."""
+def test_adding_many_pods_equals_adding_each() -> None:
+    """Those of unknown nodes count later."""
     pods = [_pod("p", "a"), _pod("q", "late"), _pod("r", "a", 2), _pod("s", "b", 3)]
     at_once, one_by_one = _cache("a", "b"), _cache("a", "b")
     at_once.add_pods(pods)
@@ -285,15 +287,15 @@ def test_many_pods_are_added_as_one_after_the_other() -> None:
         at_once.add_pods([_pod("p", "a")])
 
 
-def test_nodes_that_are_not_there() -> None:
-    """Removing an unknown node does nothing."""
+def test_removing_an_unknown_node_does_nothing() -> None:
+    """The other nodes stay."""
     cache = _cache("a")
     cache.remove_node("b")
     assert ["a"] == list(cache.nodes.names)
 
 
-def test_a_heartbeat_makes_nothing_new() -> None:
-    """A heartbeat does not invalidate cached answers."""
+def test_a_heartbeat_does_not_invalidate_answers() -> None:
+    """The table's epoch grows only if something else of the node has changed."""
     cache = _cache("a")
     epoch = cache.nodes.epoch
     ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
@@ -303,8 +305,8 @@ def test_a_heartbeat_makes_nothing_new() -> None:
     assert epoch + 1 == cache.nodes.epoch
 
 
-def test_other_objects() -> None:
-    """Other objects are added, replaced and deleted, and are in the snapshot at once."""
+def test_other_objects_are_in_the_snapshot_at_once() -> None:
+    """They are added, replaced and deleted."""
     cache = Cache()
     old, new = (
         msgspec.convert(
@@ -322,16 +324,16 @@ def test_other_objects() -> None:
     assert objects.get(Service, "s", "n") is None
 
 
-def test_a_pod_without_uid() -> None:
-    """A pod without uid is known by namespace and name."""
+def test_a_pod_without_uid_is_identified_by_name() -> None:
+    """By its namespace and name."""
     cache = _cache("a")
     cache.add_pod(make_pod("p", uid="", node_name="a"))
     assert cache.get_pod("default/p") is not None
 
 
 @pytest.mark.parametrize("harm", ["place", "row", "state"])
-def test_check_notices(harm: str) -> None:
-    """`check` finds contradictions."""
+def test_check_finds_contradictions(harm: str) -> None:
+    """Each broken invariant raises."""
     cache = _cache("a")
     info = cache.add_pod(make_pod("p", node_name="a"))
     if harm == "place":

@@ -1,4 +1,4 @@
-"""The states of pod groups, alone and as the cache keeps them."""
+"""The states of pod groups, alone and in the cache."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _states(state: PodGroupState | None) -> dict[str, list[str]]:
 
 
 class GroupHistory(RuleBasedStateMachine):
-    """Groups against a dictionary of pods with their states, after random operations."""
+    """Compares groups with a dictionary of pods and states, after random operations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class GroupHistory(RuleBasedStateMachine):
 
     @rule(name=_names)
     def change(self, name: str) -> None:
-        """Update a pod in another way."""
+        """Update a pod without changing its node."""
         if self.state.get(name) == "assigned":
             known = self.cache.get_pod(_info(name).uid)
             assert known is not None
@@ -107,7 +107,7 @@ class GroupHistory(RuleBasedStateMachine):
 
     @invariant()
     def agrees(self) -> None:
-        """Counts and lists are those of the dictionary; groups without pods do not exist."""
+        """Counts and lists equal the dictionary's; groups without pods do not exist."""
         self.cache.check()
         for group in ("gang", "other"):
             members = {n: s for n, s in self.state.items() if pod_group_name_of(_pod(n)) == group}
@@ -140,8 +140,8 @@ def test_pods_are_listed_in_the_order_of_arrival() -> None:
     assert {"unscheduled": ["q", "p"]} == _states(groups.get("default", "gang"))
 
 
-def test_an_assumed_pod_is_listed_where_it_was_placed() -> None:
-    """Plugins see the node, which the observed pod does not have yet."""
+def test_an_assumed_pod_is_listed_with_its_node() -> None:
+    """The observed pod does not have it yet."""
     groups = PodGroupStore()
     groups.add(_info("p"))
     groups.assume(_info("p").on_node("a"))
@@ -150,7 +150,7 @@ def test_an_assumed_pod_is_listed_where_it_was_placed() -> None:
     assert ["a"] == [pod.node_name for pod in state.assumed_pods]
 
 
-def test_a_pod_bound_by_somebody_else_stays_unscheduled_till_it_changes() -> None:
+def test_a_pod_bound_by_another_client_stays_unscheduled_until_updated() -> None:
     """As upstream, it is in two states until its next update."""
     cache = Cache(groups := PodGroupStore())
     groups.add(_info("p"))
@@ -161,8 +161,8 @@ def test_a_pod_bound_by_somebody_else_stays_unscheduled_till_it_changes() -> Non
     assert {"assigned": ["p"]} == _states(groups.get("default", "gang"))
 
 
-def test_a_pod_that_got_its_node_is_assigned() -> None:
-    """An update with a node ends the other states."""
+def test_an_update_with_a_node_makes_a_pod_assigned() -> None:
+    """It leaves the other states."""
     groups = PodGroupStore()
     groups.add(_info("p"))
     groups.assume(_info("p").on_node("a"))
@@ -173,8 +173,8 @@ def test_a_pod_that_got_its_node_is_assigned() -> None:
 
 
 @pytest.mark.parametrize("change", ["assume", "forget", "update", "delete"])
-def test_a_group_that_is_gone_stays_gone(change: str) -> None:
-    """A late operation for a deleted pod creates no group."""
+def test_a_late_operation_creates_no_group(change: str) -> None:
+    """The pod has been deleted meanwhile."""
     groups = PodGroupStore()
     match change:
         case "update":
@@ -188,8 +188,8 @@ def test_a_group_that_is_gone_stays_gone(change: str) -> None:
     assert 0 == len(groups)
 
 
-def test_groups_of_two_namespaces_are_two() -> None:
-    """The namespace is part of a group's key."""
+def test_equal_group_names_in_two_namespaces() -> None:
+    """They are two groups."""
     groups = PodGroupStore()
     spec = {"schedulingGroup": {"podGroupName": "gang"}}
     for namespace in ("one", "two"):

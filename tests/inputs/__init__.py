@@ -1,1 +1,1 @@
-"""Tests of what is read."""
+"""Tests of the inputs room."""

@@ -17,8 +17,8 @@ def _read(*files: Path) -> ClusterInput:
     return read_cluster(ClusterSource(files))
 
 
-def test_objects_in_order(tmp_path: Path) -> None:
-    """Objects come in the order of files and of their lists."""
+def test_objects_keep_their_order(tmp_path: Path) -> None:
+    """The order is that of the files and of their lists."""
     first = write(tmp_path, [pod("b"), node("alpha")], "1.json")
     second = write(tmp_path, [pod("a")], "2.json")
     found = _read(first, second).objects
@@ -27,14 +27,14 @@ def test_objects_in_order(tmp_path: Path) -> None:
     assert [item.metadata.name for item in found] == ["b", "alpha", "a"]
 
 
-def test_same_name_elsewhere_is_another_object(tmp_path: Path) -> None:
-    """Kind, namespace and name together tell objects apart."""
+def test_objects_are_identified_by_kind_namespace_and_name(tmp_path: Path) -> None:
+    """An equal name in another namespace or of another kind is another object."""
     objects = [pod("a"), pod("a", namespace="test"), node("a")]
     assert len(_read(write(tmp_path, objects)).objects) == 3
 
 
-def test_same_uid(tmp_path: Path) -> None:
-    """Two pods of one uid cannot be told apart by the scheduler."""
+def test_two_pods_of_one_uid_are_an_error(tmp_path: Path) -> None:
+    """The scheduler cannot tell them apart."""
     twins = [pod("a"), pod("b")]
     for twin in twins:
         twin["metadata"]["uid"] = "u1"
@@ -42,7 +42,7 @@ def test_same_uid(tmp_path: Path) -> None:
         _read(write(tmp_path, twins))
 
 
-def test_many_duplicates_are_summed_up(tmp_path: Path) -> None:
+def test_long_lists_of_duplicates_are_cut(tmp_path: Path) -> None:
     """Two dumps of one cluster do not fill the screen."""
     file = write(tmp_path, [pod(f"p-{at}") for at in range(50)])
     again = write(tmp_path, [pod(f"p-{at}") for at in range(50)], "again.json")
@@ -53,15 +53,15 @@ def test_many_duplicates_are_summed_up(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_given_twice(tmp_path: Path) -> None:
-    """The file is the mistake, not its objects."""
+    """The error names the file, not its objects."""
     file = write(tmp_path, [pod("a"), pod("b")])
     with pytest.raises(UserError) as caught:
         _read(file, tmp_path)
     assert caught.value.messages == (f"{file}: it is given twice; leave one out",)
 
 
-def test_the_source_has_a_name(tmp_path: Path) -> None:
-    """One file is called by its name, several are counted."""
+def test_the_source_in_messages(tmp_path: Path) -> None:
+    """A single file is named, several are counted."""
     first = write(tmp_path, [pod("b")], "1.json")
     second = write(tmp_path, [pod("a")], "2.json")
     assert ("1.json", "2 files") == (_read(first).source, _read(first, second).source)

@@ -1,4 +1,4 @@
-"""What the API server fills in, and what a user should know of what was read."""
+"""Defaults that the API server would set, and warnings about the input."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _classy(name: str) -> Json:
 def test_explain_and_simulate_agree_on_manifests(
     objects: list[Json], expected: str, tmp_path: Path
 ) -> None:
-    """Neither leaves out what the API server would have filled in."""
+    """Both set the API server's defaults."""
     file = write(tmp_path, objects)
     explained = run("explain", "a", file)
     assert not explained.exit_code, explained.stderr
@@ -76,8 +76,8 @@ def test_explain_and_simulate_agree_on_manifests(
     assert placed == (expected != "does not fit")
 
 
-def test_claims_of_manifests_are_told_apart(tmp_path: Path) -> None:
-    """Two claims without a uid are two, though both pods are placed in one run."""
+def test_claims_without_uids_are_distinct(tmp_path: Path) -> None:
+    """Both pods are placed in one run."""
     slices: Json = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
@@ -139,8 +139,8 @@ def test_claims_of_manifests_are_told_apart(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_was_perhaps_meant_to_be_read(extra: Json, warning: str, tmp_path: Path) -> None:
-    """One line each, for both commands; kinds that scheduling does not know are no news."""
+def test_warnings_about_files_that_may_be_wrong(extra: Json, warning: str, tmp_path: Path) -> None:
+    """Both commands print one line each; kinds that scheduling ignores cause no warning."""
     secret: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
     file = write(tmp_path, [node("alpha"), pod("a"), secret, extra])
     for words in (("simulate", file), ("explain", "a", file)):
@@ -150,7 +150,7 @@ def test_what_was_perhaps_meant_to_be_read(extra: Json, warning: str, tmp_path: 
 
 
 def test_a_gang_of_a_dump_is_placed_as_a_whole(tmp_path: Path) -> None:
-    """With the gates on, a gang gets its nodes together, or none of its pods gets one."""
+    """With the gates on, all pods of a gang get a node, or none."""
     group = {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
         "kind": "PodGroup",
@@ -167,8 +167,8 @@ def test_a_gang_of_a_dump_is_placed_as_a_whole(tmp_path: Path) -> None:
     assert "warning" not in result.stderr
 
 
-def test_files_of_further_pods_hold_some(tmp_path: Path) -> None:
-    """`--pods` of a file without Pods is most likely the wrong file."""
+def test_files_of_further_pods_have_pods(tmp_path: Path) -> None:
+    """A file without Pods for `--pods` is most likely the wrong one."""
     dump = write(tmp_path, [node("alpha"), pod("a")], "dump.json")
     wrong = write(tmp_path, [node("beta")], "wrong.json")
     result = run("simulate", dump, "--pods", wrong)

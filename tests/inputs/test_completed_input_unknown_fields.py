@@ -1,4 +1,4 @@
-"""What a manifest says and nobody reads."""
+"""Fields of manifests that no schema has."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _NAMES = ["spec.containers[0].resources.request", "spec.nodeSelecter"]
 
 
 @pytest.mark.parametrize("command", [("simulate",), ("explain", "a")])
-def test_typos_are_exception_text(command: tuple[str, ...], tmp_path: Path) -> None:
-    """One warning for each, with file and object; the answer is given all the same."""
+def test_typos_are_warnings(command: tuple[str, ...], tmp_path: Path) -> None:
+    """One for each, with file and object; the command still answers."""
     file = write(tmp_path, [node("alpha"), _typo()])
     result = run(*command, file)
     assert not result.exit_code
@@ -44,22 +44,22 @@ def test_files_of_every_form(tmp_path: Path) -> None:
     assert sorted(_NAMES * 4) == _fields(unknown_fields([tmp_path]))
 
 
-def test_what_a_server_stored_is_believed(tmp_path: Path) -> None:
-    """Objects with a uid may have fields that are newer than what is known here."""
+def test_stored_objects_are_not_checked(tmp_path: Path) -> None:
+    """Objects with a uid may have fields of a newer API server."""
     stored = _typo()
     stored["metadata"]["uid"] = "1"
     assert [] == unknown_fields([write(tmp_path, [stored])])
 
 
-def test_many_are_summed_up(tmp_path: Path) -> None:
-    """Ten lines are enough to see what is wrong."""
+def test_long_lists_of_unknown_fields_are_cut(tmp_path: Path) -> None:
+    """Ten lines show what is wrong."""
     pods = [pod(f"p-{at}", nodeSelecter={}) for at in range(12)]
     found = unknown_fields([write(tmp_path, pods)])
     assert (11, "and 2 more unknown fields") == (len(found), found[-1])
 
 
-def test_sound_manifests_are_silent(tmp_path: Path) -> None:
-    """As is what is no Kubernetes object, and what has been complained of elsewhere."""
+def test_inputs_without_warnings(tmp_path: Path) -> None:
+    """Correct manifests, files of other formats, and files that other messages are about."""
     (tmp_path / "scenario.yaml").write_text("version: 1\n")
     (tmp_path / "broken.yaml").write_text("a: [\n")
     (tmp_path / "own.yaml").write_text(

@@ -1,4 +1,4 @@
-"""What the files lack is reported as not known, and no guess is presented as a finding."""
+"""Kinds that the files lack are reported as unknown, not taken for empty."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def simulated(directory: Path, objects: Sequence[Json]) -> Any:
 
 
 def kinds(report: Any) -> list[str]:
-    """Return the kinds that are not known."""
+    """Return the unknown kinds."""
     return [one["kind"] for one in report["unknown"]]
 
 
@@ -84,7 +84,7 @@ def claim(volume: str = "") -> Json:
 
 
 def selecting(kind: str) -> Json:
-    """Return required affinity of a kind that selects namespaces by label."""
+    """Return required affinity of a given kind that selects namespaces by label."""
     term = {
         "topologyKey": HOST,
         "labelSelector": {"matchLabels": {"app": "web"}},
@@ -132,10 +132,10 @@ NODES = [node("alpha"), node("beta", "8")]
         pytest.param([], ["Node"], id="nodes"),
     ],
 )
-def test_rejections_that_rest_on_what_is_not_there(
+def test_rejections_that_depend_on_missing_kinds(
     objects: list[Json], expected: list[str] | None, tmp_path: Path
 ) -> None:
-    """The outcome is unknown, with the kinds; one that no kind could change is a finding."""
+    """The outcome is unknown, with the kinds; a rejection that no kind could change is certain."""
     nodes = NODES if objects else []
     report = explained(tmp_path, [*nodes, *(objects or [pod("p")])])
     assert (expected or []) == kinds(report)
@@ -150,7 +150,7 @@ def test_rejections_that_rest_on_what_is_not_there(
 
 
 def test_each_kind_has_reason_and_command(tmp_path: Path) -> None:
-    """Programs get what the text says."""
+    """The document has what the text says."""
     objects = [*NODES, using("data"), claim("v")]
     expected = {
         "kind": "PersistentVolume",
@@ -161,8 +161,8 @@ def test_each_kind_has_reason_and_command(tmp_path: Path) -> None:
     assert expected == explained(tmp_path, objects)["unknown"][0]
 
 
-def test_text(tmp_path: Path) -> None:
-    """The headline judges nothing; the section has the kinds and one command for all."""
+def test_text_about_missing_kinds(tmp_path: Path) -> None:
+    """The headline gives no verdict; one command lists all kinds."""
     result = run("explain", "p", write(tmp_path, [*NODES, using("data"), claim("v")]))
     assert (
         "Whether pod shop/p fits is not known.\n"
@@ -206,15 +206,15 @@ def test_text(tmp_path: Path) -> None:
         pytest.param([pod("p", priorityClassName="high", priority=5)], [], id="known priority"),
     ],
 )
-def test_places_that_rest_on_what_is_not_there(
+def test_placements_that_depend_on_missing_kinds(
     objects: list[Json], expected: list[str], tmp_path: Path
 ) -> None:
-    """A pod that fits may fit less or elsewhere, where a kind could change that."""
+    """With the missing kinds, a pod that fits may not fit, or go to another node."""
     report = explained(tmp_path, [*NODES, *objects])
     assert ("Schedulable", expected) == (report["outcome"], kinds(report))
 
 
-def test_owners_spread_pods(tmp_path: Path) -> None:
+def test_missing_owners_change_spreading(tmp_path: Path) -> None:
     """Of the kinds that own pods only the pod's own matters."""
     owned = labelled()
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1"}
@@ -222,8 +222,8 @@ def test_owners_spread_pods(tmp_path: Path) -> None:
     assert ["Service", "ReplicaSet"] == kinds(explained(tmp_path, [*NODES, owned]))
 
 
-def test_only_one_node_is_no_choice(tmp_path: Path) -> None:
-    """Spreading decides nothing where the pod fits one node."""
+def test_spreading_does_not_matter_with_one_feasible_node(tmp_path: Path) -> None:
+    """No kind is reported as missing."""
     assert [] == kinds(explained(tmp_path, [node("alpha"), labelled()]))
 
 
@@ -245,10 +245,10 @@ BUDGET = of(
         ),
     ],
 )
-def test_victims(
+def test_victims_depend_on_budgets(
     others: list[Json], expected: list[str], violations: int | None, tmp_path: Path
 ) -> None:
-    """Without budgets nobody knows whom they protect; an empty list says that there are none."""
+    """Missing budgets are reported; an empty list of them means that there are none."""
     busy = labelled("busy", cpu="3", node_name="alpha")
     report = explained(tmp_path, [node("alpha"), busy, pod("p", "3", priority=9), *others])
     assert ("Unschedulable", expected) == (report["outcome"], kinds(report))
@@ -256,15 +256,15 @@ def test_victims(
     assert violations == candidate["pdbViolations"]
 
 
-def test_rejections_that_nothing_could_change(tmp_path: Path) -> None:
+def test_rejections_that_no_kind_could_change(tmp_path: Path) -> None:
     """All nodes are too small, whatever namespaces there are."""
     asked = pod("p", "99", affinity=selecting("podAntiAffinity"))
     report = explained(tmp_path, [*NODES, asked])
     assert ("Unschedulable", []) == (report["outcome"], kinds(report))
 
 
-def test_nodes_are_judged_one_by_one(tmp_path: Path) -> None:
-    """A node that is too small stays a finding beside those that are not known."""
+def test_each_node_is_certain_or_unknown(tmp_path: Path) -> None:
+    """A node that is too small is certain, beside nodes that are unknown."""
     asked = pod("p", "6", affinity=selecting("podAffinity"))
     report = explained(tmp_path, [*NODES, asked])
     assert "Unknown" == report["outcome"]
@@ -276,7 +276,7 @@ def test_nodes_are_judged_one_by_one(tmp_path: Path) -> None:
 
 
 def test_resources_that_no_node_offers(tmp_path: Path) -> None:
-    """Devices could provide them, if a class says so."""
+    """A DeviceClass could provide them."""
     asked = pod("p")
     asked["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
     report = explained(tmp_path, [*NODES, asked])
@@ -285,16 +285,16 @@ def test_resources_that_no_node_offers(tmp_path: Path) -> None:
     assert why == report["unknown"][0]["why"]
 
 
-def test_gates(tmp_path: Path) -> None:
-    """A pod that waits for a claim is not held back if claims are not there at all."""
+def test_pods_gated_by_missing_claims(tmp_path: Path) -> None:
+    """A pod is not reported as gated if the input has no claims at all."""
     report = simulated(tmp_path, [*NODES, pod("p", **DEVICES)])
     [gated] = report["gated"]
     assert (True, "") == (gated["unknown"], gated["message"])
     assert ["ResourceClaim", "ResourceSlice", "DeviceClass"] == kinds(report)
 
 
-def test_claims_that_are_missing(tmp_path: Path) -> None:
-    """Where there are other claims, the one that is not among them does not exist."""
+def test_a_claim_missing_among_others_does_not_exist(tmp_path: Path) -> None:
+    """The kind is known if there are other claims."""
     other = {**GPU_CLAIM, "metadata": {"name": "other", "namespace": "shop"}}
     report = explained(tmp_path, [*NODES, pod("p", **DEVICES), other])
     assert ("Gated", []) == (report["outcome"], kinds(report))
@@ -302,8 +302,8 @@ def test_claims_that_are_missing(tmp_path: Path) -> None:
     assert ("Unschedulable", []) == (report["outcome"], kinds(report))
 
 
-def test_kinds_behind_gates(tmp_path: Path) -> None:
-    """Rules that taint devices are needed where the gate makes the plugin read them."""
+def test_kinds_that_a_feature_gate_needs(tmp_path: Path) -> None:
+    """DeviceTaintRules matter if the gate makes the plugin read them."""
     file = write(tmp_path, [*NODES, pod("p", **DEVICES)])
     gates = "DRADeviceTaints=true,DRADeviceTaintRules=true"
     result = run("explain", "p", file, "--feature-gates", gates, "-o", "json")
@@ -311,8 +311,8 @@ def test_kinds_behind_gates(tmp_path: Path) -> None:
     assert expected == kinds(json.loads(result.stdout))
 
 
-def test_simulations(tmp_path: Path) -> None:
-    """Pods that may fit are not counted as those that do not."""
+def test_simulations_count_uncertain_pods_separately(tmp_path: Path) -> None:
+    """They are not counted as pods that do not fit."""
     objects = [*NODES, using("data"), pod("huge", "99"), labelled("web")]
     report = simulated(tmp_path, objects)
     assert {"shop/p": True, "shop/huge": False} == {
@@ -334,16 +334,16 @@ def test_simulations(tmp_path: Path) -> None:
     assert "not known" in unplaced
 
 
-def test_simulated_preemption(tmp_path: Path) -> None:
-    """Whom it evicted rests on budgets."""
+def test_victims_in_simulations_depend_on_budgets(tmp_path: Path) -> None:
+    """The report says so."""
     busy = pod("busy", "3", node_name="alpha")
     report = simulated(tmp_path, [node("alpha"), busy, pod("p", "3", priority=9)])
     assert ["PodDisruptionBudget"] == kinds(report)
     assert ["Victims"] == [one["decides"] for one in report["unknown"]]
 
 
-def test_the_command_brings_all_kinds_that_the_scheduler_reads() -> None:
-    """What a live scheduler watches is what a file should hold."""
+def test_the_suggested_command_lists_all_kinds() -> None:
+    """They are those that a live scheduler watches."""
     gates = FeatureGates()
     cluster = ClusterState(in_tree_setup(gates))
     plugins = cluster.profiles["default-scheduler"].plugins.values()
@@ -351,8 +351,8 @@ def test_the_command_brings_all_kinds_that_the_scheduler_reads() -> None:
     assert watched - KUBECTL_NAMES.keys() == set()
 
 
-def test_pages_recommend_that_command() -> None:
-    """Whatever saves a whole cluster, saves all of it."""
+def test_documentation_recommends_this_command() -> None:
+    """Every page that saves a whole cluster has it."""
     texts = {
         str(page): page.read_text(encoding="utf-8")
         for place in ("README.md", "docs/**/*.md", "examples/**/*.md", "examples/*.py")
@@ -369,8 +369,8 @@ def test_pages_recommend_that_command() -> None:
     assert "--help" in {page for page, _ in saving}
 
 
-def test_one_kind_after_the_other(tmp_path: Path) -> None:
-    """Lists that follow each other in one file, as the second command prints them, are read."""
+def test_lists_that_follow_each_other_in_one_file(tmp_path: Path) -> None:
+    """The second command prints them in this form."""
     lists = [
         {"apiVersion": "v1", "kind": "List", "items": items} for items in (NODES, [], [pod("p")])
     ]

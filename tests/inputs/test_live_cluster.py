@@ -35,15 +35,15 @@ _STRANGER = User("stranger", ("system:authenticated",))
 
 
 def _shop() -> list[Json]:
-    """Return the shop without priorities, which a server takes from classes alone."""
+    """Return the shop without priorities, which an API server sets from classes only."""
     objects = shop()
     for item in objects:
         item["spec"].pop("priority", None)
     return objects
 
 
-def test_a_live_cluster_is_explained_as_its_dump_is(tmp_path: Path) -> None:
-    """The same words; what the cluster does not have is known."""
+def test_a_live_cluster_is_explained_like_its_dump(tmp_path: Path) -> None:
+    """In the same words; kinds without objects are known to be empty."""
     file = write(tmp_path, _shop())
     with live(tmp_path, _shop()) as kubeconfig:
         found = run("explain", "web-1", "--kubeconfig", kubeconfig)
@@ -60,7 +60,7 @@ def test_a_live_cluster_is_explained_as_its_dump_is(tmp_path: Path) -> None:
 
 
 def test_objects_are_not_formatted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A main task's result is formatted by asyncio, which takes seconds for a large cluster."""
+    """In a main task's result asyncio would format them, which takes seconds for many."""
     formatted: list[object] = []
 
     def record(found: object) -> str:
@@ -74,7 +74,7 @@ def test_objects_are_not_formatted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_further_pods_are_placed_on_a_live_cluster(tmp_path: Path) -> None:
-    """--pods adds to a live cluster what it adds to a dump."""
+    """`--pods` works as it does with a dump."""
     more = write(tmp_path, [pod("more", "500m")], "more.json")
     file = write(tmp_path, _shop())
     with live(tmp_path, _shop()) as kubeconfig:
@@ -83,7 +83,7 @@ def test_further_pods_are_placed_on_a_live_cluster(tmp_path: Path) -> None:
         assert run("simulate", file, "--complete", *shown).stdout == found.stdout
 
 
-def test_kinds_that_may_not_be_listed_are_not_known(tmp_path: Path) -> None:
+def test_forbidden_kinds_are_unknown(tmp_path: Path) -> None:
     """One warning names them and the role; the others are complete."""
     with live(tmp_path, _shop(), user=_SCHEDULER) as kubeconfig:
         found = read_cluster(ClusterSource(kubeconfig=kubeconfig))
@@ -99,8 +99,8 @@ def test_kinds_that_may_not_be_listed_are_not_known(tmp_path: Path) -> None:
     assert {PodDisruptionBudget, ResourceClaim, PodGroup} < set(found.complete)
 
 
-def test_the_role_that_is_shipped_is_enough(tmp_path: Path) -> None:
-    """A user who is bound to it reads everything, without a warning."""
+def test_the_shipped_role_is_sufficient(tmp_path: Path) -> None:
+    """A user bound to it reads everything, without a warning."""
     (role,) = objects_of((DEPLOY / "rbac" / "reader.yaml").read_text(encoding="utf-8"))
     group = "rbac.authorization.k8s.io"
     binding = {
@@ -118,15 +118,15 @@ def test_the_role_that_is_shipped_is_enough(tmp_path: Path) -> None:
 
 
 def _refusal(*arguments: object, **environment: str) -> str:
-    """Return the one line of a command that ends with 2."""
+    """Return the line that a command prints before it exits with 2."""
     found = run("simulate", *arguments, **environment)
     assert (2, "") == (found.exit_code, found.stdout)
     (line,) = found.stderr.splitlines()
     return line.removeprefix("kubesched: error: ")
 
 
-def test_who_may_not_list_pods_and_nodes_gets_no_answer(tmp_path: Path) -> None:
-    """Nothing can be said without them."""
+def test_pods_and_nodes_are_required(tmp_path: Path) -> None:
+    """Without permission to list them the command fails."""
     with live(tmp_path, [], user=_STRANGER) as kubeconfig:
         line = _refusal("--kubeconfig", kubeconfig)
     assert line.startswith("context dev (http://127.0.0.1:")
@@ -147,7 +147,7 @@ def test_a_refused_token(tmp_path: Path) -> None:
     )
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
+def test_a_refused_connection(tmp_path: Path) -> None:
     """The line names context, address and reason."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -160,8 +160,8 @@ def test_nobody_listens(tmp_path: Path) -> None:
     )
 
 
-def test_over_https(tmp_path: Path) -> None:
-    """A certificate of the context's authority is trusted, another is not."""
+def test_https(tmp_path: Path) -> None:
+    """A certificate of the context's authority is trusted, others are not."""
     authority = Authority()
     pair = authority.issue("server", "127.0.0.1")
     files = tmp_path / "certificate.pem", tmp_path / "key.pem"
@@ -181,7 +181,7 @@ def test_over_https(tmp_path: Path) -> None:
 
 
 def test_an_exec_plugin_that_fails(tmp_path: Path) -> None:
-    """Its command and the reason are named."""
+    """The line names its command and the reason."""
     plugin = {
         "apiVersion": "client.authentication.k8s.io/v1",
         "command": "no-such-plugin",
@@ -194,8 +194,8 @@ def test_an_exec_plugin_that_fails(tmp_path: Path) -> None:
     assert "no-such-plugin" in line
 
 
-def test_which_cluster(tmp_path: Path) -> None:
-    """Names that do not exist, and two sources at once, are refused before anything is sent."""
+def test_errors_about_the_choice_of_a_cluster(tmp_path: Path) -> None:
+    """Unknown names, and two sources at once, are errors before any request."""
     file = write_kubeconfig(tmp_path / "config", "https://127.0.0.1:1")
     dump = write(tmp_path, shop())
     assert _refusal("--kubeconfig", file, "--context", "prod") == (
@@ -217,8 +217,8 @@ def test_which_cluster(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_slow_server_is_shown_and_left(tmp_path: Path) -> None:
-    """After a second a terminal shows what is read; Ctrl-C removes the line and ends with 130."""
+def test_ctrl_c_while_a_slow_server_is_read(tmp_path: Path) -> None:
+    """After a second the terminal shows progress; Ctrl-C removes the line and exits with 130."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         file = write_kubeconfig(tmp_path / "config", url)
@@ -236,8 +236,10 @@ def test_a_slow_server_is_shown_and_left(tmp_path: Path) -> None:
     assert b"\r\x1b[K\r\nkubesched: interrupted\r\n" == rest.split(b"MB")[-1]
 
 
-def test_in_a_pod_its_own_cluster_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a kubeconfig; with one, the current context counts."""
+def test_in_a_pod_the_default_is_its_own_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kubeconfig's current context takes precedence."""
     with live(tmp_path, _shop()) as kubeconfig:
         own = ConnectionSettings(
             server=json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"],

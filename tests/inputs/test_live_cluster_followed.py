@@ -1,4 +1,4 @@
-"""A live cluster that is followed: what it has at any time, and why it cannot be read."""
+"""A live cluster that is followed: its objects at any time, and errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 def following(
     kubeconfig: Path, script: Callable[[FollowedCluster], Awaitable[None]] | None = None
 ) -> None:
-    """Follow a cluster, and run a script when it is known."""
+    """Follow a cluster, and run a script once its objects are known."""
 
     async def main() -> None:
         followed = FollowedCluster(ClusterSource(kubeconfig=kubeconfig))
@@ -48,7 +48,7 @@ def following(
 
 
 async def changed(followed: FollowedCluster, condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds, in steps of the event loop."""
+    """Wait until a condition holds, by yielding to the event loop."""
     async with asyncio.timeout(10):
         while not condition():  # noqa: ASYNC110  # informers have no event for every change
             await asyncio.sleep(0)
@@ -59,7 +59,7 @@ def _pods(followed: FollowedCluster) -> dict[str, str]:
     return {item.metadata.name: item.spec.node_name for item in items if isinstance(item, Pod)}
 
 
-def test_objects_come_change_and_go() -> None:
+def test_changes_are_followed() -> None:
     """A pod that is created, bound and deleted is seen in each state."""
     with SandboxCluster(nodes=1, scheduler=False, controllers=False) as cluster:
         core: Any = CoreV1Api(cluster.client())
@@ -82,8 +82,8 @@ def test_objects_come_change_and_go() -> None:
         following(cluster.kubeconfig, script)
 
 
-def test_what_is_not_read_is_no_change(tmp_path: Path) -> None:
-    """Another version of an object counts if something that is read has changed, too."""
+def test_changes_of_fields_that_are_not_read(tmp_path: Path) -> None:
+    """They do not count as a change of the cluster."""
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:9")
 
     async def main() -> None:
@@ -115,8 +115,8 @@ def test_all_kinds_are_known() -> None:
         following(cluster.kubeconfig, script)
 
 
-def test_users_who_may_not_read_are_told_what_they_lack(tmp_path: Path) -> None:
-    """As by commands that read once."""
+def test_missing_permissions_are_named(tmp_path: Path) -> None:
+    """With the words of commands that read once."""
     stranger = User("stranger", ("system:authenticated",))
     shown = live(tmp_path, [node("alpha", "4")], user=stranger)
     with shown as kubeconfig, pytest.raises(UserError) as raised:
@@ -129,14 +129,14 @@ def test_users_who_may_not_read_are_told_what_they_lack(tmp_path: Path) -> None:
 
 
 def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
-    """After a few seconds, with the context."""
+    """The error has the context, and comes within a few seconds."""
     kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:9")
     with pytest.raises(UserError, match=r"context dev .*127.0.0.1:9.*check the context's cluster"):
         following(kubeconfig)
 
 
-def test_a_server_that_goes_away_is_a_problem(tmp_path: Path) -> None:
-    """What was read stays; `problem` says that it is not followed any more."""
+def test_a_server_that_stops_is_reported(tmp_path: Path) -> None:
+    """The objects stay; `problem` says that they are no longer followed."""
     objects = [node("alpha", "4")]
     context = live(tmp_path, objects)
     kubeconfig = context.__enter__()  # it ends on the way

@@ -29,16 +29,16 @@ def config(directory: Path, text: str) -> Path:
     return file
 
 
-def test_default_scheduler() -> None:
-    """Without options the default configuration runs."""
+def test_without_options_the_default_configuration_is_used() -> None:
+    """Its profile is default-scheduler."""
     scheduler = load_scheduler(SchedulerOptions())
     assert [profile.scheduler_name for profile in scheduler.configuration.profiles] == [
         "default-scheduler"
     ]
 
 
-def test_configuration_faults_name_the_file(tmp_path: Path) -> None:
-    """Every fault of a configuration is a line with file and field."""
+def test_field_errors_of_a_configuration_name_the_file(tmp_path: Path) -> None:
+    """Each field error is a line with file and field."""
     file = config(tmp_path, "parallelism: -1\npodMaxBackoffSeconds: -1\n")
     with pytest.raises(UserError) as caught:
         load_scheduler(SchedulerOptions(config=file))
@@ -47,8 +47,8 @@ def test_configuration_faults_name_the_file(tmp_path: Path) -> None:
         assert message.startswith(f"{file}: ")
 
 
-def test_unknown_plugin_names_the_file(tmp_path: Path) -> None:
-    """A plugin that nobody registered is a fault of the configuration's file."""
+def test_an_unknown_plugin_is_a_field_error(tmp_path: Path) -> None:
+    """It names the file of the configuration."""
     file = config(tmp_path, "profiles:\n- plugins: {filter: {enabled: [{name: Nope}]}}\n")
     options = SchedulerOptions(config=file)
     with pytest.raises(UserError) as caught:
@@ -58,8 +58,8 @@ def test_unknown_plugin_names_the_file(tmp_path: Path) -> None:
     assert "Nope" in caught.value.messages[0]
 
 
-def test_with_plugins_leaves_mentioned_ones() -> None:
-    """Only plugins that no profile mentions are added, to all profiles."""
+def test_with_plugins_adds_unmentioned_plugins() -> None:
+    """Plugins that no profile mentions are added to all profiles."""
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -76,13 +76,13 @@ def test_with_plugins_leaves_mentioned_ones() -> None:
 
 
 def test_with_plugins_without_any() -> None:
-    """Nothing to add changes nothing."""
+    """The configuration is returned unchanged."""
     configuration = default_configuration(GATES)
     assert with_plugins(configuration, []) is configuration
 
 
 def test_with_scheduler_name() -> None:
-    """The name replaces the pod's own; None leaves it alone."""
+    """The name replaces the pod's own; None keeps it."""
     found = make_pod(spec={"schedulerName": "mine"})
     assert with_scheduler_name(found, None) is found
     assert with_scheduler_name(found, "other").spec.scheduler_name == "other"

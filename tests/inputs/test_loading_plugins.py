@@ -1,4 +1,4 @@
-"""Plugins that users bring: from files and modules, and what is said when they cannot be used."""
+"""Users' plugins from files and modules, and the errors if they cannot be used."""
 
 from __future__ import annotations
 
@@ -91,18 +91,20 @@ def config(directory: Path, plugins: str) -> Path:
     return file
 
 
-def test_plugin_takes_part(cluster: Path, plugin_file: Path) -> None:
-    """A plugin given by file decides, and describes what decided, without a configuration."""
+def test_a_plugin_of_a_file_takes_part_without_a_configuration(
+    cluster: Path, plugin_file: Path
+) -> None:
+    """It decides, and its message explains the decision."""
     result = run("explain", "web-1", cluster, "--plugin", f"{plugin_file}:NotBeta")
     assert result.exit_code == 0
     assert result.stdout.startswith("Pod shop/web-1 goes to alpha.\n")
     assert "  1 node: beta is taken (NotBeta)\n      beta: this is beta\n" in result.stdout
 
 
-def test_plugin_that_the_configuration_mentions(
+def test_a_configuration_that_mentions_the_plugin_decides(
     cluster: Path, plugin_file: Path, tmp_path: Path
 ) -> None:
-    """Where the configuration mentions the plugin, it alone says where it takes part."""
+    """Its extension points are then those of the configuration only."""
     option = ("--plugin", f"{plugin_file}:NotBeta")
     disabled = config(tmp_path, "{multiPoint: {disabled: [{name: NotBeta}]}}")
     result = run("explain", "web-1", cluster, *option, "--config", disabled)
@@ -129,15 +131,15 @@ def test_plugin_that_the_configuration_mentions(
     ],
 )
 def test_unusable_class(cluster: Path, plugin_file: Path, name: str, message: str) -> None:
-    """A class that cannot be used is one line and exit code 2."""
+    """The error is one line, with exit code 2."""
     result = run("explain", "web-1", cluster, "--plugin", f"{plugin_file}:{name}")
     assert (2, "") == (result.exit_code, result.stdout)
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_missing_class_names_those_there(plugin_file: Path) -> None:
-    """Where the class is missing, the plugins of the file are listed."""
+def test_a_missing_class(plugin_file: Path) -> None:
+    """The error lists the plugins of the file."""
     with pytest.raises(UserError, match="it has NotBeta, Unfinished, Nameless"):
         load_plugin(f"{plugin_file}:Nope")
 
@@ -153,8 +155,8 @@ def test_missing_class_names_those_there(plugin_file: Path) -> None:
         pytest.param("..:A", "cannot import", id="relative"),
     ],
 )
-def test_unusable_place(text: str, message: str) -> None:
-    """A place where there is no module is named."""
+def test_a_missing_module(text: str, message: str) -> None:
+    """The error names it."""
     with pytest.raises(UserError, match=message):
         load_plugin(text)
 
@@ -169,22 +171,22 @@ def test_unusable_place(text: str, message: str) -> None:
         pytest.param("\x00", id="null-byte"),
     ],
 )
-def test_file_that_cannot_be_imported(tmp_path: Path, content: str) -> None:
-    """A file that fails when imported is the user's mistake."""
+def test_a_file_that_fails_when_imported(tmp_path: Path, content: str) -> None:
+    """It is the user's error, not ours."""
     file = tmp_path / "bad.py"
     file.write_text(content)
     with pytest.raises(UserError, match="cannot import"):
         load_plugin(f"{file}:A")
 
 
-def test_module() -> None:
-    """A module of the import path is imported by name."""
+def test_a_module_of_the_import_path() -> None:
+    """It is imported by name."""
     place = "kubesched.plugins.taint_toleration:TaintToleration"
     assert load_plugin(place).name == "TaintToleration"
 
 
-def test_crashing_filter_is_no_outcome(cluster: Path, plugin_file: Path) -> None:
-    """A plugin that raises ends the command: there is nothing to explain."""
+def test_a_filter_that_raises_ends_the_command(cluster: Path, plugin_file: Path) -> None:
+    """There is no outcome to explain."""
     result = run("explain", "web-1", cluster, "--plugin", f"{plugin_file}:Crashing")
     assert (1, "") == (result.exit_code, result.stdout)
     assert "plugin Crashing raised in Filter for pod shop/web-1: KeyError" in result.stderr
@@ -195,7 +197,7 @@ def test_crashing_filter_is_no_outcome(cluster: Path, plugin_file: Path) -> None
 
 @pytest.fixture
 def installed(plugin_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install the plugins of the file as a package would."""
+    """Make the plugins of the file an installed package's."""
     monkeypatch.syspath_prepend(str(plugin_file.parent))
     group = loading.ENTRY_POINT_GROUP
     found = EntryPoints(
@@ -205,8 +207,8 @@ def installed(plugin_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_entry_point_takes_part_where_enabled(cluster: Path, tmp_path: Path) -> None:
-    """An installed plugin changes nothing until the configuration enables it."""
+def test_an_entry_point_takes_part_if_enabled(cluster: Path, tmp_path: Path) -> None:
+    """Without a configuration that enables it, it has no effect."""
     assert "goes to beta" in run("explain", "web-1", cluster).stdout
     enabled = config(tmp_path, "{multiPoint: {enabled: [{name: NotBeta}]}}")
     assert "goes to alpha" in run("explain", "web-1", cluster, "--config", enabled).stdout
@@ -214,8 +216,8 @@ def test_entry_point_takes_part_where_enabled(cluster: Path, tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("name", ["Nope", "NUMBER"])
-def test_broken_entry_point(cluster: Path, tmp_path: Path, name: str) -> None:
-    """A broken installed plugin is named, if the configuration enables it."""
+def test_a_broken_entry_point_is_named_if_enabled(cluster: Path, tmp_path: Path, name: str) -> None:
+    """Otherwise it is ignored."""
     enabled = config(tmp_path, f"{{multiPoint: {{enabled: [{{name: {name}}}]}}}}")
     result = run("explain", "web-1", cluster, "--config", enabled)
     assert result.exit_code == 2

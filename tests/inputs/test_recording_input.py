@@ -1,4 +1,4 @@
-"""Recordings that cannot be used: the error names file and line."""
+"""Recordings, and errors about invalid ones, which name file and line."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ GONE = ADDED.replace(b"ADDED", b"DELETED")
 END = b'{"type":"END","at":2}\n'
 
 
-def test_a_change_has_the_object_before(tmp_path: Path) -> None:
-    """As informers report it; a file may be compressed whatever its name is."""
+def test_a_change_has_the_previous_object(tmp_path: Path) -> None:
+    """As informers report it; a file may be compressed, whatever its name."""
     file = tmp_path / "run"
     file.write_bytes(gzip.compress(HEAD + ADDED + CHANGED + GONE + ADDED + END))
     with RecordingInput(file) as recording:
@@ -87,8 +87,8 @@ _CUT_OFF = "the recording is cut off here; its last line says END"
         ),
     ],
 )
-def test_an_invalid_line(data: bytes, message: str, tmp_path: Path) -> None:
-    """The line counts from 1."""
+def test_errors_count_lines_from_one(data: bytes, message: str, tmp_path: Path) -> None:
+    """The message has the number of the invalid line."""
     file = tmp_path / "run.jsonl"
     file.write_bytes(data)
     with pytest.raises(UserError) as raised, RecordingInput(file) as recording:
@@ -98,8 +98,8 @@ def test_an_invalid_line(data: bytes, message: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0.3, 0.99])
-def test_compressed_and_cut_off(kept: float, tmp_path: Path) -> None:
-    """The error is not a traceback of gzip."""
+def test_a_truncated_compressed_file(kept: float, tmp_path: Path) -> None:
+    """The error has no traceback of gzip."""
     data = gzip.compress(HEAD + ADDED + END)
     file = tmp_path / "run.jsonl.gz"
     file.write_bytes(data[: int(len(data) * kept)])

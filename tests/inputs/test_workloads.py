@@ -1,4 +1,4 @@
-"""Workloads are not expanded: where their pods would be needed, that is an error."""
+"""Workloads whose pods are missing are errors: commands do not create their pods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def workload(kind: str, name: str = "w", uid: str = "", **spec: object) -> Json:
 
 
 def owned_pod(owner: Json, labels: dict[str, str] | None = None) -> Json:
-    """Return a pod that a workload has made."""
+    """Return a pod that a workload owns."""
     made = pod("made")
     reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "uid": "1"}
     made["metadata"] |= {"labels": labels or {}}
@@ -39,14 +39,14 @@ def owned_pod(owner: Json, labels: dict[str, str] | None = None) -> Json:
 
 
 def refusal(file: Path, kind: str) -> str:
-    """Return what is written of a file that holds one workload."""
+    """Return the error about a file with one workload."""
     return f"kubesched: error: {file}: document 1: items[0]: {kind} shop/w: {REMEDY}\n"
 
 
 @pytest.mark.parametrize("uid", ["", "1"])
 @pytest.mark.parametrize("kind", VERSIONS)
-def test_workloads_to_place_are_refused(kind: str, uid: str, tmp_path: Path) -> None:
-    """With --pods every kind of workload ends with exit code 2 and the remedy."""
+def test_workloads_cannot_be_placed(kind: str, uid: str, tmp_path: Path) -> None:
+    """For every kind of workload `--pods` exits with 2 and gives the remedy."""
     cluster = write(tmp_path, [node("n"), pod("p")])
     batch = write(tmp_path, [workload(kind, uid=uid)], "batch.json")
     result = run("simulate", cluster, "--pods", batch)
@@ -60,8 +60,10 @@ def test_workloads_to_place_are_refused(kind: str, uid: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("kind", VERSIONS)
 @pytest.mark.parametrize("command", [["simulate"], ["explain", "p"]])
-def test_manifests_of_workloads_are_refused(command: list[str], kind: str, tmp_path: Path) -> None:
-    """Without a uid no controller has made the pods yet, so that they are missing."""
+def test_manifests_of_workloads_lack_their_pods(
+    command: list[str], kind: str, tmp_path: Path
+) -> None:
+    """Without a uid, no controller has created the pods."""
     manifest = write(tmp_path, [workload(kind)], "app.json")
     result = run(*command, write(tmp_path, [node("n"), pod("p")]), manifest)
     assert 2 == result.exit_code
@@ -71,16 +73,16 @@ def test_manifests_of_workloads_are_refused(command: list[str], kind: str, tmp_p
     )
 
 
-def test_workloads_alone_are_refused(tmp_path: Path) -> None:
-    """A dump of workloads and nodes without a single pod was meant to be placed."""
+def test_workloads_and_nodes_without_pods(tmp_path: Path) -> None:
+    """Such a dump was most likely meant to be placed."""
     files = write(tmp_path, [node("n"), workload("Deployment", uid="1")])
     result = run("simulate", files)
     assert 2 == result.exit_code
     assert REMEDY in result.stderr
 
 
-def test_workloads_of_a_running_cluster_are_refused_with_pods(tmp_path: Path) -> None:
-    """A workload to place is refused although its running pods are in the dump."""
+def test_running_workloads_cannot_be_placed_again(tmp_path: Path) -> None:
+    """`--pods` refuses a workload even if the dump has its pods."""
     running = workload("StatefulSet", uid="1")
     cluster = write(tmp_path, [node("n"), running, owned_pod(running)])
     other = workload("Deployment", "other", uid="2")
@@ -91,8 +93,8 @@ def test_workloads_of_a_running_cluster_are_refused_with_pods(tmp_path: Path) ->
     assert "StatefulSet" not in result.stderr
 
 
-def test_workloads_with_their_pods_stay(tmp_path: Path) -> None:
-    """Owners, owners of owners, those that select a pod and those of no replicas are no error."""
+def test_workloads_with_their_pods_are_accepted(tmp_path: Path) -> None:
+    """So are owners of owners, workloads that select a pod, and workloads of no replicas."""
     deployment, job = workload("Deployment", "d"), workload("Job", "j")
     replica_set = workload("ReplicaSet", "d-1")
     replica_set["metadata"]["ownerReferences"] = [
@@ -115,8 +117,8 @@ def test_workloads_with_their_pods_stay(tmp_path: Path) -> None:
     assert (0, "") == (result.exit_code, result.stderr)
 
 
-def test_workloads_of_a_dump_without_pods_are_exception_text(tmp_path: Path) -> None:
-    """A controller of the cluster has not made pods for them, so there are none to place."""
+def test_workloads_of_a_dump_without_pods_are_a_warning(tmp_path: Path) -> None:
+    """The cluster's controller has created no pods for them, so there are none to place."""
     objects = [
         node("n"),
         pod("p"),
@@ -133,7 +135,7 @@ def test_workloads_of_a_dump_without_pods_are_exception_text(tmp_path: Path) -> 
 
 
 def test_long_lists_are_cut(tmp_path: Path) -> None:
-    """Ten lines, and how many more there would be."""
+    """After ten lines, the number of the others follows."""
     objects = [workload("Job", f"j{at}") for at in range(12)]
     result = run(
         "simulate",
@@ -145,8 +147,8 @@ def test_long_lists_are_cut(tmp_path: Path) -> None:
     assert 11 == len(result.stderr.splitlines())
 
 
-def test_workloads_among_the_objects_of_a_scenario_are_refused(tmp_path: Path) -> None:
-    """Nothing would create their pods; those whose pods are there are no fault."""
+def test_workloads_among_the_objects_of_a_scenario(tmp_path: Path) -> None:
+    """They are field errors unless their pods are there."""
     scenario = tmp_path / "scenario.yaml"
     objects = write(tmp_path, [node("n"), pod("p"), workload("Deployment")])
     scenario.write_text(f"version: 1\nduration: 10s\nobjects: [{objects}]\n")

@@ -1,4 +1,4 @@
-"""The queue once more, as lists and loops: slow, and written from the specification alone."""
+"""The queue again, as plain lists and loops written from the specification alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scene: a queue with a few plugins whose answers a test sets, driven by words."""
+"""Scene: a queue with a few plugins whose answers a test sets, controlled by short commands."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ REGISTERED_IN_OTHER: Final = (
 
 
 def name_of(old: object | None, new: object | None) -> str | None:
-    """Return the name of a pod that changed, None if something else did."""
+    """Return the name of the changed pod, or None if another kind changed."""
     return new.metadata.name if isinstance(new, Pod) else None
 
 
@@ -74,7 +74,7 @@ def priority_sort(queued: QueuedPodInfo) -> tuple[int | float, ...]:
 
 
 class Answers:
-    """What the plugins of a scene say; tests change it.
+    """The answers of a scene's plugins; tests change them.
 
     Attributes:
         helped: Plugins whose hints say Queue, about any pod.
@@ -182,7 +182,7 @@ class Scene:
         return self.queue.add(self.observe(name, **fields), self.now)
 
     def observe(self, name: str, **fields: object) -> PodInfo:
-        """Observe a pod without telling the queue."""
+        """Set a pod of the API server without an event for the queue."""
         info = make_pod_info(name, **PodFields(**fields))  # type: ignore[typeddict-item] # tests choose
         self.observed[info.key] = info
         return info
@@ -197,7 +197,7 @@ class Scene:
         self.queue.delete(self.observed.pop(f"default/{name}"), self.now)
 
     def activate(self, *names: str) -> bool:
-        """A plugin activates pods."""
+        """Activate a pod, as a plugin would."""
         return self.queue.activate([self.info(name) for name in names], self.now)
 
     def info(self, name: str) -> PodInfo:
@@ -245,7 +245,7 @@ class Scene:
         raises: Iterable[str] = (),
         pre_check: Callable[[QueuedPodInfo], bool] | None = None,
     ) -> bool:
-        """An event occurs whose hints queue pods rejected by these plugins."""
+        """Send an event whose hints queue pods that these plugins rejected."""
         self.answers.helped, self.answers.raising = set(helps), set(raises)
         return self.queue.move_all(event, None, object(), self.now, pre_check)
 
@@ -256,7 +256,7 @@ class Scene:
         return queued
 
     def names(self, place: QueuePlace) -> list[str]:
-        """Return the names of the pods of a place."""
+        """Return the names of the pods in a place."""
         return [queued.pod_info.name for queued in self.queue.pods(place)]
 
     def place_of(self, name: str) -> QueuePlace:

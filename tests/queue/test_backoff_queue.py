@@ -22,7 +22,7 @@ def failed(
     plugins: frozenset[str] = frozenset({"Fit"}),
     priority: int = 0,
 ) -> QueuedPodInfo:
-    """A pod that failed before."""
+    """Return a pod that failed before."""
     return QueuedPodInfo(
         make_pod_info(name, priority=priority),
         timestamp=timestamp,
@@ -53,8 +53,10 @@ def names(pods: list[QueuedPodInfo]) -> list[str]:
         pytest.param(3, 100, 3, 12, id="other-initial"),
     ],
 )
-def test_duration(initial: float, longest: float, failures: int, expected: float) -> None:
-    """The initial backoff doubles with every failure, up to the longest."""
+def test_backoff_doubles_up_to_the_maximum(
+    initial: float, longest: float, failures: int, expected: float
+) -> None:
+    """It starts with the initial backoff."""
     backoff = BackoffQueue(priority_sort, initial_seconds=initial, max_seconds=longest)
     assert expected == backoff.duration_seconds(failures)
 
@@ -71,18 +73,18 @@ def test_duration(initial: float, longest: float, failures: int, expected: float
         pytest.param(9, 0, 5.5, 15.0, 15.5, id="longest"),
     ],
 )
-def test_expiration(
+def test_backoff_starts_when_the_pod_is_put_back(
     rejections: int, errors: int, timestamp: float, aligned: float, exact: float
 ) -> None:
-    """The backoff starts when the pod is put back; with pop-from-backoff its end is aligned."""
+    """With pop-from-backoff its end is aligned to whole seconds."""
     for expected, pops_from_backoff in ((aligned, True), (exact, False)):
         backoff = BackoffQueue(priority_sort, pops_from_backoff=pops_from_backoff)
         queued = failed(timestamp=timestamp, rejections=rejections, errors=errors)
         assert expected == backoff.expiration(queued)
 
 
-def test_longest_of_zero_is_no_backoff() -> None:
-    """A maximum of 0 turns backoff off."""
+def test_a_maximum_of_zero_disables_backoff() -> None:
+    """A failed pod can be retried at once."""
     backoff = BackoffQueue(priority_sort, max_seconds=0)
     assert -inf == backoff.expiration(failed(rejections=3))
     assert not backoff.is_backing_off(failed(rejections=3), 0.0)
@@ -119,8 +121,8 @@ def test_is_backing_off(now: float, aligned: bool, exact: bool) -> None:
 
 
 @given(st.floats(0, 1e9), st.integers(1, 12), st.floats(0, 20))
-def test_wait_is_at_most_a_second_longer(start: float, rejections: int, later: float) -> None:
-    """A pod waits for its backoff, give or take a second of alignment."""
+def test_alignment_adds_at_most_a_second(start: float, rejections: int, later: float) -> None:
+    """A pod never waits for less than its backoff."""
     backoff = BackoffQueue(priority_sort)
     queued = failed(timestamp=start, rejections=rejections)
     wait = backoff.duration_seconds(rejections)
@@ -137,8 +139,8 @@ def test_wait_is_at_most_a_second_longer(start: float, rejections: int, later: f
         pytest.param(False, ["first", "urgent", "late", "error-first", "error-late"], id="exact"),
     ],
 )
-def test_order(pops_from_backoff: bool, expected: list[str]) -> None:
-    """Ordered by expiration, within an aligned second by activeQ's order, except after errors."""
+def test_order_of_expiration(pops_from_backoff: bool, expected: list[str]) -> None:
+    """Within an aligned second, activeQ's order applies, except after errors."""
     backoff = BackoffQueue(priority_sort, pops_from_backoff=pops_from_backoff)
     nobody = frozenset[str]()
     for queued in (
@@ -155,8 +157,8 @@ def test_order(pops_from_backoff: bool, expected: list[str]) -> None:
     assert [] == backoff.pods()
 
 
-def test_pop_completed_leaves_the_others() -> None:
-    """Only pods whose backoff has ended leave, from both heaps."""
+def test_pop_completed_returns_pods_whose_backoff_has_ended() -> None:
+    """From both heaps; the others stay."""
     backoff = BackoffQueue(priority_sort)
     nobody = frozenset[str]()
     backoff.add(failed("soon", timestamp=0.0, rejections=1))
@@ -167,8 +169,8 @@ def test_pop_completed_leaves_the_others() -> None:
     assert ["later"] == names(backoff.pods())
 
 
-def test_only_rejected_pods_are_first() -> None:
-    """Pods that failed with an error are not popped early."""
+def test_pods_after_errors_are_not_popped_early() -> None:
+    """Only rejected pods are."""
     backoff = BackoffQueue(priority_sort)
     backoff.add(failed("error", errors=1, plugins=frozenset()))
     assert backoff.peek_rejected() is None
@@ -177,8 +179,8 @@ def test_only_rejected_pods_are_first() -> None:
     assert rejected == backoff.peek_rejected()
 
 
-def test_add_leaves_a_pod_in_one_heap() -> None:
-    """A pod with other reasons than before moves to the other heap."""
+def test_a_pod_is_in_one_heap() -> None:
+    """A pod that failed for another reason moves to the other heap."""
     backoff = BackoffQueue(priority_sort)
     queued = failed("p", rejections=1)
     backoff.add(queued)
@@ -213,8 +215,10 @@ def test_reorder_after_a_change() -> None:
         pytest.param(frozenset(), (2, 5), id="error"),
     ],
 )
-def test_note_failure(plugins: frozenset[str], expected: tuple[int, int]) -> None:
-    """A rejection is counted and resets the consecutive errors; an error increments them."""
+def test_rejections_and_errors_are_counted(
+    plugins: frozenset[str], expected: tuple[int, int]
+) -> None:
+    """A rejection resets the consecutive errors; an error increments them."""
     queued = failed(rejections=2, errors=4, plugins=plugins)
     queued.was_flushed = True
     BackoffQueue(priority_sort).expiration(queued)

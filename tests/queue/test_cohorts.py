@@ -10,7 +10,7 @@ from kubesched.testing.builders import make_pod_info
 
 
 class Rows:
-    """Cohorts, and the same as lists of pods that are each counted on their own."""
+    """Compares cohorts with lists of pods that are each counted on their own."""
 
     def __init__(self, random: Random, pods: int) -> None:
         self.random, self.cohorts = random, Cohorts()
@@ -26,7 +26,7 @@ class Rows:
             self.rows.append([queued.key])
 
     def leader(self, at: int) -> QueuedPodInfo:
-        """Return the pod that leads a row."""
+        """Return the leader of a row."""
         return self.pods[self.rows[at][0]]
 
     def arrival(self, key: str) -> int:
@@ -34,7 +34,7 @@ class Rows:
         return self.expected[key][1]
 
     def join(self) -> None:
-        """A row follows another, if it arrived later."""
+        """Let a row follow another one, if it arrived later."""
         if len(self.rows) < 2:
             return
         one, other = sorted(self.random.sample(range(len(self.rows)), 2))
@@ -44,7 +44,7 @@ class Rows:
             self.rows[one] += self.rows.pop(other)
 
     def attempt(self) -> None:
-        """A row is tried."""
+        """Try a row."""
         at = self.random.randrange(len(self.rows))
         self.leader(at).unschedulable_count += 1
         assert len(self.rows[at]) == self.cohorts.attempt(self.leader(at))
@@ -52,7 +52,7 @@ class Rows:
             self.expected[key][0] += 1
 
     def arrive(self) -> None:
-        """All arrive again, in order or one row after the other."""
+        """Add all pods again, in order or row by row."""
         last = max(arrival for _, arrival in self.expected.values())
         self.cohorts.begin_step()
         shift = last + 1 - self.arrival(self.rows[0][0])
@@ -62,7 +62,7 @@ class Rows:
                 self.expected[key][1] += shift
 
     def split(self) -> None:
-        """The late pods of a row get a leader of their own."""
+        """Give the late pods of a row their own leader."""
         at = self.random.randrange(len(self.rows))
         row = self.rows[at]
         limit = self.random.randint(self.arrival(row[0]), self.arrival(row[-1]))
@@ -74,7 +74,7 @@ class Rows:
             self.rows.append(late)
 
     def leave(self) -> None:
-        """A pod stands alone."""
+        """Take a pod out of its row."""
         at = self.random.randrange(len(self.rows))
         row = self.rows[at]
         key = self.random.choice(row)
@@ -86,7 +86,7 @@ class Rows:
         self.rows = [*filter(None, self.rows), [key]]
 
     def check(self) -> None:
-        """Assert that both are equal."""
+        """Assert that cohorts and lists agree."""
         self.cohorts.check()
         self.rows.sort(key=lambda row: self.arrival(row[0]))
         for at, row in enumerate(self.rows):
@@ -99,8 +99,8 @@ class Rows:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_cohorts_count_for_each_of_their_pods(seed: int) -> None:
-    """Random steps lead to the same numbers as for pods that are counted one by one."""
+def test_cohorts_count_each_pod(seed: int) -> None:
+    """Random steps give the same numbers as counting the pods one by one."""
     random = Random(seed)
     rows = Rows(random, 12)
     for _ in range(100):
@@ -110,7 +110,7 @@ def test_cohorts_count_for_each_of_their_pods(seed: int) -> None:
 
 
 def test_a_follower_has_the_times_of_its_leader() -> None:
-    """It was rejected when its leader was."""
+    """Both were rejected at the same time."""
     rows = Rows(Random(1), 2)
     one, other = rows.pods.values()
     assert rows.cohorts.join(one, other)

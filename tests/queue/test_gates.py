@@ -11,7 +11,7 @@ from .scene import PROFILE, REGISTERED, Answers
 
 
 def gates(answers: Answers) -> tuple[Gates, RejectionCounts]:
-    """The gates of a scene, and their counts."""
+    """Return the gates of a scene, and their counts."""
     rules = answers.rules()
     counts = RejectionCounts()
     all_hints = QueueingHints({name: each.registrations for name, each in rules.items()})
@@ -30,8 +30,8 @@ def gates(answers: Answers) -> tuple[Gates, RejectionCounts]:
         pytest.param("Gone", "", "", "Gates Preemption", id="plugin-is-no-more"),
     ],
 )
-def test_ask(before: str, closed: str, after: str, asked: str) -> None:
-    """The gating plugin runs first, each plugin at most once, until one rejects the pod."""
+def test_the_gating_plugin_runs_first(before: str, closed: str, after: str, asked: str) -> None:
+    """Each plugin runs at most once, until one rejects the pod."""
     answers = Answers()
     for plugin in closed.split():
         answers.closed[plugin] = {"p"}
@@ -42,8 +42,8 @@ def test_ask(before: str, closed: str, after: str, asked: str) -> None:
     assert {after} - {""} == queued.unschedulable_plugins
 
 
-def test_a_closed_gate_rejects() -> None:
-    """A gating plugin counts once as a rejecting plugin, and its events are stored."""
+def test_a_gating_plugin_is_a_rejecting_plugin() -> None:
+    """It counts once, and its events are stored."""
     answers = Answers()
     all_gates, counts = gates(answers)
     queued = QueuedPodInfo(make_pod_info("p"), unschedulable_plugins=frozenset({"Fit"}))
@@ -61,8 +61,8 @@ def test_a_closed_gate_rejects() -> None:
     assert {"Fit", "Gates"} == queued.unschedulable_plugins
 
 
-def test_who_rejected_the_pod_already_is_not_counted_again() -> None:
-    """A pending plugin is not counted again."""
+def test_a_pending_plugin_is_not_counted_again() -> None:
+    """The counts stay."""
     answers = Answers()
     all_gates, counts = gates(answers)
     answers.closed["Gates"] = {"p"}
@@ -70,8 +70,8 @@ def test_who_rejected_the_pod_already_is_not_counted_again() -> None:
     assert () == counts.series()
 
 
-def test_a_broken_gate_is_closed() -> None:
-    """An error gates the pod as a rejection does."""
+def test_an_error_gates_the_pod() -> None:
+    """As a rejection does."""
     answers = Answers()
     answers.broken = {"Gates"}
     queued = QueuedPodInfo(make_pod_info("p"))
@@ -79,8 +79,8 @@ def test_a_broken_gate_is_closed() -> None:
     assert "Gates" == queued.gating_plugin
 
 
-def test_unknown_profile_has_no_gates() -> None:
-    """A pod of an unknown profile is not gated."""
+def test_a_pod_of_an_unknown_profile_is_not_gated() -> None:
+    """No plugin runs."""
     queued = QueuedPodInfo(make_pod_info("p", spec={"schedulerName": "unknown"}), gating_plugin="X")
     gates(Answers())[0].ask(queued)
     assert not queued.is_gated

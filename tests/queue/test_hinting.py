@@ -39,12 +39,12 @@ PLUGINS = sorted({plugin for plugin, _ in REGISTERED})
 
 
 def hints(answers: Answers) -> QueueingHints:
-    """The registrations of a scene."""
+    """Return the registrations of a scene."""
     return QueueingHints({name: rules.registrations for name, rules in answers.rules().items()})
 
 
 def rejected(by: str = "", pending: str = "", scheduler: str = PROFILE) -> QueuedPodInfo:
-    """A pod that was rejected by the plugins in a text."""
+    """Return a pod that was rejected by the plugins named in a text."""
     return QueuedPodInfo(
         make_pod_info("p", spec={"schedulerName": scheduler}),
         unschedulable_plugins=frozenset(by.split()),
@@ -105,10 +105,10 @@ def rejected(by: str = "", pending: str = "", scheduler: str = PROFILE) -> Queue
         pytest.param(rejected("", "Fit"), UNSCHEDULABLE_TIMEOUT, "", LATER, "", id="never-at-once"),
     ],
 )  # fmt: skip
-def test_strategy(
+def test_the_best_strategy_wins(
     queued: QueuedPodInfo, event: ClusterEvent, helped: str, expected: QueueingStrategy, asked: str
 ) -> None:
-    """The best strategy of the plugins that rejected the pod and registered the event."""
+    """Of the plugins that rejected the pod and registered the event."""
     answers = Answers()
     answers.helped = set(helped.split())
     assert expected is hints(answers).strategy(queued, ClusterChange(event))
@@ -125,8 +125,8 @@ def test_strategy(
         pytest.param(make_node("p"), SKIP, id="no-pod"),
     ],
 )
-def test_wildcard_may_be_meant_for_one_pod(new: object, expected: QueueingStrategy) -> None:
-    """A forced activation concerns only the pod that it names."""
+def test_a_forced_activation_is_for_one_pod(new: object, expected: QueueingStrategy) -> None:
+    """Others are not moved by the wildcard."""
     assert expected is hints(Answers()).strategy(
         rejected("Fit"), ClusterChange(FORCE_ACTIVATE, None, new)
     )
@@ -146,8 +146,8 @@ def test_a_missing_hint_queues() -> None:
     assert LATER is one.strategy(rejected("Fit"), ClusterChange(NODE_ADD))
 
 
-def test_hints_are_asked_through_the_shell() -> None:
-    """A wrapper of hints sees every call, and its exceptions."""
+def test_hints_are_called_through_the_wrapper() -> None:
+    """It sees every call, and its exceptions."""
     seen: list[tuple[str, str, str]] = []
 
     def ask(registration: Registration, change: ClusterChange, pod: Pod) -> bool:
@@ -172,10 +172,10 @@ def test_hints_are_asked_through_the_shell() -> None:
         pytest.param("NodeAdd AssignedPodAdd", "Fit", "Spread", LATER, 3, id="pending-skips"),
     ],
 )
-def test_strategy_of_all(
+def test_the_best_strategy_of_several_events(
     labels: str, helped: str, pending: str, expected: QueueingStrategy, times: int
 ) -> None:
-    """The best strategy of several events; hints that cannot improve it are not called."""
+    """Hints that cannot improve it are not called."""
     answers = Answers()
     answers.helped = set(helped.split())
     changes = [ClusterChange(EVENTS[label]) for label in labels.split()]
@@ -193,13 +193,13 @@ def test_strategy_of_all(
         pytest.param(UNSCHEDULABLE_TIMEOUT, True, id="wildcard"),
     ],
 )
-def test_is_of_interest(event: ClusterEvent, expected: bool) -> None:
-    """An event is of interest if a plugin of any profile registered it."""
+def test_an_event_is_of_interest_if_registered(event: ClusterEvent, expected: bool) -> None:
+    """By a plugin of any profile."""
     assert expected == hints(Answers()).is_of_interest(event)
 
 
-def test_events_of() -> None:
-    """A plugin's events are those of all profiles."""
+def test_events_of_a_plugin_are_those_of_all_profiles() -> None:
+    """An unknown plugin has none."""
     one = QueueingHints(
         {PROFILE: [Registration("Fit", NODE_ADD)], "b": [Registration("Fit", CLAIM_ADD)]}
     )
@@ -238,7 +238,7 @@ def test_an_event_finds_every_pod_it_concerns(
 
 
 def test_topics_of_pod() -> None:
-    """One topic per rejecting plugin; pods that any event moves have a topic of their own."""
+    """One topic per rejecting plugin; pods that any event moves have another topic."""
     all_hints = hints(Answers())
     assert {(PROFILE, "Fit"), (PROFILE, "Spread")} == set(
         all_hints.topics_of_pod(rejected("Fit", "Spread"))
@@ -267,10 +267,10 @@ def _siblings(*names: str) -> list[QueuedPodInfo]:
         pytest.param(True, make_pod("x", node_name="n"), ["a"], id="about-a-bound-pod"),
     ],
 )
-def test_hints_of_templates_are_asked_once(
+def test_per_template_hints_are_called_once(
     *, per_template: bool, new: object, asked: list[str]
 ) -> None:
-    """The result of a per-template hint is used for all pods of the template."""
+    """The result is used for all pods of the template."""
     seen: list[str] = []
 
     def hint(pod: Pod, _old: object, _new: object) -> bool:
@@ -284,7 +284,7 @@ def test_hints_of_templates_are_asked_once(
     assert asked == seen
 
 
-def test_a_shared_answer_is_for_pods_that_the_same_plugins_rejected() -> None:
+def test_a_shared_result_is_for_pods_with_equal_rejecting_plugins() -> None:
     """Only hints of rejecting plugins count; pending plugins requeue immediately."""
     registrations = [
         Registration("Fit", NODE_ADD, lambda *_: False, per_template=True),
@@ -295,7 +295,7 @@ def test_a_shared_answer_is_for_pods_that_the_same_plugins_rejected() -> None:
     assert [SKIP, LATER, NOW, LATER] * 2 == [strategy_of(pod) for pod in [*pods, *pods]]
 
 
-def test_an_event_asks_a_hint_of_templates_once() -> None:
+def test_an_event_calls_a_per_template_hint_once() -> None:
     """All pods of the template are moved, each according to its own backoff."""
     seen: list[str] = []
 
@@ -317,8 +317,8 @@ def test_an_event_asks_a_hint_of_templates_once() -> None:
     assert {QueuePlace.ACTIVE: 2, QueuePlace.BACKOFF: 1} == placed
 
 
-def test_a_pod_is_filed_under_its_names() -> None:
-    """A change with a name finds pods with that name; one without finds all rejected pods."""
+def test_an_event_with_a_name_finds_the_pods_filed_under_it() -> None:
+    """One without a name finds all rejected pods."""
     filing = Filing(
         lambda pod: pod.metadata.labels.values(),
         lambda old, new: new if isinstance(new, str) else None,
@@ -336,8 +336,8 @@ def test_a_pod_is_filed_under_its_names() -> None:
         assert is_found == bool(set(found) & set(topics))
 
 
-def test_a_hint_without_a_filing_is_asked_about_all() -> None:
-    """The same holds if the plugin has another hint for the event, with a filing."""
+def test_a_hint_without_a_filing_is_called_for_all_pods() -> None:
+    """Also if the plugin has another hint with a filing for the event."""
     nothing = Filing(lambda pod: (), lambda old, new: "nothing")
     filed = Registration("Volumes", CLAIM_ADD, lambda pod, old, new: False, filing=nothing)
     all_hints = QueueingHints({PROFILE: [filed, Registration("Volumes", CLAIM_ADD)]})

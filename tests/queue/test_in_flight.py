@@ -19,7 +19,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_equals_one_list_of_pods_and_events(steps: list[tuple[str, int]]) -> None:
+def test_in_flight_equals_one_list_of_pods_and_events(steps: list[tuple[str, int]]) -> None:
     """A pod gets the events after its marker; events before every marker are dropped."""
     in_flight = InFlight()
     log: list[str | ClusterChange] = []
@@ -65,8 +65,8 @@ def test_equals_one_list_of_pods_and_events(steps: list[tuple[str, int]]) -> Non
         pytest.param("+a 1 -a +a 2", "2", id="popped-again"),
     ],
 )
-def test_trimming(story: str, left: str) -> None:
-    """The log starts at the position of the first popped pod."""
+def test_the_log_is_trimmed(story: str, left: str) -> None:
+    """It starts at the position of the first popped pod."""
     in_flight = InFlight()
     for word in story.split():
         if word.startswith("+"):

@@ -24,13 +24,13 @@ def by_timestamp(queued: QueuedPodInfo) -> tuple[float]:
 
 
 def waiting(name: str, timestamp: float = 0.0) -> QueuedPodInfo:
-    """A pod with a sort key."""
+    """Return a pod with a sort key."""
     return QueuedPodInfo(make_pod_info(name), timestamp=timestamp)
 
 
 @given(STEPS)
-def test_equals_a_sorted_list(steps: list[tuple[str, str, int]]) -> None:
-    """The smallest is first, among equals the first added; updates do not change that order."""
+def test_a_heap_equals_a_sorted_list(steps: list[tuple[str, str, int]]) -> None:
+    """Equal pods keep the order in which they were added, whatever updates there are."""
     heap = KeyedHeap(by_timestamp)
     twin: list[QueuedPodInfo] = []
     for step, name, timestamp in steps:
@@ -62,8 +62,8 @@ def test_equals_a_sorted_list(steps: list[tuple[str, str, int]]) -> None:
             assert queued.pod_info.key in heap
 
 
-def test_forgets_stale_entries() -> None:
-    """The heap's size is bounded by the number of pods after any updates and deletions."""
+def test_stale_entries_are_dropped() -> None:
+    """The heap's size is bounded by the number of pods."""
     heap = KeyedHeap(by_timestamp)
     staying = waiting("staying")
     for timestamp in range(1000):

@@ -1,4 +1,4 @@
-"""Which pods are promised which node, against a dictionary."""
+"""Nominated pods by node, compared with a dictionary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _steps = st.lists(
 
 
 @given(_steps)
-def test_promises_equal_a_dictionary(steps: list[tuple[str, str | None]]) -> None:
+def test_nominations_equal_a_dictionary(steps: list[tuple[str, str | None]]) -> None:
     """A pod has its last nomination; a node's pods are in the order of nomination."""
     nominator, twin = Nominator(), dict[str, str]()
     for name, node in steps:
@@ -39,16 +39,16 @@ def test_promises_equal_a_dictionary(steps: list[tuple[str, str | None]]) -> Non
         assert set(twin.values()) == set(nominator.by_node)
 
 
-def test_nodes_stand_in_the_order_of_their_first_promise() -> None:
-    """The order in which nodes are listed is fixed."""
+def test_nodes_are_in_the_order_of_their_first_nomination() -> None:
+    """The order does not depend on hashes."""
     nominator = Nominator()
     for name, node in (("p", "b"), ("q", "a"), ("r", "b")):
         nominator.add(PODS[name], node)
     assert ["b", "a"] == list(nominator.by_node)
 
 
-def test_a_newer_version_of_a_pod() -> None:
-    """A repeated nomination keeps the newer object."""
+def test_a_repeated_nomination_keeps_the_newer_object() -> None:
+    """The nominator returns it."""
     nominator = Nominator()
     nominator.add(PODS["p"], "a")
     newer = make_pod_info("p", priority=9)
@@ -56,8 +56,8 @@ def test_a_newer_version_of_a_pod() -> None:
     assert [newer] == list(nominator.on_node("a"))
 
 
-def test_lists_do_not_change_afterwards() -> None:
-    """Results can be iterated over while nominations are deleted."""
+def test_results_do_not_change_afterwards() -> None:
+    """They can be iterated over while nominations are deleted."""
     nominator = Nominator()
     for info in PODS.values():
         nominator.add(info, "a")
@@ -67,7 +67,7 @@ def test_lists_do_not_change_afterwards() -> None:
 
 
 def test_changes_since_a_version() -> None:
-    """The nodes whose nominations were made or deleted since then."""
+    """The nodes with nominations made or deleted since then."""
     nominator = Nominator()
     nominator.add(PODS["p"], "a")
     version = nominator.version
@@ -78,8 +78,8 @@ def test_changes_since_a_version() -> None:
     assert ["c"] == nominator.changed_since(nominator.version - 1)
 
 
-def test_only_the_last_changes_are_known() -> None:
-    """Of older ones only their number is kept."""
+def test_only_the_last_changes_are_kept() -> None:
+    """Of older ones only the number is known."""
     nominator = Nominator()
     for _ in range(5000):
         nominator.add(PODS["p"], "a")
@@ -90,8 +90,8 @@ def test_only_the_last_changes_are_known() -> None:
 
 
 @pytest.mark.parametrize("harm", ["pair", "node"])
-def test_check_notices(harm: str) -> None:
-    """`check` finds contradictions."""
+def test_check_finds_contradictions(harm: str) -> None:
+    """Each broken invariant raises."""
     nominator = Nominator()
     nominator.add(PODS["p"], "a")
     if harm == "pair":

@@ -18,8 +18,10 @@ from kubesched.testing.builders import make_pod, make_pod_info
     ],
 )
 @pytest.mark.parametrize("before", ["", "n0"])
-def test_add(before: str, in_status: str, given: str | None, expected: str) -> None:
-    """A nomination replaces the previous one; None uses the status."""
+def test_a_nomination_replaces_the_previous_one(
+    before: str, in_status: str, given: str | None, expected: str
+) -> None:
+    """Without a node the one in the pod's status is used."""
     nominator = Nominator()
     pod = make_pod_info("p", nominated_node_name=in_status)
     nominator.add(pod, before)
@@ -37,8 +39,8 @@ def test_add(before: str, in_status: str, given: str | None, expected: str) -> N
         pytest.param(None, "", id="is-gone"),
     ],
 )
-def test_only_waiting_pods_get_a_promise(observed: Pod | None, expected: str) -> None:
-    """A deleted or bound pod is not nominated, and loses its nomination."""
+def test_only_pending_pods_are_nominated(observed: Pod | None, expected: str) -> None:
+    """A deleted or bound pod loses its nomination."""
     pods: dict[tuple[str, str], Pod | None] = {("default", "p"): make_pod("p")}
     nominator = Nominator(lambda namespace, name: pods[namespace, name])
     pod = make_pod_info("p")
@@ -63,8 +65,10 @@ def test_only_waiting_pods_get_a_promise(observed: Pod | None, expected: str) ->
         pytest.param("n1", "n1", "", "", id="removed"),
     ],
 )
-def test_update(memory: str, before: str, after: str, expected: str) -> None:
-    """A nomination in memory survives only updates that name no node."""
+def test_a_nomination_in_memory_survives_updates_without_a_node(
+    memory: str, before: str, after: str, expected: str
+) -> None:
+    """Otherwise the node in the new status counts."""
     nominator = Nominator()
     old = make_pod_info("p", nominated_node_name=before)
     new = make_pod_info("p", nominated_node_name=after)
@@ -76,8 +80,8 @@ def test_update(memory: str, before: str, after: str, expected: str) -> None:
         assert [new] == list(nominator.on_node(expected))
 
 
-def test_update_to_another_pod_of_the_same_name() -> None:
-    """A nomination in memory is inherited by a pod that replaces the old one."""
+def test_a_pod_of_the_same_name_inherits_the_nomination() -> None:
+    """Of the pod that it replaces."""
     nominator = Nominator()
     old, new = make_pod_info("p", uid="1"), make_pod_info("p", uid="2")
     nominator.add(old, "n1")

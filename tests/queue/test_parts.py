@@ -26,10 +26,10 @@ class QueueAndTwinOfEqualPods(QueueAndTwin):
 
     per_template = True
     # Equal pods pass the same gates, and what the other twins cover is left to them.
-    turn_gate = change_hints = claim_comes = nominate = None  # type: ignore[assignment]  # no rules here
-    add_or_update = pop_specific = try_in_vain = None  # type: ignore[assignment]  # nor these
+    switch_gate = change_hints = claim_event = nominate = None  # type: ignore[assignment]  # no rules here
+    add_or_update = pop_specific = fail_all = None  # type: ignore[assignment]  # nor these
     # A pod that follows another is found as a copy.
-    finds_pods = None  # type: ignore[assignment]  # not an invariant here
+    finds_pods_by_name = None  # type: ignore[assignment]  # not an invariant here
 
     @rule(name=NAMES, app=st.sampled_from(APPS), priority=st.sampled_from([0, 0, 0, 5]))
     def add_equal(self, name: str, app: str, priority: int) -> None:
@@ -61,12 +61,12 @@ class QueueAndTwinOfEqualPods(QueueAndTwin):
 
     @rule()
     def room_comes(self) -> None:
-        """A pod ends."""
-        self.happen(ASSIGNED_DELETE, "nobody", is_narrow=False)
+        """A running pod ends."""
+        self.send_event(ASSIGNED_DELETE, "nobody", is_narrow=False)
 
     @rule(apps=st.lists(st.sampled_from(APPS), min_size=4, max_size=8))
     def crowd(self, apps: list[str]) -> None:
-        """Many pods come, and all are tried in vain."""
+        """Many pods arrive, and none fits."""
         for number, app in enumerate(apps):
             if f"default/p{number}" not in self.scene.observed:
                 self.add_equal(f"p{number}", app, 0)
@@ -74,7 +74,7 @@ class QueueAndTwinOfEqualPods(QueueAndTwin):
 
     @rule(times=st.integers(1, 8))
     def try_all(self, times: int) -> None:
-        """Pop pods; the attempts end with the same rejection."""
+        """Pop all pods and reject them in the same way."""
         for _ in range(times):
             if self.twin.active or (self.twin.backoff and self.options.pops_from_backoff):
                 self.pop_and_fail({"Fit"}, set())
@@ -90,7 +90,7 @@ class QueueAndTwinOfEqualPods(QueueAndTwin):
     def come_back(
         self, queued: QueuedPodInfo, pod: NaivePod, unschedulable: set[str], pending: set[str]
     ) -> None:
-        """Put a pod back; the message of a rejection stands."""
+        """Put a pod back, with the message of a rejection."""
         is_standing = bool(unschedulable) and not queued.pod_info.pod.status.nominated_node_name
         queued.standing_message = "full" if is_standing else ""
         super().come_back(queued, pod, unschedulable, pending)
@@ -100,7 +100,7 @@ class QueueAndTwinOfEqualPods(QueueAndTwin):
         priorities=st.sampled_from([{0, 5}, {0, 5}, {5}, {0}]),
     )
     def reject_again(self, known: set[str], priorities: set[int]) -> None:
-        """Reject the next pods as before, as long as their templates are known."""
+        """Reject the next pods as before, while their templates are known."""
 
         def is_rejected(queued: QueuedPodInfo) -> bool:
             info = queued.pod_info
@@ -167,7 +167,7 @@ def rejected_together(count: int) -> Scene:
     return scene
 
 
-def test_equal_pods_move_as_one() -> None:
+def test_equal_pods_move_together() -> None:
     """One move stands for all of them."""
     scene = rejected_together(3)
     scene.moves.clear()
@@ -179,15 +179,15 @@ def test_equal_pods_move_as_one() -> None:
     assert 3 == scene.queue.statistics().active
 
 
-def test_hints_are_asked_once_for_equal_pods() -> None:
-    """What it returns for the first pod holds for those that follow it."""
+def test_hints_are_called_once_for_equal_pods() -> None:
+    """The result for the leader holds for its followers."""
     scene = rejected_together(3)
     scene.queue.move_all(ASSIGNED_DELETE, scene.info("x").pod, None, scene.now)
     assert [("Fit", "p0")] == scene.answers.asked
 
 
-def test_a_rejection_counts_for_all() -> None:
-    """Each of the pods was tried once more, at the same time."""
+def test_a_rejection_counts_for_each_pod() -> None:
+    """Each has one more attempt, at the same time."""
     scene = rejected_together(3)
     scene.queue.move_all(ASSIGNED_DELETE, scene.info("x").pod, None, scene.now)
     taken = scene.queue.take_again(lambda _queued: True)
@@ -198,7 +198,7 @@ def test_a_rejection_counts_for_all() -> None:
     ]
 
 
-def test_a_pod_that_is_not_rejected_ends_the_row() -> None:
+def test_a_pod_that_is_not_rejected_leaves_its_row() -> None:
     """It is popped next."""
     scene = rejected_together(3)
     scene.add("between", labels={"app": "db"}, spec={"schedulerName": PROFILE})
@@ -209,7 +209,7 @@ def test_a_pod_that_is_not_rejected_ends_the_row() -> None:
 
 
 def test_rejected_pods_are_flushed_before_errors() -> None:
-    """Pods of one moment stay in this order, though the error was put back first."""
+    """Pods with equal times keep this order, though the error was put back first."""
     scene = Scene()
     for name in ("rejected", "error"):
         scene.add(name, spec={"schedulerName": PROFILE})
@@ -227,8 +227,8 @@ def test_rejected_pods_are_flushed_before_errors() -> None:
     ]
 
 
-def test_a_pod_follows_only_what_was_rejected_like_it() -> None:
-    """A pod that was rejected again at the same moment, for another reason, is not followed."""
+def test_a_pod_does_not_follow_one_rejected_for_another_reason() -> None:
+    """Even if both were rejected at the same time."""
     scene = Scene(per_template=True)
     scene.answers.helped = {"Fit"}
 

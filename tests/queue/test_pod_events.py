@@ -144,8 +144,8 @@ def events(old: PodFields, new: PodFields) -> str:
         ),
     ],
 )
-def test_pod_events(old: PodFields, new: PodFields, expected: str) -> None:
-    """One event per changed property, in upstream's order; Update if there is none."""
+def test_one_event_per_changed_property(old: PodFields, new: PodFields, expected: str) -> None:
+    """In upstream's order; Update if there is none."""
     assert expected == events(old, new)
 
 
@@ -157,8 +157,8 @@ def test_pod_events(old: PodFields, new: PodFields, expected: str) -> None:
         pytest.param("", "n", "AssignedPodUpdate", id="being-bound"),
     ],
 )
-def test_resource(old: str, new: str, expected: str) -> None:
-    """The event's resource depends on whether the new version has a node."""
+def test_the_events_resource_depends_on_the_node(old: str, new: str, expected: str) -> None:
+    """The new version's node counts."""
     found = pod_events(PodInfo(make_pod("p", node_name=old)), PodInfo(make_pod("p", node_name=new)))
     assert [expected] == [event.label for event in found]
 
@@ -168,7 +168,7 @@ _REPORTED = st.one_of(st.none(), _AMOUNTS)
 
 
 @given(*[st.tuples(_AMOUNTS, _REPORTED, _REPORTED, st.booleans())] * 2)
-def test_scaling_down_is_told_by_the_requests(
+def test_scaling_down_is_detected_by_the_requests(
     before: tuple[Any, Any, Any, bool], after: tuple[Any, Any, Any, bool]
 ) -> None:
     """The fast path agrees with the amounts."""

@@ -36,7 +36,7 @@ TAINT = ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)
 
 
 class Gate(PreEnqueuePlugin):
-    """A plugin that can reject, with the given registrations."""
+    """A plugin that can reject pods, with the given registrations."""
 
     name: ClassVar[str] = "Gate"
 
@@ -64,7 +64,7 @@ class Sort(QueueSortPlugin):
 
 
 def never(pod: object, old: object, new: object) -> bool:
-    """Never queue."""
+    """Return Skip."""
     return False
 
 
@@ -105,31 +105,31 @@ def never(pod: object, old: object, new: object) -> bool:
         ),
     ],
 )
-def test_a_new_node_comes_with_its_taints(
+def test_node_add_includes_taint_updates(
     events: list[ClusterEvent], expected: list[tuple[ClusterEvent, object]]
 ) -> None:
-    """A registration of Node/Add without taint updates also gets these, without a hint."""
+    """A registration of Node/Add without them gets them without a hint."""
     plugin = Gate([ClusterEventWithHint(event, never) for event in events])
     assert [Registration("Gate", event, hint) for event, hint in expected] == list(  # type: ignore[arg-type] # hints, seen as objects
         registrations_of([plugin])
     )
 
 
-def test_without_registration_the_usual_resources() -> None:
-    """A plugin without registrations gets all default events."""
+def test_a_plugin_without_registrations_gets_the_default_events() -> None:
+    """As upstream."""
     expected = [Registration("Gate", ClusterEvent(kind, Action.ALL)) for kind in USUAL]
     assert expected == list(registrations_of([Gate(None)]))
     group = Registration("Gate", ClusterEvent("scheduling.k8s.io/PodGroup", Action.ALL))
     assert [*expected, group] == list(registrations_of([Gate(None)], has_pod_groups=True))
 
 
-def test_who_cannot_reject_is_left_out() -> None:
-    """Only plugins that may reject a pod have events that matter."""
+def test_a_plugin_that_cannot_reject_has_no_events() -> None:
+    """Only plugins that may reject a pod need them."""
     plugins: list[Plugin] = [Sort(None, FakeHandle())]
     assert () == registrations_of(plugins)
 
 
-def test_extenders() -> None:
-    """All extenders together are registered for all default events."""
+def test_extenders_get_the_default_events() -> None:
+    """All of them together."""
     expected = [Registration(EXTENDER, ClusterEvent(kind, Action.ALL)) for kind in USUAL]
     assert expected == list(registrations_of([], has_extenders=True))

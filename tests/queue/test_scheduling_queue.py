@@ -39,8 +39,8 @@ def scene() -> Scene:
 # Add.
 
 
-def test_add(scene: Scene) -> None:
-    """A new pod is active at once; the time of its first entry never changes."""
+def test_a_new_pod_is_active(scene: Scene) -> None:
+    """The time of its first entry never changes."""
     scene.now = 3.5
     assert scene.add("p")
     assert ACTIVE is scene.place_of("p")
@@ -54,8 +54,8 @@ def test_add(scene: Scene) -> None:
     assert (9.0, 3.5) == (queued.timestamp, queued.initial_attempt_timestamp)
 
 
-def test_add_gated(scene: Scene) -> None:
-    """A gated pod is in unschedulablePods, wakes no consumer and has no attempts."""
+def test_a_gated_pod_is_unschedulable(scene: Scene) -> None:
+    """It wakes no consumer and has no attempts."""
     assert not scene.add("p", scheduling_gates=["wait"])
     assert UNSCHEDULABLE is scene.place_of("p")
     queued = scene.waiting("p")
@@ -79,8 +79,8 @@ def test_add_nominates(scene: Scene, gates: tuple[str, ...], expected: str) -> N
 # Pop.
 
 
-def test_pop_order(scene: Scene) -> None:
-    """Priority first, then time; the same order for all profiles."""
+def test_pods_are_popped_by_priority_then_time(scene: Scene) -> None:
+    """For all profiles."""
     for name, priority in (("a", 0), ("b", 5), ("c", 0)):
         spec = {"schedulerName": OTHER_PROFILE if name == "b" else PROFILE}
         scene.add(name, priority=priority, spec=spec)
@@ -88,8 +88,8 @@ def test_pop_order(scene: Scene) -> None:
     assert ["b", "a", "c", ""] == [scene.pop() for _ in range(4)]
 
 
-def test_pop_puts_in_flight(scene: Scene) -> None:
-    """A popped pod counts an attempt and a cycle."""
+def test_a_popped_pod_is_in_flight(scene: Scene) -> None:
+    """It counts an attempt and a cycle."""
     scene.add("p")
     assert scene.queue.peek() is not None
     assert "p" == scene.pop()
@@ -107,8 +107,10 @@ def test_pop_puts_in_flight(scene: Scene) -> None:
         pytest.param(NO_EARLY_POPS, ["Fit"], "", id="gate-off"),
     ],
 )
-def test_pop_from_backoff(options: QueueOptions | None, plugins: list[str], expected: str) -> None:
-    """With an empty activeQ, a rejected pod is popped early, but not one after an error."""
+def test_rejected_pods_are_popped_from_backoff_early(
+    options: QueueOptions | None, plugins: list[str], expected: str
+) -> None:
+    """If activeQ is empty; pods after an error are not."""
     scene = Scene(options)
     scene.to_unschedulable("p", *plugins)
     if plugins:
@@ -120,16 +122,16 @@ def test_pop_from_backoff(options: QueueOptions | None, plugins: list[str], expe
         assert ["PopFromBackoffQ", "PodPopped"] == [move.event for move in scene.moves[-2:]]
 
 
-def test_pop_from_backoff_only_if_nothing_is_active(scene: Scene) -> None:
-    """A pod of activeQ is popped before those of backoffQ, regardless of priority."""
+def test_active_pods_are_popped_before_backoff(scene: Scene) -> None:
+    """Regardless of priority."""
     scene.to_unschedulable("urgent", "Fit", priority=9)
     scene.event(NODE_ADD, helps=["Fit"])
     scene.add("p")
     assert ["p", "urgent"] == [scene.pop(), scene.pop()]
 
 
-def test_pop_keeps_the_plugin_sets(scene: Scene) -> None:
-    """The rejecting plugins stay known for logs, but the gauge no longer counts the pod."""
+def test_a_popped_pod_keeps_its_rejecting_plugins(scene: Scene) -> None:
+    """Logs need them; the gauge no longer counts the pod."""
     scene.to_unschedulable("p", "Fit", "Spread")
     scene.event(NODE_ADD, helps=["Fit"])
     assert 1 == dict(gauge(scene))["Fit"]
@@ -139,7 +141,7 @@ def test_pop_keeps_the_plugin_sets(scene: Scene) -> None:
 
 
 def test_pop_discards_a_pod_that_is_in_flight_already(scene: Scene) -> None:
-    """If a popped pod is in flight already, it is discarded and the next one popped."""
+    """The next pod is popped."""
     scene.add("p")
     scene.pop()
     scene.add("p", priority=9)
@@ -161,7 +163,7 @@ def test_pop_discards_a_pod_that_is_in_flight_already(scene: Scene) -> None:
         pytest.param("unknown", "", id="unknown"),
     ],
 )
-def test_pop_specific_pod(scene: Scene, start: str, expected: str) -> None:
+def test_pop_a_specific_pod(scene: Scene, start: str, expected: str) -> None:
     """Any queued pod can be popped unless it is gated."""
     put(scene, start)
     before = scene.queue.statistics().in_flight
@@ -175,7 +177,7 @@ def test_pop_specific_pod(scene: Scene, start: str, expected: str) -> None:
 
 @pytest.mark.parametrize("start", ["active", "backoff", "error"])
 def test_update_in_place(scene: Scene, start: str) -> None:
-    """A pod of activeQ or backoffQ stays there and is reordered."""
+    """A pod of activeQ or backoffQ is reordered and stays there."""
     scene.add("other")
     scene.pop_specific("other")
     scene.fail("other", *([] if start == "error" else ["Fit"]))
@@ -222,8 +224,8 @@ def test_update_unschedulable(
     assert [event] * wanted == [move.event for move in scene.moves[moves:]]
 
 
-def test_update_goes_active_when_the_backoff_is_over(scene: Scene) -> None:
-    """A pod whose backoff has ended becomes active."""
+def test_an_update_after_the_backoff_activates(scene: Scene) -> None:
+    """The pod is in activeQ afterwards."""
     scene.to_unschedulable("p", "Taints")
     scene.answers.helped = {"Taints"}
     scene.now = 5.0
@@ -278,7 +280,7 @@ def test_update_of_an_unknown_pod_adds_it(scene: Scene) -> None:
     assert "n" == scene.queue.nominator.node_of("default/p")
 
 
-def test_update_keeps_a_promise_in_memory(scene: Scene) -> None:
+def test_update_keeps_a_nomination_in_memory(scene: Scene) -> None:
     """An update from before the nomination does not delete it."""
     scene.to_unschedulable("p", "Fit")
     scene.queue.nominator.add(scene.info("p"), "n")
@@ -356,8 +358,10 @@ def test_delete_and_the_gauge(scene: Scene, start: str, expected: int) -> None:
         pytest.param("unknown", False, NOWHERE, id="unknown"),
     ],
 )
-def test_activate(scene: Scene, start: str, expected: bool, place: QueuePlace) -> None:
-    """A queued pod goes to activeQ regardless of its backoff, if it is not gated."""
+def test_activate_ignores_backoff(
+    scene: Scene, start: str, expected: bool, place: QueuePlace
+) -> None:
+    """A queued pod goes to activeQ if it is not gated."""
     put(scene, start)
     moves = len(scene.moves)
     assert expected == scene.activate("p")
@@ -366,8 +370,8 @@ def test_activate(scene: Scene, start: str, expected: bool, place: QueuePlace) -
     scene.queue.check()
 
 
-def test_activate_some(scene: Scene) -> None:
-    """One activated pod is enough to wake the consumer."""
+def test_one_activated_pod_wakes_the_consumer(scene: Scene) -> None:
+    """Others may be unknown."""
     put(scene, "unschedulable")
     assert scene.activate("nobody", "p", "nobody-else")
 
@@ -384,8 +388,8 @@ def test_activate_in_flight_helps_that_pod_only(scene: Scene) -> None:
     assert UNSCHEDULABLE is scene.place_of("q")
 
 
-def test_activate_asks_no_gate_twice() -> None:
-    """PreEnqueue runs before backoffQ; without pop-from-backoff it runs after it."""
+def test_activate_runs_pre_enqueue_once() -> None:
+    """Before backoffQ; without pop-from-backoff, after it."""
     for options, expected in ((None, ACTIVE), (NO_EARLY_POPS, UNSCHEDULABLE)):
         scene = Scene(options)
         put(scene, "backoff")
@@ -413,7 +417,7 @@ def test_activate_asks_no_gate_twice() -> None:
         pytest.param("Fit", "", ASSIGNED_DELETE, "Fit", 2.0, ACTIVE, id="assigned-pod"),
     ],
 )
-def test_move_all(
+def test_move_all_by_hint_and_backoff(
     scene: Scene,
     rejectors: str,
     pending: str,
@@ -456,8 +460,8 @@ def test_move_all_with_pre_check(scene: Scene) -> None:
     assert [("Fit", "p")] == scene.answers.asked
 
 
-def test_move_all_of_what_nobody_registered(scene: Scene) -> None:
-    """Such an event is not recorded for pods in flight, either."""
+def test_move_all_ignores_unregistered_events(scene: Scene) -> None:
+    """They are not recorded for pods in flight, either."""
     put(scene, "in flight")
     assert not scene.event(ClusterEvent(CSI_NODE, Action.ADD))
     assert (("PodPopped", 1),) == scene.queue.statistics().in_flight_events
@@ -467,8 +471,8 @@ def test_move_all_of_what_nobody_registered(scene: Scene) -> None:
     )
 
 
-def test_move_all_asks_only_pods_the_event_concerns(scene: Scene) -> None:
-    """Hints are called only for pods whose rejecting plugins registered the event."""
+def test_move_all_calls_hints_of_rejecting_plugins_only(scene: Scene) -> None:
+    """They must have registered the event."""
     for at in range(50):
         scene.to_unschedulable(f"fit-{at}", "Fit")
     scene.to_unschedulable("volumes", "Volumes")
@@ -537,8 +541,8 @@ def test_flush_backoff(scene: Scene, start: str, now: float, expected: QueuePlac
 
 @pytest.mark.parametrize("start", ["backoff", "error"])
 @pytest.mark.parametrize("options", [None, NO_EARLY_POPS], ids=["early pops", "no early pops"])
-def test_next_backoff_flush(options: QueueOptions | None, start: str) -> None:
-    """It is the first whole second at which a flush moves a pod."""
+def test_next_backoff_flush_is_when_a_pod_moves(options: QueueOptions | None, start: str) -> None:
+    """It is a whole second."""
     scene = Scene(options)
     assert scene.queue.next_backoff_flush(0.0) is None
     woken: list[None] = []
@@ -601,8 +605,8 @@ def test_flush_unschedulable_leaves_gated_pods(scene: Scene) -> None:
     assert BACKOFF is scene.place_of("q")
 
 
-def test_flush_unschedulable_of_nobody_is_no_event(scene: Scene) -> None:
-    """Without pods that waited too long, nothing happens."""
+def test_flush_without_late_pods_is_no_event(scene: Scene) -> None:
+    """Nothing happens if no pod has waited too long."""
     scene.add("q")
     scene.pop()
     scene.queue.flush_unschedulable(1000.0)
@@ -667,8 +671,8 @@ def test_queueing_a_pod_twice(scene: Scene) -> None:
     assert () == gauge(scene)
 
 
-def test_a_profile_without_registrations() -> None:
-    """A pod of an unknown profile is moved by any registered event."""
+def test_a_pod_of_an_unknown_profile_is_moved_by_any_registered_event() -> None:
+    """It has no registrations of its own."""
     rules = {PROFILE: ProfileRules({}, [Registration("Fit", NODE_ADD)])}
     queue = SchedulingQueue(priority_sort, rules)
     queue.add(make_pod_info("p", spec={"schedulerName": "unknown"}), 0.0)
@@ -698,7 +702,7 @@ def gauge(scene: Scene) -> tuple[tuple[str, int], ...]:
 
 
 def put(scene: Scene, start: str) -> None:
-    """Bring the pod p to a place."""
+    """Bring pod p to a place."""
     if start == "unknown":
         return
     scene.add("p", scheduling_gates=["wait"] if start == "gated" else [])

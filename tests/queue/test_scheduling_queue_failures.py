@@ -1,4 +1,4 @@
-"""Where a pod goes that was tried in vain, for every way to fail that the queue can tell apart."""
+"""Where failed pods are put, for every kind of failure that the queue distinguishes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ ACTIVE, BACKOFF, UNSCHEDULABLE = QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePla
         pytest.param("", "Volumes", UNSCHEDULABLE, "", id="pending"),
     ],
 )
-def test_quiet_failure(plugins: str, pending: str, expected: QueuePlace, early: str) -> None:
-    """After an error a pod backs off; after a rejection it waits, unless an event occurred."""
+def test_a_failure_without_events(
+    plugins: str, pending: str, expected: QueuePlace, early: str
+) -> None:
+    """After an error a pod backs off; after a rejection it is unschedulable."""
     scene = Scene()
     scene.add("p")
     scene.pop()
@@ -77,7 +79,7 @@ def test_events_while_in_flight(
 
 
 def test_events_before_the_attempt_do_not_count() -> None:
-    """Events before the pod was popped do not count."""
+    """The pod was popped after them."""
     scene = Scene()
     for name in ("p", "q"):
         scene.add(name)
@@ -109,7 +111,7 @@ def test_backoff_grows_with_each_rejection() -> None:
 
 
 def test_without_backoff_a_failed_pod_is_active_at_once() -> None:
-    """A maximum of 0 also turns backoff off after errors."""
+    """A maximum of 0 disables backoff after errors, too."""
     scene = Scene(QueueOptions(max_backoff_seconds=0))
     scene.add("p")
     scene.pop()
@@ -117,7 +119,7 @@ def test_without_backoff_a_failed_pod_is_active_at_once() -> None:
     assert ACTIVE is scene.place_of("p")
 
 
-def test_a_failed_pod_meets_its_gate() -> None:
+def test_a_failed_pod_may_be_gated() -> None:
     """A preemptor is gated until its victims are gone, instead of backing off."""
     scene = Scene()
     scene.add("p")
@@ -131,8 +133,8 @@ def test_a_failed_pod_meets_its_gate() -> None:
     assert {"Fit", "Preemption"} == scene.waiting("p").unschedulable_plugins
 
 
-def test_a_gated_error_comes_back_as_rejected() -> None:
-    """The gating plugin counts as a rejecting plugin, so the pod is in that heap afterwards."""
+def test_a_gated_pod_after_an_error_counts_as_rejected() -> None:
+    """The gating plugin is a rejecting plugin, so the pod is in that heap afterwards."""
     scene = Scene()
     scene.add("p")
     scene.pop()
@@ -164,7 +166,7 @@ def test_a_pod_that_is_not_in_flight_backs_off() -> None:
     ],
 )
 def test_members_of_pod_groups(gate: bool, group: bool, expected: QueuePlace) -> None:
-    """They are retried after backoff alone, regardless of the rejecting plugins."""
+    """They are retried after backoff alone, whatever plugins rejected them."""
     scene = Scene(QueueOptions(generic_workload=gate))
     spec = {"schedulingGroup": {"podGroupName": "g"}} if group else {}
     scene.add("p", spec=spec)
@@ -173,7 +175,7 @@ def test_members_of_pod_groups(gate: bool, group: bool, expected: QueuePlace) ->
     assert expected is scene.place_of("p")
 
 
-def test_a_pod_that_is_gone_or_bound_is_done() -> None:
+def test_a_deleted_or_bound_pod_is_done() -> None:
     """The failure handler does not put it back; its part of the log is dropped."""
     scene = Scene()
     scene.add("p")
@@ -185,8 +187,8 @@ def test_a_pod_that_is_gone_or_bound_is_done() -> None:
     assert [0, 0] == [count for _, count in scene.queue.statistics().in_flight_events]
 
 
-def test_the_gauge_follows_rejections() -> None:
-    """The pods that a plugin rejected are counted from the failure to the next attempt."""
+def test_the_gauge_counts_rejected_pods() -> None:
+    """From the failure to the next attempt."""
     scene = Scene()
     series = []
     for name, scheduler in (("p", "default-scheduler"), ("q", OTHER_PROFILE)):

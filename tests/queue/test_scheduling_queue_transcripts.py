@@ -1,4 +1,4 @@
-"""Stories of pods, as tables: when, what is done, and every move that follows."""
+"""Transcripts of pods as tables: time, command, and the moves that follow."""
 
 from __future__ import annotations
 
@@ -124,18 +124,18 @@ gated by Preemption
 
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
-def test_story(story: str) -> None:
+def test_transcript(story: str) -> None:
     """Every move, in order."""
-    assert story == told(Scene(), story)
+    assert story == played(Scene(), story)
 
 
-def test_story_without_early_pops() -> None:
+def test_transcript_without_early_pops() -> None:
     """Without SchedulerPopFromBackoffQ: exact expirations, and PreEnqueue after backoffQ."""
     scene = Scene(QueueOptions(pops_from_backoff=False))
-    assert WITHOUT_EARLY_POPS == told(scene, WITHOUT_EARLY_POPS)
+    assert WITHOUT_EARLY_POPS == played(scene, WITHOUT_EARLY_POPS)
 
 
-def told(scene: Scene, story: str) -> str:
+def played(scene: Scene, story: str) -> str:
     """Play a transcript and return it with the actual moves."""
     lines = [""]
     for line in story.strip("\n").split("\n"):

@@ -119,7 +119,7 @@ class QueueAndTwin(RuleBasedStateMachine):
         self.scene.answers.helped, self.scene.answers.raising = set(helped), set(raising)
 
     @rule(name=NAMES, plugin=st.sampled_from(["Gates", "Preemption"]))
-    def turn_gate(self, name: str, plugin: str) -> None:
+    def switch_gate(self, name: str, plugin: str) -> None:
         """Gate a pod, or open its gate."""
         self.scene.answers.closed[plugin] ^= {name}
 
@@ -154,8 +154,8 @@ class QueueAndTwin(RuleBasedStateMachine):
         assert expected == self.queue.activate(infos, self.now)
 
     @rule(event=EVENTS, name=NAMES, is_narrow=st.booleans())
-    def happen(self, event: ClusterEvent, name: str, is_narrow: bool) -> None:
-        """A cluster event occurs."""
+    def send_event(self, event: ClusterEvent, name: str, is_narrow: bool) -> None:
+        """Send a cluster event."""
         new = self.scene.info(name).pod
         limit = 0 if is_narrow else 100
         expected = self.twin.move_all(
@@ -166,8 +166,8 @@ class QueueAndTwin(RuleBasedStateMachine):
         )
 
     @rule(data=st.data())
-    def claim_comes(self, data: st.DataObject) -> None:
-        """An event occurs that concerns one pod by name."""
+    def claim_event(self, data: st.DataObject) -> None:
+        """Send an event about one pod by name."""
         waiting = [queued.pod_info for queued in self.queue.pods(QueuePlace.UNSCHEDULABLE)]
         if waiting:
             new = data.draw(st.sampled_from(waiting)).pod
@@ -175,7 +175,7 @@ class QueueAndTwin(RuleBasedStateMachine):
             assert expected == self.queue.move_all(CLAIM_ADD, None, new, self.now)
 
     @rule(times=st.integers(1, 4))
-    def try_in_vain(self, times: int) -> None:
+    def fail_all(self, times: int) -> None:
         """Pop pods until none is left; their attempts end in errors."""
         for _ in range(times):
             self.pop_and_fail(set(), set())
@@ -259,7 +259,7 @@ class QueueAndTwin(RuleBasedStateMachine):
         assert expected == self.queue.flush_unschedulable(self.now)
 
     @invariant()
-    def is_sound(self) -> None:
+    def is_consistent(self) -> None:
         """Every pod is in one place, and every index is right."""
         self.queue.check()
 
@@ -278,8 +278,8 @@ class QueueAndTwin(RuleBasedStateMachine):
             ], place
 
     @invariant()
-    def finds_pods(self) -> None:
-        """A pod of a part is the one that is found by its name."""
+    def finds_pods_by_name(self) -> None:
+        """A pod of a part is found by its own name."""
         for queued in self.queue.pods(QueuePlace.BACKOFF):
             assert queued is self.queue.get_pod(queued.pod_info.key)
 

@@ -20,10 +20,10 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.lists(st.sampled_from(TOPICS)))
-def test_equals_a_dictionary(
+def test_topics_equal_a_search(
     steps: list[tuple[str, list[Topic] | None, bool]], asked: list[Topic]
 ) -> None:
-    """The pods of topics equal those of a search through all pods, in order of arrival."""
+    """The pods of topics are those found by a search of all pods, in order of arrival."""
     pods = UnschedulablePods()
     twin: dict[str, tuple[QueuedPodInfo, list[Topic]]] = {}
     for name, topics, is_gated in steps:
@@ -43,8 +43,8 @@ def test_equals_a_dictionary(
         assert expected == pods.filed_under(asked)
 
 
-def test_check_finds_what_was_not_put_back() -> None:
-    """A pod that changes must be put again."""
+def test_check_finds_a_changed_pod_that_was_not_put_again() -> None:
+    """Its topics may have changed."""
     pods = UnschedulablePods()
     queued = QueuedPodInfo(make_pod_info("p"))
     pods.put(queued, [("a", "Fit")])

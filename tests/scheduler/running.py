@@ -1,4 +1,4 @@
-"""The whole scheduler on virtual time, with an API server of a few lines behind it."""
+"""The whole scheduler on virtual time, with an API server of a few lines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ T = TypeVar("T", Pod, PodGroup)
 
 
 class FakeApi:
-    """Does what it is asked to at once, and tells the scheduler of it.
+    """Carries out each request at once, and calls the scheduler's event handlers.
 
     Attributes:
         pods, groups: By name.
@@ -149,12 +149,12 @@ class FakeApi:
         self.delete(pod.metadata.name)
 
     def record_event(self, event: EventRecord) -> None:
-        """Write it down."""
+        """Keep the event."""
         self.events.append(f"{event.reason} {event.regarding.metadata.name}: {event.note}")
 
 
 class Running:
-    """A scheduler that runs.
+    """A running scheduler.
 
     Attributes:
         api: The API server.
@@ -180,7 +180,7 @@ class Running:
 
     @property
     def waiting(self) -> list[str]:
-        """The pods that wait at Permit."""
+        """Return the pods that wait at Permit."""
         return [waiting.pod.name for waiting in self.scheduler.waiting_pods]
 
     def condition(self, name: str) -> tuple[str, str]:
@@ -249,7 +249,7 @@ async def running(
 
 
 def make_member(name: str, group: str = "gang", **fields: Any) -> Pod:
-    """Build a pod of a group that asks for a whole cpu."""
+    """Build a pod of a group that requests one CPU."""
     spec = {"schedulingGroup": {"podGroupName": group}, **fields.pop("spec", {})}
     return make_pod(name, **{"requests": {"cpu": "1"}, "spec": spec, **fields})
 

@@ -1,4 +1,4 @@
-"""A plugin for pod groups that says what a test tells it to, and a profile of it."""
+"""A plugin for pod groups whose answers a test sets, and a profile with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GENERIC = {"GenericWorkload": True}
 
 
 class Script(FilterPlugin[None], PostFilterPlugin, ReservePlugin, PermitPlugin):
-    """Answers by the pod's name; what is not said is success.
+    """Answers by the pod's name; the default is success.
 
     Attributes:
         says: Extension point -> pod -> answer.
@@ -59,22 +59,22 @@ class Script(FilterPlugin[None], PostFilterPlugin, ReservePlugin, PermitPlugin):
         return PostFilterResult(SUCCESS, node_name)
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Write it down."""
+        """Record the call."""
         self.asked.append(f"+{pod.name}")
         answer: Status = self.says.get("reserve", {}).get(pod.name, SUCCESS)
         return answer
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Write it down."""
+        """Record the call."""
         self.asked.append(f"-{pod.name}")
 
     def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
-        """Let wait for a second."""
+        """Return Wait with a timeout of a second."""
         return self.says.get("permit", {}).get(pod.name, SUCCESS), 1.0
 
 
 def scripted(**says: Mapping[str, object]) -> tuple[type[Script], dict[str, Any]]:
-    """Make a plugin that says this, and what `running` needs for a profile of it alone."""
+    """Make a plugin with these answers, and the arguments of `running` for a profile with it alone."""
     script = type("Script", (Script,), {"name": "Script", "says": says, "asked": []})
     registry = in_tree_registry()
     registry.merge(Registry(script))
@@ -88,7 +88,7 @@ def scripted(**says: Mapping[str, object]) -> tuple[type[Script], dict[str, Any]
 
 
 async def arrive(cluster: Running) -> None:
-    """Let p1, p2 and p3 come to one node, and their group with them."""
+    """Create one node, a group, and its pods p1, p2 and p3."""
     cluster.api.create(make_node("node"), make_group())
     cluster.api.create(*(make_member(name) for name in ("p1", "p2", "p3")))
     await cluster.settle()

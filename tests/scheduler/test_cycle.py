@@ -1,4 +1,4 @@
-"""The cycle, path by path: no nodes, PreFilter, Filter, nominated pods."""
+"""The cycle's paths: no nodes, PreFilter, Filter, nominated pods."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _says(status: Status) -> PreFilterResult[None]:
 # No nodes.
 
 
-def test_no_nodes() -> None:
-    """Without nodes no plugin is asked, and it is not the pod that was rejected."""
+def test_without_nodes_the_cycle_fails() -> None:
+    """No plugin is called, and none is named as rejecting."""
     plugin = toy("P", pre_filter=_only(), filter={}, post_filter=RuntimeError())
     decision = decide([plugin], POD, make_snapshot())
     assert unresolvable("no nodes available to schedule pods") == failed(decision)
@@ -58,8 +58,8 @@ def test_no_nodes() -> None:
 # PreFilter.
 
 
-def test_skip_leaves_out_the_filter_and_what_if_questions() -> None:
-    """Skip at PreFilter leaves out that plugin's filter and its add_pod, and nobody else's."""
+def test_skip_at_pre_filter_skips_filter_and_add_pod() -> None:
+    """Other plugins are called."""
     skips = toy("Skips", pre_filter=_says(SKIP), filter=dict.fromkeys(NODES, refuse("no")))
     other = toy("Other", pre_filter=PreFilterResult(), filter={"a": refuse("full")})
     guest = make_pod("guest", nominated_node_name="c", priority=9)
@@ -69,8 +69,8 @@ def test_skip_leaves_out_the_filter_and_what_if_questions() -> None:
     assert {"pre_filter", "filter", "add_pod"} == set(points_asked(other))
 
 
-def test_unresolvable_pre_filter_stops_at_once() -> None:
-    """UnschedulableAndUnresolvable ends PreFilter; who restricted nodes before is forgotten."""
+def test_unresolvable_pre_filter_ends_the_phase() -> None:
+    """Restrictions of earlier plugins are dropped."""
     first = toy("First", pre_filter=_only("a"))
     second = toy("Second", pre_filter=_says(unresolvable("never")))
     third = toy("Third", pre_filter=PreFilterResult(), filter={})
@@ -81,8 +81,8 @@ def test_unresolvable_pre_filter_stops_at_once() -> None:
     assert [] == third.asked
 
 
-def test_unschedulable_pre_filter_asks_the_rest_and_the_last_wins() -> None:
-    """Unschedulable is remembered while the other plugins are asked; no filter runs."""
+def test_unschedulable_pre_filter_does_not_end_the_phase() -> None:
+    """The other plugins are called, the last rejection wins, and no filter runs."""
     first = toy("First", pre_filter=_says(refuse("one")))
     second = toy("Second", pre_filter=_only("a"), filter={})
     third = toy("Third", pre_filter=_says(refuse("two")))
@@ -96,7 +96,7 @@ def test_unschedulable_pre_filter_asks_the_rest_and_the_last_wins() -> None:
 
 
 def test_unresolvable_after_unschedulable_wins() -> None:
-    """The stronger rejection replaces the one that was remembered."""
+    """It replaces the earlier rejection."""
     plugins = [
         toy("First", pre_filter=_says(refuse("one"))),
         toy("Second", pre_filter=_says(unresolvable("never"))),
@@ -115,8 +115,8 @@ def test_unresolvable_after_unschedulable_wins() -> None:
         pytest.param(ValueError("broken"), "ValueError: broken", id="exception"),
     ],
 )
-def test_pre_filter_failure(answer: object, text: str) -> None:
-    """What is neither success, Skip nor one of the two rejections fails the cycle."""
+def test_other_codes_of_pre_filter_fail_the_cycle(answer: object, text: str) -> None:
+    """Only success, Skip and the two rejections are allowed."""
     first = toy("First", pre_filter=_says(refuse("one")))
     second = toy("Second", pre_filter=answer)
     third = toy("Third", pre_filter=PreFilterResult())
@@ -128,16 +128,16 @@ def test_pre_filter_failure(answer: object, text: str) -> None:
     assert [] == third.asked
 
 
-def test_one_plugin_allows_no_node() -> None:
-    """An empty set of names by one plugin is worded with that plugin."""
+def test_an_empty_set_of_names_of_one_plugin() -> None:
+    """The message names that plugin."""
     decision = rejected(decide([toy("Picky", pre_filter=_only())], POD, _cluster()))
     assert "0/3 nodes are available: node(s) didn't satisfy plugin Picky." == decision.message
     assert frozenset({"Picky"}) == decision.diagnosis.unschedulable_plugins
     assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE is decision.diagnosis.absent_status.code
 
 
-def test_plugins_allow_no_node_together() -> None:
-    """Sets of names that have nothing in common are worded with all plugins, sorted."""
+def test_disjoint_sets_of_names() -> None:
+    """The message names all plugins with names, sorted."""
     plugins = [toy("Z", pre_filter=_only("a", "b")), toy("A", pre_filter=_only("c"))]
     last = toy("Last", pre_filter=PreFilterResult())
     decision = rejected(decide([*plugins, last], POD, _cluster()))
@@ -148,15 +148,15 @@ def test_plugins_allow_no_node_together() -> None:
 
 
 def test_an_empty_intersection_replaces_an_earlier_rejection() -> None:
-    """Nothing left of the names beats an Unschedulable that was remembered."""
+    """The earlier rejection was Unschedulable."""
     plugins = [toy("First", pre_filter=_says(refuse("one"))), toy("Picky", pre_filter=_only())]
     decision = rejected(decide(plugins, POD, _cluster()))
     assert "0/3 nodes are available: node(s) didn't satisfy plugin Picky." == decision.message
     assert frozenset({"Picky"}) == decision.diagnosis.unschedulable_plugins
 
 
-def test_names_restrict_the_search() -> None:
-    """Only nodes that all PreFilter plugins name are filtered; unknown names are passed over."""
+def test_only_nodes_named_by_pre_filter_are_filtered() -> None:
+    """Unknown names are ignored."""
     narrow = toy("Narrow", pre_filter=_only("b", "c", "unknown"))
     wide = toy("Wide", pre_filter=_only("a", "c", "unknown"), filter={})
     decision = placed(decide([narrow, wide], POD, _cluster()))
@@ -164,8 +164,8 @@ def test_names_restrict_the_search() -> None:
     assert ("filter", ("c",)) == wide.asked[-1]
 
 
-def test_nodes_outside_the_names_are_absent() -> None:
-    """A rejection tells nodes that were filtered from those that plugins left out."""
+def test_nodes_outside_the_names_have_the_absent_status() -> None:
+    """A rejection distinguishes them from nodes that were filtered."""
     plugins = [
         toy("Z", pre_filter=_only("a", "b")),
         toy("A", pre_filter=_only("a", "b", "c"), filter={"a": refuse("x"), "b": refuse("y")}),
@@ -178,8 +178,8 @@ def test_nodes_outside_the_names_are_absent() -> None:
     assert frozenset({"A", "Z"}) == decision.diagnosis.unschedulable_plugins
 
 
-def test_only_unknown_names() -> None:
-    """With names that no node has, no filter answers and every node is absent."""
+def test_names_of_unknown_nodes_only() -> None:
+    """No filter runs and every node has the absent status."""
     decision = rejected(decide([toy("P", pre_filter=_only("x"), filter={})], POD, _cluster()))
     text = "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [P]."
     assert (text, {}) == (decision.message, rejections(decision))
@@ -188,8 +188,8 @@ def test_only_unknown_names() -> None:
 # Filter.
 
 
-def test_the_first_filter_to_reject_is_told() -> None:
-    """Each node has the status of the first filter, in the profile's order, that rejects it."""
+def test_a_node_has_the_status_of_the_first_rejecting_filter() -> None:
+    """First in the profile's order."""
     plugins = [
         toy("First", filter={"a": refuse("one")}),
         toy("Second", filter={"a": unresolvable("two"), "b": unresolvable("two", "three")}),
@@ -203,21 +203,21 @@ def test_the_first_filter_to_reject_is_told() -> None:
     assert frozenset({"Third"}) == decision.diagnosis.pending_plugins
 
 
-def test_no_filters_at_all() -> None:
-    """Without filters every node is feasible."""
+def test_without_filters_every_node_is_feasible() -> None:
+    """The plugin list is empty."""
     assert 3 == placed(decide([], POD, _cluster())).feasible
 
 
-def test_success_may_have_reasons() -> None:
-    """A success that explains itself is still a success."""
+def test_a_success_with_reasons_is_a_success() -> None:
+    """The node is feasible."""
     praise = Status(Code.SUCCESS, ("fits well",))
     assert 3 == placed(decide([toy("P", filter={"a": praise})], POD, _cluster())).feasible
 
 
 @pytest.mark.parametrize("scope", [Scope.NODE, Scope.ROW, Scope.CLUSTER])
 @pytest.mark.parametrize("code", [Code.ERROR, Code.WAIT, Code.SKIP])
-def test_filter_failure_fails_the_cycle(code: Code, scope: Scope) -> None:
-    """A filter's answer that is neither success nor a rejection ends the cycle."""
+def test_other_codes_of_filter_fail_the_cycle(code: Code, scope: Scope) -> None:
+    """Only success and the two rejections are allowed."""
     answer = Status(code, ("broken",))
     plugin = toy("P", filter={"b": answer}, scope=scope, sign=lambda self, pod: ())
     expected = Status(Code.ERROR, plugin="P", error='running "P" filter plugin: broken')
@@ -226,8 +226,8 @@ def test_filter_failure_fails_the_cycle(code: Code, scope: Scope) -> None:
 
 @pytest.mark.parametrize("first", list(Scope))
 @pytest.mark.parametrize("second", list(Scope))
-def test_filter_failure_behind_a_rejection_is_not_seen(first: Scope, second: Scope) -> None:
-    """A filter would not have been asked about a node that an earlier one rejected."""
+def test_a_filter_failure_on_a_rejected_node_is_ignored(first: Scope, second: Scope) -> None:
+    """Upstream would not call the filter for this node."""
 
     def sign(self: object, pod: object) -> tuple[()]:
         return ()
@@ -240,15 +240,15 @@ def test_filter_failure_behind_a_rejection_is_not_seen(first: Scope, second: Sco
 
 
 @pytest.mark.parametrize("scope", list(Scope))
-def test_filter_exception(scope: Scope) -> None:
-    """A filter that raises fails the cycle, and its exception is told."""
+def test_a_filter_that_raises_fails_the_cycle(scope: Scope) -> None:
+    """The message has the exception."""
     plugin = toy("P", filter=KeyError("zone"), scope=scope, sign=lambda self, pod: ())
     text = "running \"P\" filter plugin: KeyError: 'zone'"
     assert Status(Code.ERROR, plugin="P", error=text) == failed(decide([plugin], POD, _cluster()))
 
 
-def test_survivors_only() -> None:
-    """A costly filter is asked only about nodes that nothing has rejected before it."""
+def test_a_costly_filter_is_called_for_survivors_only() -> None:
+    """They are the nodes that no earlier filter rejects."""
     early = toy("Early", filter={"a": refuse("full")})
     costly = toy("Costly", filter={"b": refuse("none")}, survivors_only=True)
     late = toy("Late", filter={"c": refuse("late")})
@@ -260,8 +260,8 @@ def test_survivors_only() -> None:
     decide([early, costly, late], POD, _cluster())
 
 
-def test_survivors_only_is_not_asked_about_nothing() -> None:
-    """With every node rejected before, a costly filter is not asked at all."""
+def test_a_costly_filter_is_not_called_without_survivors() -> None:
+    """All nodes were rejected before it."""
     early = toy("Early", filter=dict.fromkeys(NODES, refuse("full")))
     costly = toy("Costly", filter=RuntimeError("never asked"), survivors_only=True)
     decision = decide([early, costly], POD, _cluster())
@@ -269,8 +269,8 @@ def test_survivors_only_is_not_asked_about_nothing() -> None:
     assert [] == costly.asked
 
 
-def test_a_survivors_failure() -> None:
-    """A costly filter's failure on a survivor ends the cycle."""
+def test_a_costly_filters_failure_fails_the_cycle() -> None:
+    """If it fails on a survivor."""
     costly = toy("Costly", filter={"c": failure("broken")}, survivors_only=True)
     assert (
         'running "Costly" filter plugin: broken'
@@ -281,8 +281,8 @@ def test_a_survivors_failure() -> None:
 # The pod's own nominated node.
 
 
-def test_nominated_node_that_fits_is_the_only_one_looked_at() -> None:
-    """A hit ends the search without scoring, even outside the names of PreFilter."""
+def test_a_nominated_node_that_fits_is_chosen_without_scoring() -> None:
+    """Even if PreFilter's names do not include it."""
     pod = make_pod_info("pod", nominated_node_name="b")
     plugin = toy("P", pre_filter=_only("a"), filter={}, score={})
     decision = placed(decide([plugin], pod, _cluster()))
@@ -290,32 +290,32 @@ def test_nominated_node_that_fits_is_the_only_one_looked_at() -> None:
     assert [("pre_filter", NODES), ("filter", ("b",))] == plugin.asked[:2]
 
 
-def test_nominated_node_that_does_not_fit() -> None:
-    """A miss goes on with the full search."""
+def test_all_nodes_are_searched_if_the_nominated_node_does_not_fit() -> None:
+    """The nominated node is among them."""
     pod = make_pod_info("pod", nominated_node_name="b")
     plugin = toy("P", filter={"b": refuse("full")}, score={"c": 10})
     decision = placed(decide([plugin], pod, _cluster()))
     assert ("c", 2, 3) == (decision.node_name, decision.feasible, decision.evaluated)
 
 
-def test_nominated_node_outside_the_names_keeps_its_status() -> None:
-    """A nominated node that failed is told, though PreFilter's names leave it out."""
+def test_a_rejected_nominated_node_outside_the_names_has_its_status() -> None:
+    """Other nodes outside the names have the absent one."""
     pod = make_pod_info("pod", nominated_node_name="b")
     plugin = toy("P", pre_filter=_only("a"), filter={"a": refuse("x"), "b": refuse("y")})
     decision = rejected(decide([plugin], pod, _cluster()))
     assert {"a": ("P", "x"), "b": ("P", "y")} == rejections(decision)
 
 
-def test_nominated_node_outside_the_names_is_counted_once() -> None:
-    """Nodes looked at are the feasible ones and those with a status."""
+def test_a_nominated_node_outside_the_names_is_counted_once() -> None:
+    """Evaluated nodes are the feasible ones and those with a status."""
     pod = make_pod_info("pod", nominated_node_name="b")
     plugin = toy("P", pre_filter=_only("a", "c"), filter={"b": refuse("y")})
     decision = placed(decide([plugin], pod, _cluster()))
     assert (2, 3) == (decision.feasible, decision.evaluated)
 
 
-def test_plugin_that_rejected_the_nominated_node_is_named() -> None:
-    """Of nodes that were left out, the message names that plugin beside those that named nodes."""
+def test_the_plugin_that_rejected_the_nominated_node_is_named() -> None:
+    """The message about absent nodes names it beside the plugins that restricted the names."""
     plugins = [toy("Z", pre_filter=_only("a")), toy("A", filter={"a": refuse("x")})]
     pod = make_pod_info("pod", nominated_node_name="a")
     decision = rejected(decide(plugins, pod, _cluster()))
@@ -323,14 +323,14 @@ def test_plugin_that_rejected_the_nominated_node_is_named() -> None:
     assert text == decision.message
 
 
-def test_unknown_nominated_node() -> None:
-    """A nominated node that is gone is passed over."""
+def test_an_unknown_nominated_node_is_ignored() -> None:
+    """All nodes are searched."""
     pod = make_pod_info("pod", nominated_node_name="gone")
     assert 3 == placed(decide([toy("P", filter={})], pod, _cluster())).feasible
 
 
-def test_failure_on_the_nominated_node_is_passed_over() -> None:
-    """A filter that fails on the nominated node alone does not stop the search elsewhere."""
+def test_a_failure_on_the_nominated_node_is_ignored() -> None:
+    """All nodes are searched."""
     pod = make_pod_info("pod", nominated_node_name="b")
     plugin = toy("P", pre_filter=_only("a", "c"), filter={"b": failure("broken")})
     decision = placed(decide([plugin], pod, _cluster()))
@@ -341,7 +341,7 @@ def test_failure_on_the_nominated_node_is_passed_over() -> None:
 
 
 def _room_for(guests: Sequence[str], *, others: Sequence[str] = NODES) -> type[Toy]:
-    """Reject nodes on which one of the guests stands."""
+    """Reject nodes that have one of the guests."""
 
     def answer(pods: Sequence[str]) -> Status:
         return refuse("taken") if set(guests) & set(pods) else SUCCESS
@@ -359,10 +359,10 @@ def _room_for(guests: Sequence[str], *, others: Sequence[str] = NODES) -> type[T
     ],
 )
 @pytest.mark.parametrize("remembers", [False, True])
-def test_room_for_nominated_pods(
+def test_nominated_pods_of_equal_or_higher_priority_count(
     priority: int, uid: str | None, fits: bool, remembers: bool
 ) -> None:
-    """A node is filtered as if its nominated pods of equal or higher priority were there."""
+    """Their node is filtered as if they were there."""
     guest = make_pod("guest", uid=uid, nominated_node_name="b", priority=priority)
     snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
     plugin = _room_for(["guest"])
@@ -374,8 +374,8 @@ def test_room_for_nominated_pods(
     decide([plugin], POD, snapshot)
 
 
-def test_the_pass_with_nominated_pods_is_told() -> None:
-    """Where both passes fail, the status of the one with nominated pods is told."""
+def test_the_status_of_the_pass_with_nominated_pods_is_reported() -> None:
+    """If both passes reject the node."""
 
     def answer(pods: Sequence[str]) -> Status:
         return refuse("with guest") if pods else refuse("alone")
@@ -388,7 +388,7 @@ def test_the_pass_with_nominated_pods_is_told() -> None:
 
 
 def test_a_node_must_fit_without_nominated_pods_too() -> None:
-    """A node that fits only with its nominated pods is rejected, as they may go elsewhere."""
+    """Nominated pods may be placed elsewhere."""
 
     def answer(pods: Sequence[str]) -> Status:
         return SUCCESS if pods else refuse("alone")
@@ -407,8 +407,8 @@ def test_a_node_must_fit_without_nominated_pods_too() -> None:
         pytest.param(ValueError("broken"), "ValueError: broken", id="exception"),
     ],
 )
-def test_add_pod_failure(answer: object, text: str) -> None:
-    """Anything but success of add_pod fails the cycle."""
+def test_an_error_of_add_pod_fails_the_cycle(answer: object, text: str) -> None:
+    """So does any other code than success."""
     plugin = toy("P", pre_filter=PreFilterResult(), add_pod=answer, filter={})
     guest = make_pod("guest", nominated_node_name="b", priority=9)
     snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
@@ -416,8 +416,8 @@ def test_add_pod_failure(answer: object, text: str) -> None:
     assert Status(Code.ERROR, plugin="P", error=error) == failed(decide([plugin], POD, snapshot))
 
 
-def test_filter_failure_with_nominated_pods() -> None:
-    """A filter that fails once the nominated pods are there fails the cycle."""
+def test_a_filter_failure_with_nominated_pods_fails_the_cycle() -> None:
+    """Without them the filter would succeed."""
 
     def answer(pods: Sequence[str]) -> Status:
         return failure("crowded") if pods else SUCCESS
@@ -428,15 +428,15 @@ def test_filter_failure_with_nominated_pods() -> None:
     assert 'running "P" filter plugin: crowded' == failed(decision).message
 
 
-def test_nominated_pods_on_unknown_nodes() -> None:
-    """A pod nominated to a node that is gone changes nothing."""
+def test_nominations_to_unknown_nodes_are_ignored() -> None:
+    """The decision does not depend on them."""
     guest = make_pod("guest", nominated_node_name="gone", priority=9)
     snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
     assert 3 == placed(decide([_room_for(["guest"])], POD, snapshot)).feasible
 
 
-def test_nominated_pods_on_the_pods_own_nominated_node() -> None:
-    """The nominated node, too, is looked at with the pods nominated to it."""
+def test_the_nominated_node_is_filtered_with_its_nominated_pods() -> None:
+    """Like any other node."""
     pod = make_pod_info("pod", priority=5, nominated_node_name="b")
     guest = make_pod("guest", nominated_node_name="b", priority=5)
     snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
@@ -447,8 +447,8 @@ def test_nominated_pods_on_the_pods_own_nominated_node() -> None:
 # The trace.
 
 
-def test_a_trace_never_changes_the_decision() -> None:
-    """With and without somebody reading, the same is decided."""
+def test_a_trace_does_not_change_the_decision() -> None:
+    """With and without one, the decision is the same."""
     plugins = [
         toy("First", pre_filter=PreFilterResult(), filter={"a": refuse("one")}),
         toy("Score", score=dict.fromkeys(NODES, 7)),
@@ -461,8 +461,8 @@ def test_a_trace_never_changes_the_decision() -> None:
             )
 
 
-def test_all_filters_are_traced_beyond_the_first_rejection() -> None:
-    """With `all_filters` every filter is asked about every row, and the first still decides."""
+def test_all_filters_traces_every_filter_for_every_row() -> None:
+    """The first rejection still decides."""
     plugins = [
         toy("First", filter={"a": refuse("one")}),
         toy("Second", filter={"a": refuse("two"), "b": refuse("two")}),
@@ -478,8 +478,8 @@ def test_all_filters_are_traced_beyond_the_first_rejection() -> None:
     assert ["First", "Second", ""] == plugins_told
 
 
-def test_a_traced_failure_behind_a_rejection_is_not_seen() -> None:
-    """Asking every filter about every row does not bring up failures nobody would have met."""
+def test_a_traced_failure_on_a_rejected_row_is_ignored() -> None:
+    """Calling every filter for every row adds no failures."""
     plugins = [toy("First", filter={"a": refuse("one")}), toy("Second", filter={"a": failure("x")})]
     trace = Trace(all_filters=True)
     assert 2 == placed(cycle_of(*plugins).schedule_one(POD, _cluster(), trace)).feasible

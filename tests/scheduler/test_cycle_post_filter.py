@@ -1,4 +1,4 @@
-"""The cycle's way out: PostFilter plugins in order, and how their answers combine."""
+"""PostFilter plugins: their order, and how their results combine."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _helps(node: str = "a") -> PostFilterResult:
     return PostFilterResult(SUCCESS, node, (VICTIM,))
 
 
-def test_nobody_to_ask() -> None:
-    """Without PostFilter plugins the nomination is cleared and the story ends with the nodes."""
+def test_without_post_filter_plugins() -> None:
+    """The nomination is cleared, and the message has the nodes' reasons only."""
     decision = rejected(decide([FULL], POD, _cluster()))
     assert (STORY, "", (), None) == (
         decision.message,
@@ -50,15 +50,15 @@ def test_nobody_to_ask() -> None:
     )
 
 
-def test_not_asked_when_a_node_fits() -> None:
-    """PostFilter is for pods that found nothing."""
+def test_post_filter_does_not_run_for_a_pod_that_fits() -> None:
+    """It is for rejected pods."""
     plugin = toy("P", post_filter=RuntimeError("never asked"))
     placed(decide([plugin], POD, _cluster()))
     assert [] == plugin.asked
 
 
-def test_success_ends_the_search() -> None:
-    """The first plugin that helps is the last one asked; its result is taken."""
+def test_the_first_success_ends_post_filter() -> None:
+    """The other plugins are not called; its result is used."""
     first, second = toy("First", post_filter=_no("one", "b")), toy("Second", post_filter=_helps())
     third = toy("Third", post_filter=_no("three"))
     decision = rejected(decide([FULL, first, second, third], POD, _cluster()))
@@ -67,8 +67,8 @@ def test_success_ends_the_search() -> None:
     assert [] == third.asked
 
 
-def test_unresolvable_ends_the_search() -> None:
-    """UnschedulableAndUnresolvable is final, too, and its message alone is told."""
+def test_unresolvable_ends_post_filter() -> None:
+    """Only its message is in the result."""
     first = toy("First", post_filter=_no("one", "b"))
     second = toy("Second", post_filter=PostFilterResult(unresolvable("never"), ""))
     third = toy("Third", post_filter=_helps())
@@ -86,8 +86,8 @@ def test_unresolvable_ends_the_search() -> None:
         pytest.param(ValueError("bad"), "ValueError: bad", id="exception"),
     ],
 )
-def test_failure_is_told_and_changes_nothing(answer: object, text: str) -> None:
-    """A failing PostFilter ends the search; the pod stays rejected, the nomination untouched."""
+def test_a_post_filter_failure_keeps_the_nomination(answer: object, text: str) -> None:
+    """It ends the phase; the pod stays rejected."""
     second = toy("Second", post_filter=answer)
     third = toy("Third", post_filter=_helps())
     plugins = [FULL, toy("First", post_filter=_no("one", "b")), second, third]
@@ -98,8 +98,8 @@ def test_failure_is_told_and_changes_nothing(answer: object, text: str) -> None:
     assert [] == third.asked
 
 
-def test_rejections_add_up() -> None:
-    """All plugins said no: their reasons are joined, the first is named, the last word stands."""
+def test_rejections_of_post_filter_are_joined() -> None:
+    """All reasons, the first plugin's name, and the last nomination."""
     plugins: list[type[Toy]] = [
         toy("First", post_filter=_no("one")),
         toy("Second", post_filter=_no("two", "b")),
@@ -114,14 +114,14 @@ def test_rejections_add_up() -> None:
     assert "" == decision.nominated_node_name
 
 
-def test_nobody_has_an_opinion_on_the_nomination() -> None:
-    """Where no plugin says what to nominate, the nomination is left alone."""
+def test_post_filter_without_a_nomination_keeps_the_nomination() -> None:
+    """No plugin returned one."""
     decision = rejected(decide([FULL, toy("P", post_filter=_no("one"))], POD, _cluster()))
     assert decision.nominated_node_name is None
 
 
-def test_every_node_has_a_status() -> None:
-    """PostFilter is told a status for each node, the absent one where nothing was tried."""
+def test_post_filter_gets_a_status_for_every_node() -> None:
+    """Nodes that were not filtered have the absent one."""
     picky = PreFilterResult[None](node_names=frozenset({"a"}))
     filtering = toy("F", pre_filter=picky, filter={"a": unschedulable("full")})
     post = toy("P", post_filter=_no("one"))
@@ -130,8 +130,8 @@ def test_every_node_has_a_status() -> None:
     assert [expected] == post.asked
 
 
-def test_after_a_rejection_by_pre_filter() -> None:
-    """PreFilter's rejection is each node's status, and PostFilter's message follows it."""
+def test_post_filter_after_a_rejection_by_pre_filter() -> None:
+    """Every node has PreFilter's status; PostFilter's message follows it."""
     early = toy("E", pre_filter=PreFilterResult[None](status=unschedulable("no")))
     post = toy("P", post_filter=_no("one"))
     decision = rejected(cycle_of(early, post).schedule_one(POD, _cluster()))
@@ -139,15 +139,15 @@ def test_after_a_rejection_by_pre_filter() -> None:
     assert [("post_filter", ("Unschedulable", "Unschedulable"))] == post.asked
 
 
-def test_not_asked_after_a_failure() -> None:
-    """A cycle that failed has nothing to offer to PostFilter."""
+def test_post_filter_does_not_run_after_a_failure() -> None:
+    """The cycle ends with the failure."""
     post = toy("P", filter={"a": failure("broken")}, post_filter=_helps())
     failed(cycle_of(post).schedule_one(POD, _cluster()))
     assert "post_filter" not in {point for point, _ in post.asked}
 
 
-def test_the_trace_lists_who_was_asked() -> None:
-    """The trace keeps each plugin's own result, in order."""
+def test_the_trace_has_the_result_of_each_post_filter_plugin() -> None:
+    """In the order of the calls."""
     results = {"First": _no("one"), "Second": _helps()}
     plugins = [toy(name, post_filter=result) for name, result in results.items()]
     trace = Trace()
@@ -160,7 +160,7 @@ def _alike(*_: object) -> tuple[()]:
 
 
 class _Drawing(Toy):
-    """Draws from the random source, if at all."""
+    """A toy that may draw from the random source."""
 
     keeps: ClassVar = False
     draws: ClassVar = True
@@ -180,8 +180,10 @@ class _Drawing(Toy):
 @pytest.mark.parametrize(
     ("draws", "keeps", "times"), [(False, False, 1), (True, False, 3), (True, True, 3)]
 )
-def test_rejections_that_drew_are_not_recalled(*, draws: bool, keeps: bool, times: int) -> None:
-    """The next attempt draws again, as without memory."""
+def test_rejections_that_used_random_numbers_are_not_recalled(
+    *, draws: bool, keeps: bool, times: int
+) -> None:
+    """The next attempt draws again, as it would without memory."""
     full = toy("Full", filter=dict.fromkeys("ab", unschedulable("full")), sign=_alike)
     plain = toy("Drawing", post_filter=_no("no"), sign=_alike)
     drawing = type("Drawing", (_Drawing,), {**vars(plain), "draws": draws, "keeps": keeps})

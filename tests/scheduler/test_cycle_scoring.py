@@ -1,4 +1,4 @@
-"""The cycle's second half: PreScore, Score, normalizing, weights, and the choice of the best."""
+"""PreScore, Score, normalizing, weights, and the choice of a node."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def _sign(self: object, pod: object) -> tuple[()]:
     return ()
 
 
-def test_the_best_node_wins() -> None:
-    """The largest weighted sum decides; a weight that is not given counts as 1."""
+def test_the_node_with_the_largest_weighted_sum_is_chosen() -> None:
+    """The default weight is 1."""
     plugins = [
         toy("One", score={"a": 90, "b": 80, "c": 10}),
         toy("Three", score={"a": 10, "b": 20, "c": 40}, weight=3),
@@ -51,7 +51,7 @@ def test_the_best_node_wins() -> None:
 
 @pytest.mark.parametrize("scope", list(Scope))
 def test_a_single_feasible_node_is_not_scored(scope: Scope) -> None:
-    """With one feasible node no PreScore and no Score plugin has a say, not even a broken one."""
+    """No PreScore or Score plugin is called, not even one that would fail."""
     plugin = toy(
         "P",
         filter={"a": unschedulable("no"), "c": unschedulable("no")},
@@ -67,8 +67,8 @@ def test_a_single_feasible_node_is_not_scored(scope: Scope) -> None:
     assert ["filter"] == points_asked(plugin)
 
 
-def test_without_score_plugins_every_node_has_one_point() -> None:
-    """Nobody scores: every total is 1, and PreScore is not asked."""
+def test_without_score_plugins_every_total_is_one() -> None:
+    """PreScore is not called."""
     plugin = toy("P", pre_score=RuntimeError("broken"))
     trace = Trace()
     placed(decide([plugin], POD, _cluster(), trace=trace))
@@ -77,16 +77,16 @@ def test_without_score_plugins_every_node_has_one_point() -> None:
     assert [] == plugin.asked
 
 
-def test_score_plugins_that_all_skip() -> None:
-    """Everybody skips: every total is 0."""
+def test_if_all_score_plugins_skip_every_total_is_zero() -> None:
+    """They skip at PreScore."""
     trace = Trace()
     placed(decide([toy("P", pre_score=_says(SKIP), score={"a": 5})], POD, _cluster(), trace=trace))
     assert trace.totals is not None
     assert ([0, 0, 0], []) == (trace.totals.tolist(), trace.scores)
 
 
-def test_pre_score_sees_feasible_nodes() -> None:
-    """PreScore is told which nodes are feasible."""
+def test_pre_score_gets_the_feasible_nodes() -> None:
+    """Rejected ones are left out."""
     plugin = toy("P", filter={"b": unschedulable("no")}, pre_score=PreScoreResult(), score={})
     placed(cycle_of(plugin).schedule_one(POD, _cluster()))
     assert ("pre_score", ("a", "c")) in plugin.asked
@@ -102,24 +102,24 @@ def test_pre_score_sees_feasible_nodes() -> None:
         pytest.param(ValueError("bad"), "ValueError: bad", id="exception"),
     ],
 )
-def test_pre_score_failure(answer: object, text: str, scope: Scope) -> None:
-    """Anything but success and Skip at PreScore fails the cycle, a rejection too."""
+def test_other_codes_of_pre_score_fail_the_cycle(answer: object, text: str, scope: Scope) -> None:
+    """Only success and Skip are allowed."""
     plugin = toy("P", pre_score=answer, score={}, scope=scope, sign=_sign)
     expected = Status(Code.ERROR, plugin="P", error=f'running PreScore plugin "P": {text}')
     assert expected == failed(decide([plugin], POD, _cluster()))
 
 
 @pytest.mark.parametrize("scope", list(Scope))
-def test_score_exception(scope: Scope) -> None:
-    """A score plugin that raises fails the cycle."""
+def test_a_score_plugin_that_raises_fails_the_cycle(scope: Scope) -> None:
+    """The message has the exception."""
     plugin = toy("P", score=ValueError("bad"), scope=scope, sign=_sign)
     text = 'running Score plugins: plugin "P" failed with: ValueError: bad'
     assert text == failed(decide([plugin], POD, _cluster())).message
 
 
 @pytest.mark.parametrize("scope", list(Scope))
-def test_normalize_exception(scope: Scope) -> None:
-    """A plugin that raises while normalizing fails the cycle."""
+def test_normalizing_that_raises_fails_the_cycle(scope: Scope) -> None:
+    """The message has the exception."""
     plugin = toy("P", score={}, normalize=ValueError("bad"), scope=scope, sign=_sign)
     text = 'running Normalize on Score plugins: plugin "P" failed with: ValueError: bad'
     assert text == failed(decide([plugin], POD, _cluster())).message
@@ -128,8 +128,10 @@ def test_normalize_exception(scope: Scope) -> None:
 @pytest.mark.parametrize("scope", list(Scope))
 @pytest.mark.parametrize("score", [-1, 101])
 @pytest.mark.parametrize("normalizes", [False, True])
-def test_invalid_score(score: int, normalizes: bool, scope: Scope) -> None:
-    """A score outside 0..100 after normalizing fails the cycle, in upstream's words."""
+def test_a_normalized_score_out_of_bounds_fails_the_cycle(
+    score: int, normalizes: bool, scope: Scope
+) -> None:
+    """The bounds are 0 and 100, the message upstream's."""
     normalize = (lambda scores: scores) if normalizes else None
     plugin = toy("P", score={"b": score}, normalize=normalize, scope=scope, sign=_sign)
     text = (
@@ -140,8 +142,8 @@ def test_invalid_score(score: int, normalizes: bool, scope: Scope) -> None:
 
 
 @pytest.mark.parametrize("scope", list(Scope))
-def test_invalid_score_of_an_infeasible_node(scope: Scope) -> None:
-    """What a plugin thinks of a node that is out of the question is not looked at."""
+def test_scores_of_infeasible_nodes_are_not_checked(scope: Scope) -> None:
+    """They may be anything."""
     plugin = toy(
         "P",
         filter={"b": unschedulable("no")},
@@ -152,8 +154,8 @@ def test_invalid_score_of_an_infeasible_node(scope: Scope) -> None:
     assert "c" == placed(decide([plugin], POD, _cluster())).node_name
 
 
-def test_normalized_scores_may_come_from_any_raw_ones() -> None:
-    """Only normalized scores must be within bounds, and only they count."""
+def test_raw_scores_have_no_bounds() -> None:
+    """Only normalized scores do."""
     plugin = toy("P", score={"a": -50, "b": 5000, "c": 7}, normalize=lambda raw: (raw == 7) * 9)
     trace = Trace()
     decision = placed(decide([plugin], POD, _cluster(), trace=trace))
@@ -162,8 +164,8 @@ def test_normalized_scores_may_come_from_any_raw_ones() -> None:
     assert [0, 0, 9] == scored.normalized.tolist()
 
 
-def test_normalize_sees_feasible_rows_only() -> None:
-    """Normalizing is about the feasible nodes, in row order."""
+def test_normalize_gets_the_scores_of_feasible_rows() -> None:
+    """In row order."""
     seen: list[list[int]] = []
 
     def normalize(raw: np.ndarray[tuple[int], np.dtype[np.int64]]) -> object:
@@ -179,16 +181,16 @@ def test_normalize_sees_feasible_rows_only() -> None:
 
 
 @given(totals=st.lists(st.integers(-5, 5), min_size=1, max_size=20), seed=st.integers(0, 2**32))
-def test_select_host_takes_a_best_one(totals: list[int], seed: int) -> None:
-    """A largest total is chosen, the same for the same seed."""
+def test_select_host_chooses_a_largest_total(totals: list[int], seed: int) -> None:
+    """The same one for the same seed."""
     column = np.array(totals, np.int64)
     chosen = select_host(column, Random(seed))
     assert max(totals) == totals[chosen]
     assert chosen == select_host(column, Random(seed))
 
 
-def test_ties_are_drawn_among_all_best_nodes() -> None:
-    """In the long run every best node is drawn about as often, and no other ever."""
+def test_ties_are_drawn_uniformly() -> None:
+    """Over many draws each best node is chosen about as often, and no other node."""
     totals = np.array([3, 7, 7, 0, 7], np.int64)
     random = Random(1)
     drawn = Counter(select_host(totals, random) for _ in range(3000))
@@ -196,16 +198,16 @@ def test_ties_are_drawn_among_all_best_nodes() -> None:
     assert all(abs(count - 1000) < 150 for count in drawn.values())
 
 
-def test_a_clear_winner_costs_no_draw() -> None:
-    """Without a tie nothing is drawn, so that unrelated decisions do not shift."""
+def test_a_single_best_node_needs_no_random_number() -> None:
+    """Later decisions then do not depend on it."""
     random = Random(1)
     select_host(np.array([1, 2], np.int64), random)
     assert Random(1).getstate() == random.getstate()
 
 
 @pytest.mark.parametrize("remembers", [False, True])
-def test_the_run_is_repeated_from_its_seed(remembers: bool) -> None:
-    """The same seed draws the same nodes; other seeds draw others."""
+def test_equal_seeds_choose_equal_nodes(remembers: bool) -> None:
+    """Other seeds choose others."""
 
     def run(seed: int) -> list[str]:
         cycle = cycle_of(toy("P", score={}), seed=seed, remembers=remembers)

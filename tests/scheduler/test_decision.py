@@ -1,4 +1,4 @@
-"""What a decision says of itself."""
+"""Properties of decisions."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ POD, VICTIM = make_pod_info("pod"), make_pod_info("victim")
         pytest.param(PostFilterResult(SUCCESS, "a", (VICTIM,)), "a", (VICTIM,), id="preempt"),
     ],
 )
-def test_rejected(
+def test_a_rejection_has_nomination_and_victims_of_post_filter(
     result: PostFilterResult | None, nominated: str | None, victims: tuple[object, ...]
 ) -> None:
-    """Nomination and victims are those of PostFilter; nobody asked means that it is cleared."""
+    """Without PostFilter the nomination is cleared."""
     decision = Rejected(POD, Diagnosis(), "text", CycleState(), result)
     assert (nominated, victims) == (decision.nominated_node_name, decision.victims)
 
 
-def test_failed() -> None:
-    """The message is the status'."""
+def test_the_message_of_a_failure_is_its_status() -> None:
+    """No other text is added."""
     assert "broken" == Failed(POD, failure("broken")).message
     assert "no nodes available to schedule pods" == Failed(POD, unresolvable(NO_NODES)).message

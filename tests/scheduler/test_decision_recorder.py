@@ -14,7 +14,7 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 
 
 def test_events_and_decisions_are_in_order(tmp_path: Path) -> None:
-    """A decision stands between what it depends on and its binding."""
+    """A decision is after the events it depends on and before its binding."""
     lines = _lines(recorded(tmp_path / "run.jsonl", small()))
     head, *_, last = lines
     assert {
@@ -35,8 +35,8 @@ def test_events_and_decisions_are_in_order(tmp_path: Path) -> None:
     assert ("default/web-00001", "large-0") == (decided["pod"], decided["node"])
 
 
-def test_a_binding_that_fails_is_undone(tmp_path: Path) -> None:
-    """The line follows the decision."""
+def test_a_failed_binding_has_a_line(tmp_path: Path) -> None:
+    """It follows the decision."""
     failing = {**small(), "faults": {"bind": {"error": 1.0}}}
     lines = _lines(recorded(tmp_path / "run.jsonl", failing))
     types = [line["type"] for line in lines if "decision" in line]

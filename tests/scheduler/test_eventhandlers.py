@@ -1,4 +1,4 @@
-"""Event handlers report the events of a change that counts under the feature gates."""
+"""Events that handlers report, depending on feature gates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Events(HandlingObserver):
 @pytest.mark.parametrize(
     ("enabled", "expected"), [(True, ["NodeUpdateNodeDeclaredFeature"]), (False, [])]
 )
-def test_declared_features_count_with_their_gate(enabled: bool, expected: list[str]) -> None:
+def test_declared_features_need_their_gate(enabled: bool, expected: list[str]) -> None:
     """With the gate off, a node that declares a feature moves no pod, as upstream."""
 
     async def main() -> None:

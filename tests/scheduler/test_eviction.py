@@ -1,4 +1,4 @@
-"""Evictions, against an API server that takes its time and refuses."""
+"""Evictions by an API server that is slow and refuses some."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PREEMPTOR: Final = PodInfo(make_pod("boss", priority=9))
 
 
 class SlowApi(FakeApi):
-    """Answers after a while.
+    """Answers after a delay.
 
     Attributes:
         asked, answered: `patch pod` and `delete pod`, in order.
@@ -48,11 +48,11 @@ class SlowApi(FakeApi):
         condition: PodConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
-        """Say yes or no to the condition of a victim."""
+        """Accept or refuse the condition of a victim."""
         await self._answer("patch", pod)
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Say yes or no."""
+        """Accept or refuse."""
         await self._answer("delete", pod)
 
     async def _answer(self, verb: str, pod: Pod) -> None:
@@ -65,13 +65,13 @@ class SlowApi(FakeApi):
 
 
 class Outcomes(EvictionObserver):
-    """Writes down how preemptions end."""
+    """Records how preemptions end."""
 
     def __init__(self) -> None:
         self.seen: list[bool] = []
 
     def preempted(self, preemption: Preemption, started: float, *, is_success: bool) -> None:
-        """Write it down."""
+        """Record the outcome."""
         self.seen.append(is_success)
 
 
@@ -100,8 +100,8 @@ class Scene:
 
 
 @pytest.mark.parametrize("in_background", [True, False], ids=["background", "waiting"])
-def test_first_refusal_calls_the_others_back(in_background: bool) -> None:
-    """Who was only marked as a victim by then stays; who is being deleted may be gone."""
+def test_the_first_refusal_cancels_the_other_evictions(in_background: bool) -> None:
+    """Victims with only a condition stay; those that are being deleted may be gone."""
     seconds = {"patch a": 0.5, "delete a": 0.1, "patch c": 2.0, "patch last": 2.0}
     api = SlowApi(seconds, {"patch b": REFUSED})
 
@@ -124,8 +124,8 @@ def test_first_refusal_calls_the_others_back(in_background: bool) -> None:
     assert ["a"] == [event.split()[1].rstrip(":") for event in api.events]
 
 
-def test_the_first_refusal_is_the_one_that_is_told() -> None:
-    """Not that of the first victim."""
+def test_the_first_refusal_is_reported() -> None:
+    """First in time, not by the order of victims."""
     late = ApiError(500, "InternalError", "late")
     seconds = {"delete a": 3.0, "delete b": 2.0}
     api = SlowApi(seconds, {"delete a": late, "delete b": REFUSED})
@@ -137,8 +137,8 @@ def test_the_first_refusal_is_the_one_that_is_told() -> None:
     assert "no" == run(main())
 
 
-def test_a_victim_that_is_gone_is_no_refusal() -> None:
-    """The others go on, and the last one follows."""
+def test_a_victim_that_is_not_found_counts_as_evicted() -> None:
+    """The other evictions continue, the last victim's included."""
     api = SlowApi({}, {"patch a": GONE, "delete b": GONE})
 
     async def main() -> None:
@@ -151,8 +151,8 @@ def test_a_victim_that_is_gone_is_no_refusal() -> None:
     assert ["patch b", "patch c", "delete c", "patch last", "delete last"] == api.answered
 
 
-def test_whoever_stops_waiting_calls_all_back() -> None:
-    """No eviction outlives the one who waits for it."""
+def test_cancelling_the_preemption_cancels_its_evictions() -> None:
+    """No eviction outlives the task that waits for it."""
     api = SlowApi({})
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""A cycle with extenders: what they are asked between the phases, and what comes of it."""
+"""The cycle with extenders: their requests, and the effect of their answers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def extended(
     percentage: int = 0,
     **fields: Any,
 ) -> ExtendedCycle:
-    """Make a cycle with extenders that can do what their scripts answer."""
+    """Make a cycle with extenders that have the verbs of their scripts."""
     by_url = {f"{URL}{at}": fake for at, fake in enumerate(fakes)}
     configurations = [
         ExtenderConfiguration(
@@ -80,7 +80,7 @@ def decide(cycle: ExtendedCycle, pod: PodInfo = POD, snapshot: Snapshot = SNAPSH
 
 
 def keep(*names: str, **failed_nodes: str) -> dict[str, object]:
-    """Answer a filter question with the nodes to keep and why others go."""
+    """Answer a filter request with the nodes to keep and the reasons of others."""
     return {"NodeNames": list(names), "FailedNodes": failed_nodes}
 
 
@@ -93,10 +93,10 @@ def keep(*names: str, **failed_nodes: str) -> dict[str, object]:
     st.integers(0, 3),
     st.sampled_from(["", "n0", "n3", "gone"]),
 )
-def test_silent_extender_changes_nothing(
+def test_an_extender_without_verbs_changes_no_decision(
     statuses: list[Status], marks: list[int], seed: int, nominated: str
 ) -> None:
-    """With an extender that can do nothing every decision is as without."""
+    """Decisions equal those without extenders."""
     names = [f"n{at}" for at in range(len(statuses))]
     script: dict[str, Any] = {
         "filter": dict(zip(names, statuses, strict=True)),
@@ -115,8 +115,8 @@ def test_silent_extender_changes_nothing(
 # Filter.
 
 
-def test_filter() -> None:
-    """Extenders are asked about what passed the filters, and the pod goes to what they leave."""
+def test_extenders_filter_after_the_plugins() -> None:
+    """The pod is placed on a node that both accept."""
     fake = FakeExtender({"filter": keep("c", b="hot")})
     cycle = extended([toy("Toy", filter={"a": FULL}, score={"b": 100})], fake)
     decision = placed(decide(cycle))
@@ -125,8 +125,8 @@ def test_filter() -> None:
     assert ("c", 1, 3) == (decision.node_name, decision.feasible, decision.evaluated)
 
 
-def test_nothing_left() -> None:
-    """What extenders say of nodes stands in the diagnosis, and Extender among the rejectors."""
+def test_extenders_that_reject_all_nodes() -> None:
+    """Their reasons are in the diagnosis, and Extender is a rejecting plugin."""
     answer = {**keep(b="hot", c="x"), "FailedAndUnresolvableNodes": {"c": "never"}}
     decision = rejected(
         decide(extended([toy("Toy", filter={"a": FULL})], FakeExtender({"filter": answer})))
@@ -138,16 +138,16 @@ def test_nothing_left() -> None:
     assert "" == decision.nominated_node_name
 
 
-def test_only_plugins_reject() -> None:
-    """Where no node passes the filters, extenders are not asked and not blamed."""
+def test_extenders_are_not_called_without_feasible_nodes() -> None:
+    """They are not among the rejecting plugins."""
     fake = FakeExtender({"filter": keep()})
     decision = rejected(decide(extended([toy("Toy", filter=dict.fromkeys("abcd", FULL))], fake)))
     assert {"Toy"} == decision.diagnosis.unschedulable_plugins
     assert [] == fake.asked
 
 
-def test_rejector_stays_when_an_extender_speaks_over_it() -> None:
-    """An extender may speak of a node it was not asked about; who rejected it stays known."""
+def test_an_extender_may_reject_a_node_it_did_not_get() -> None:
+    """The plugin that rejected the node stays a rejecting plugin."""
     answer = {"NodeNames": [], "FailedAndUnresolvableNodes": {"a": "never"}}
     decision = rejected(
         decide(extended([toy("Toy", filter={"a": FULL})], FakeExtender({"filter": answer})))
@@ -157,8 +157,8 @@ def test_rejector_stays_when_an_extender_speaks_over_it() -> None:
     assert "0/4 nodes are available: 1 never." == decision.message
 
 
-def test_post_filter_sees_what_extenders_say() -> None:
-    """PostFilter plugins get the extenders' codes; nodes without a word are unresolvable."""
+def test_post_filter_gets_the_codes_of_extenders() -> None:
+    """Nodes that an extender left out without a reason are unresolvable."""
     answer = {**keep(b="hot"), "FailedAndUnresolvableNodes": {"c": "never"}}
     plugin = toy("Toy", filter={"a": FULL}, post_filter=PostFilterResult(unschedulable("no")))
     decide(extended([plugin], FakeExtender({"filter": answer})))
@@ -166,30 +166,30 @@ def test_post_filter_sees_what_extenders_say() -> None:
     assert ("post_filter", ("Unschedulable", "Unschedulable", never, never)) == plugin.asked[-1]
 
 
-def test_failing_extender() -> None:
-    """One that is not ignorable fails the cycle, in its own words and without PostFilter."""
+def test_a_failing_extender_fails_the_cycle() -> None:
+    """With its message, and without PostFilter."""
     plugin = toy("Toy", filter={}, post_filter=PostFilterResult(SUCCESS))
     decision = decide(extended([plugin], FakeExtender({"filter": {"Error": "out of order"}})))
     assert failure("out of order") == failed(decision)
     assert "post_filter" not in points_asked(plugin)
 
 
-def test_failing_ignorable_extender() -> None:
-    """An ignorable one is left out."""
+def test_a_failing_ignorable_extender_is_left_out() -> None:
+    """The cycle continues without it."""
     cycle = extended([toy("Toy", score={"d": 9})], FakeExtender({"filter": 500}), ignorable=True)
     assert "d" == placed(decide(cycle)).node_name
 
 
-def test_empty_cluster() -> None:
-    """Without nodes nobody is asked."""
+def test_extenders_are_not_called_without_nodes() -> None:
+    """The cycle fails as without extenders."""
     fake = FakeExtender({"filter": keep()})
     decision = decide(extended([toy("Toy")], fake), snapshot=make_snapshot([]))
     assert unresolvable("no nodes available to schedule pods") == failed(decision)
     assert [] == fake.asked
 
 
-def test_failing_plugin() -> None:
-    """A filter that fails ends the cycle before extenders are asked."""
+def test_extenders_are_not_called_after_a_failing_filter() -> None:
+    """The cycle ends with the failure."""
     fake = FakeExtender({"filter": keep()})
     assert failed(decide(extended([toy("Toy", filter=ValueError("x"))], fake)))
     assert [] == fake.asked
@@ -200,8 +200,8 @@ def test_failing_plugin() -> None:
 NOMINATED = PodInfo(make_pod("p", uid="u-p", nominated_node_name="b"))
 
 
-def test_nominated_node_passes() -> None:
-    """The nominated node is tried alone; if it passes, no other is looked at."""
+def test_a_nominated_node_that_extenders_accept() -> None:
+    """No other node is searched."""
     fake = FakeExtender({"filter": lambda asked: keep(*asked["NodeNames"]), "prioritize": []})
     decision = placed(decide(extended([toy("Toy", filter={}, score={"a": 9})], fake), NOMINATED))
     assert ("b", 1, 1) == (decision.node_name, decision.feasible, decision.evaluated)
@@ -211,8 +211,8 @@ def test_nominated_node_passes() -> None:
 @pytest.mark.parametrize(
     "answer", [pytest.param(keep(b="hot"), id="refused"), pytest.param(500, id="failed")]
 )
-def test_nominated_node_does_not_pass(answer: object) -> None:
-    """Otherwise all nodes are searched, the nominated one again."""
+def test_a_nominated_node_that_extenders_reject(answer: object) -> None:
+    """All nodes are searched, the nominated one again."""
 
     def script(asked: dict[str, Any]) -> object:
         return answer if asked["NodeNames"] == ["b"] else keep("c")
@@ -224,8 +224,8 @@ def test_nominated_node_does_not_pass(answer: object) -> None:
     assert expected == [asked.question["NodeNames"] for asked in fake.asked]
 
 
-def test_nominated_node_counts_twice() -> None:
-    """A nominated node that extenders refused moves the start of the next search once more."""
+def test_a_rejected_nominated_node_is_evaluated_twice() -> None:
+    """The next search starts one node further."""
     sampler = NodeSampler()
     nodes = [make_node(f"n{at:03}") for at in range(300)]
     pod = PodInfo(make_pod("p", nominated_node_name="n299"))
@@ -249,7 +249,7 @@ def test_nominated_node_counts_twice() -> None:
 
 
 def rate(**amounts: int) -> list[dict[str, object]]:
-    """Answer a prioritize question."""
+    """Answer a prioritize request."""
     return [{"Host": name, "Score": score} for name, score in amounts.items()]
 
 
@@ -261,7 +261,7 @@ def rate(**amounts: int) -> list[dict[str, object]]:
         pytest.param(3, 2, "b", id="weighed"),
     ],
 )
-def test_prioritize(mark: int, weight: int, expected: str) -> None:
+def test_scores_of_extenders_are_added(mark: int, weight: int, expected: str) -> None:
     """Ten times score and weight is added to the plugins' totals."""
     fake = FakeExtender({"prioritize": rate(b=mark)})
     cycle = extended([toy("Toy", score={"a": 50})], fake, weight=weight)
@@ -269,16 +269,16 @@ def test_prioritize(mark: int, weight: int, expected: str) -> None:
     assert ["a", "b", "c", "d"] == fake.asked[0].question["NodeNames"]
 
 
-def test_prioritize_without_score_plugins() -> None:
-    """Without score plugins the totals are the extenders' alone; PreScore runs all the same."""
+def test_scores_of_extenders_without_score_plugins() -> None:
+    """The totals are the extenders' alone; PreScore runs."""
     plugin = toy("Toy", pre_score=PreScoreResult())
     fake = FakeExtender({"prioritize": rate(a=-1, b=-1, c=-1)})
     assert "d" == placed(decide(extended([plugin], fake))).node_name
     assert ["pre_score"] == points_asked(plugin)
 
 
-def test_one_feasible_node_is_not_scored() -> None:
-    """Where extenders leave one node nobody is asked for scores."""
+def test_extenders_do_not_score_a_single_feasible_node() -> None:
+    """Nor do plugins."""
     plugin = toy("Toy", score={})
     fake = FakeExtender({"filter": keep("c"), "prioritize": rate(c=1)})
     assert "c" == placed(decide(extended([plugin], fake))).node_name
@@ -286,8 +286,8 @@ def test_one_feasible_node_is_not_scored() -> None:
     assert [] == plugin.asked
 
 
-def test_failing_scores() -> None:
-    """A score plugin that fails ends the cycle; extenders are not asked any more."""
+def test_extenders_are_not_called_after_a_failing_score_plugin() -> None:
+    """The cycle ends with the failure."""
     fake = FakeExtender({"prioritize": rate(a=1)})
     assert failed(decide(extended([toy("Toy", score=ValueError("x"))], fake)))
     assert [] == fake.asked
@@ -297,8 +297,8 @@ def test_failing_scores() -> None:
     st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=6),
     st.integers(0, 9),
 )
-def test_ties(rows: list[tuple[int, bool]], seed: int) -> None:
-    """The chosen one has the best total, and an extender's score if any of the best has one."""
+def test_nodes_scored_by_extenders_win_ties(rows: list[tuple[int, bool]], seed: int) -> None:
+    """If any of the best nodes has an extender's score."""
     totals = np.array([total for total, _ in rows], np.int64)
     scored = np.array([is_scored for _, is_scored in rows], np.bool_)
     at = select_scored_host(totals, scored, Random(seed))
@@ -307,8 +307,8 @@ def test_ties(rows: list[tuple[int, bool]], seed: int) -> None:
     assert (best, max(may_win)) == rows[at]
 
 
-def test_ties_are_drawn() -> None:
-    """Among equals every one has its turn; those no extender scored have not."""
+def test_ties_among_scored_nodes_are_drawn() -> None:
+    """Nodes without an extender's score are not chosen."""
     fake = FakeExtender({"prioritize": rate(a=0, b=0, d=0)})
     drawn = Counter(
         placed(decide(extended([toy("Toy", score={})], fake, seed=seed))).node_name
@@ -321,19 +321,19 @@ def test_ties_are_drawn() -> None:
 
 
 def on(*names: str) -> object:
-    """Answer a filter question with nodes."""
+    """Answer a filter request with nodes."""
     return {"Nodes": {"items": [{"metadata": {"name": name}} for name in names]}}
 
 
-def test_nodes_sent_back_are_scored_without_pods() -> None:
-    """As upstream, nodes that came back as objects are scored as if no pods were on them."""
+def test_returned_node_objects_are_scored_without_pods() -> None:
+    """As upstream."""
     seen: list[dict[str, int]] = []
 
     class Watching(toy("Toy", score={})):  # type: ignore[misc]  # made by a function
-        """Notes how many pods it sees on each node."""
+        """Records the number of pods on each node."""
 
         def score(self, state: Any, pod: PodInfo, nodes: Any) -> Any:
-            """Note it."""
+            """Record it."""
             seen.append({name: len(nodes.pods[row]) for row, name in enumerate(nodes.names)})
             is_bare = len(nodes) < 4
             assert is_bare == (int(nodes.requested.sum()) == 0)
@@ -357,7 +357,7 @@ def test_nodes_sent_back_are_scored_without_pods() -> None:
 
 
 def preempting(*fakes: FakeExtender, **fields: Any) -> ExtendedCycle:
-    """Make a cycle that fits pods and preempts."""
+    """Make a cycle with NodeResourcesFit and DefaultPreemption."""
     plugins: Any = [
         _at(NodeResourcesFit, "pre_filter", "filter"),
         _at(DefaultPreemption, "post_filter"),
@@ -366,7 +366,7 @@ def preempting(*fakes: FakeExtender, **fields: Any) -> ExtendedCycle:
 
 
 def _at(plugin: type[Any], *points: str) -> type[Any]:
-    """Say at which points a plugin runs, as a toy does."""
+    """Return the class with the points at which it runs, like a toy."""
     return type(plugin.__name__, (plugin,), {"points": points, "weight": 0})
 
 
@@ -380,13 +380,13 @@ PREEMPTOR = PodInfo(make_pod("p", uid="u-p", requests=BIG, priority=100))
 
 
 def preempt(answer: object, **fields: Any) -> Decision:
-    """Let an extender answer how to preempt."""
+    """Answer preempt requests."""
     cycle = preempting(FakeExtender({"preempt": answer}), **fields)
     return decide(cycle, PREEMPTOR, make_snapshot(BUSY, VICTIMS))
 
 
-def test_preemption_is_narrowed() -> None:
-    """The best of what extenders leave is chosen, not the best of all."""
+def test_extenders_narrow_the_candidates() -> None:
+    """The best of the remaining candidates is chosen."""
     answer = {"NodeNameToMetaVictims": {"b": {"Pods": [{"UID": "u-dear"}]}}}
     decision = rejected(preempt(answer))
     assert "b" == decision.nominated_node_name
@@ -394,8 +394,8 @@ def test_preemption_is_narrowed() -> None:
     assert "0/2 nodes are available: 2 Insufficient cpu." == decision.message
 
 
-def test_preemption_without_extenders_that_preempt() -> None:
-    """An extender that does not preempt has no say."""
+def test_extenders_without_a_preempt_verb_are_not_called() -> None:
+    """The candidates stay."""
     cycle = preempting(FakeExtender({"bind": {}}))
     decision = rejected(decide(cycle, PREEMPTOR, make_snapshot(BUSY, VICTIMS)))
     assert "a" == decision.nominated_node_name
@@ -431,18 +431,18 @@ def test_preemption_without_extenders_that_preempt() -> None:
         pytest.param(500, True, "a", "", id="failed, ignorable"),
     ],
 )
-def test_preemption_ends(
+def test_preemption_errors_of_extenders(
     answer: object, ignorable: bool, nominated: str | None, message: str
 ) -> None:
-    """What goes wrong stands in the message; the nomination stays as it is."""
+    """They are in the message; the nomination stays."""
     decision = rejected(preempt(answer, ignorable=ignorable))
     assert nominated == decision.nominated_node_name
     expected = f"0/2 nodes are available: 2 Insufficient cpu. {message}".rstrip()
     assert expected == decision.message
 
 
-def test_extender_is_not_asked_without_candidates() -> None:
-    """Where evicting helps nowhere, no extender is asked."""
+def test_extenders_are_not_called_without_candidates() -> None:
+    """Evictions would not help on any node."""
     fake = FakeExtender({"preempt": {}})
     pod = PodInfo(make_pod("p", requests={"cpu": "40"}, priority=100))
     decision = rejected(decide(preempting(fake), pod, make_snapshot(BUSY, VICTIMS)))

@@ -1,4 +1,4 @@
-"""One extender: what it is asked, and what its answers mean."""
+"""One extender: its requests, and how its answers are read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL = np.arange(4)
 def extender_of(
     fake: FakeExtender, *, url: str = URL, caches: bool = True, **fields: Any
 ) -> HttpExtender:
-    """Make an extender that can do everything."""
+    """Make an extender with all verbs."""
     configuration = ExtenderConfiguration(
         url_prefix=url,
         filter_verb="filter",
@@ -44,7 +44,7 @@ def extender_of(
 
 
 def filtered(answer: object, *, caches: bool = True, rows: Sequence[int] = (0, 1, 2)) -> Filtered:
-    """Ask about `rows` and return what is left."""
+    """Filter `rows` and return the remaining ones."""
     extender = extender_of(FakeExtender({"filter": answer}), caches=caches)
     return asyncio.run(extender.filter(POD, TABLE, np.array(rows)))
 
@@ -74,15 +74,15 @@ GPU, NIC = "example.com/gpu", "example.com/nic"
         ),
     ],
 )
-def test_interest(pod: Pod, expected: bool) -> None:
-    """A managed resource in requests or limits of a container makes an extender interested."""
+def test_managed_resources_make_an_extender_interested(pod: Pod, expected: bool) -> None:
+    """In requests or limits of any container."""
     managed = (ExtenderManagedResource(GPU), ExtenderManagedResource("example.com/other"))
     extender = extender_of(FakeExtender({}), managed_resources=managed)
     assert expected == extender.is_interested(PodInfo(pod))
 
 
-def test_interest_in_all() -> None:
-    """Without managed resources every pod is of interest."""
+def test_an_extender_without_managed_resources_is_interested_in_all_pods() -> None:
+    """Whatever they request."""
     assert extender_of(FakeExtender({})).is_interested(POD)
 
 
@@ -99,8 +99,10 @@ def test_interest_in_all() -> None:
 @pytest.mark.parametrize(
     ("timeout_seconds", "seconds"), [pytest.param(0.0, 5.0, id="default"), pytest.param(2.5, 2.5)]
 )
-def test_request(prefix: str, expected: str, timeout_seconds: float, seconds: float) -> None:
-    """The verb follows the prefix after one slash; 0 means five seconds."""
+def test_url_and_timeout_of_a_request(
+    prefix: str, expected: str, timeout_seconds: float, seconds: float
+) -> None:
+    """The verb follows the prefix after one slash; a timeout of 0 means five seconds."""
     fake = FakeExtender({"filter": {"NodeNames": []}})
     extender = extender_of(fake, url=prefix, http_timeout_seconds=timeout_seconds)
     asyncio.run(extender.filter(POD, TABLE, ALL))
@@ -109,8 +111,8 @@ def test_request(prefix: str, expected: str, timeout_seconds: float, seconds: fl
 
 
 @pytest.mark.parametrize("caches", [True, False])
-def test_what_is_sent(caches: bool) -> None:
-    """Names or nodes, of the rows asked about only."""
+def test_requests_have_names_or_nodes(caches: bool) -> None:
+    """Of the given rows only."""
     fake = FakeExtender({"filter": {}})
     asyncio.run(extender_of(fake, caches=caches).filter(POD, TABLE, np.array([1, 3])))
     question = fake.asked[0].question
@@ -134,8 +136,8 @@ def test_what_is_sent(caches: bool) -> None:
         pytest.param(b"", "EOF", id="empty"),
     ],
 )
-def test_failures(answer: object, expected: str) -> None:
-    """Every way not to answer is an ExtenderError in upstream's words."""
+def test_transport_errors_are_extender_errors(answer: object, expected: str) -> None:
+    """In upstream's words."""
     with pytest.raises(ExtenderError) as caught:
         filtered(answer)
     assert expected == str(caught.value)
@@ -145,7 +147,7 @@ def test_failures(answer: object, expected: str) -> None:
 
 
 def nodes(*names: str) -> Mapping[str, object]:
-    """Return nodes as an extender without a cache sends them."""
+    """Return nodes as an extender without a cache returns them."""
     return {"Nodes": {"items": [{"metadata": {"name": name}} for name in names]}}
 
 
@@ -164,8 +166,10 @@ def nodes(*names: str) -> Mapping[str, object]:
         pytest.param(False, nodes("d"), [3], True, id="a node that was not sent"),
     ],
 )
-def test_filter(caches: bool, answer: object, rows: list[int], are_bare: bool) -> None:
-    """Who has a cache answers in names, else in nodes; neither means no node."""
+def test_answers_have_names_or_nodes(
+    caches: bool, answer: object, rows: list[int], are_bare: bool
+) -> None:
+    """Names if the extender has a cache, else nodes; neither means no node."""
     left = filtered(answer, caches=caches)
     assert (rows, are_bare) == (left.rows.tolist(), left.are_bare)
 
@@ -178,8 +182,8 @@ def test_filter(caches: bool, answer: object, rows: list[int], are_bare: bool) -
         pytest.param(False, nodes("x"), "x", id="unknown node"),
     ],
 )
-def test_filter_claims(caches: bool, answer: object, name: str) -> None:
-    """Nodes that cannot be are refused."""
+def test_nodes_that_were_not_sent_are_errors(caches: bool, answer: object, name: str) -> None:
+    """With upstream's message, if the answer has names or the node is unknown."""
     with pytest.raises(ExtenderError) as caught:
         filtered(answer, caches=caches)
     expected = (
@@ -189,8 +193,8 @@ def test_filter_claims(caches: bool, answer: object, name: str) -> None:
     assert expected == str(caught.value)
 
 
-def test_filter_failures() -> None:
-    """That nothing helps beats that something may; unknown nodes are left out."""
+def test_unresolvable_wins_over_unschedulable() -> None:
+    """Unknown nodes are left out."""
     answer = {
         "NodeNames": ["a"],
         "FailedNodes": {"b": "full", "c": "soon", "a": "odd", "x": "who"},
@@ -207,23 +211,23 @@ def test_filter_failures() -> None:
 # Prioritize.
 
 
-def test_prioritize() -> None:
-    """Scores count ten times the weight; a node that is named again adds up; strangers stay in."""
+def test_scores_of_one_extender() -> None:
+    """Ten times the weight; repeated nodes add up; unknown nodes are kept."""
     answer = [{"Host": "a", "Score": 3}, {"Host": "x", "Score": 1}, {"Host": "a", "Score": -1}]
     extender = extender_of(FakeExtender({"prioritize": answer}), weight=7)
     assert {"a": 140, "x": 70} == asyncio.run(extender.prioritize(POD, TABLE, ALL))
 
 
-def test_prioritize_without_verb() -> None:
-    """Who does not prioritize is not asked, and gives each node 0."""
+def test_without_a_prioritize_verb_scores_are_zero() -> None:
+    """No request is sent."""
     fake = FakeExtender({})
     extender = HttpExtender(ExtenderConfiguration(url_prefix=URL, weight=3), fake)
     assert {"b": 0, "c": 0} == asyncio.run(extender.prioritize(POD, TABLE, np.array([1, 2])))
     assert [] == fake.asked
 
 
-def test_prioritize_fails() -> None:
-    """An answer that is none is an error."""
+def test_an_invalid_prioritize_answer() -> None:
+    """It is an error."""
     with pytest.raises(ExtenderError):
         asyncio.run(extender_of(FakeExtender({"prioritize": {}})).prioritize(POD, TABLE, ALL))
 
@@ -232,14 +236,14 @@ def test_prioritize_fails() -> None:
 
 
 def kept(answer: object) -> tuple[Candidate, ...]:
-    """Return what is left of two candidates."""
+    """Return the candidates that are left of two."""
     extender = extender_of(FakeExtender({"preempt": {"NodeNameToMetaVictims": answer}}))
     candidates = [Candidate(name, tuple(TABLE.pods[row].values())) for row, name in enumerate("ab")]
     return asyncio.run(extender.process_preemption(POD, candidates, TABLE))
 
 
-def test_preempt() -> None:
-    """Uids become the pods on that node, in the order given."""
+def test_uids_become_victims() -> None:
+    """They are pods of that node, in the given order."""
     answer = {"b": {"Pods": [{"UID": "u-b"}], "NumPDBViolations": 2}, "c": {}}
     expected = (Candidate("b", (TABLE.pods[1]["u-b"],), 2), Candidate("c", ()))
     assert expected == kept(answer)
@@ -257,8 +261,8 @@ def test_preempt() -> None:
         pytest.param({"x": {}}, 'nodeinfo not found for node name "x"', id="unknown node"),
     ],
 )
-def test_preempt_strangers(answer: object, expected: str) -> None:
-    """Unknown nodes and pods are errors in upstream's words."""
+def test_unknown_nodes_and_pods_in_a_preempt_answer(answer: object, expected: str) -> None:
+    """They are errors in upstream's words."""
     with pytest.raises(ExtenderError) as caught:
         kept(answer)
     assert expected == str(caught.value)
@@ -268,8 +272,8 @@ def test_preempt_strangers(answer: object, expected: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [{}, None, {"Error": ""}])
-def test_bind(answer: object) -> None:
-    """Without an error in the answer the pod is bound."""
+def test_bind_without_an_error(answer: object) -> None:
+    """The pod is bound."""
     asyncio.run(extender_of(FakeExtender({"bind": answer})).bind(POD, "a"))
 
 
@@ -285,8 +289,8 @@ def test_bind(answer: object) -> None:
         ),
     ],
 )
-def test_bind_fails(answer: object, expected: str) -> None:
-    """Anything else is an error."""
+def test_bind_errors(answer: object, expected: str) -> None:
+    """Anything but an answer without an error is an error."""
     with pytest.raises(ExtenderError) as caught:
         asyncio.run(extender_of(FakeExtender({"bind": answer})).bind(POD, "a"))
     assert expected == str(caught.value)

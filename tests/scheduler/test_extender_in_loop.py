@@ -1,4 +1,4 @@
-"""Extenders in the running scheduler: filtering, binding, and changes that come while it waits."""
+"""Extenders in the running scheduler: filtering, binding, and events during their requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GPU = "example.com/gpu"
 
 
 class Api:
-    """Keeps what the scheduler writes."""
+    """Records the scheduler's writes."""
 
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
@@ -47,20 +47,20 @@ class Api:
         condition: PodConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
-        """Keep the condition."""
+        """Record the condition."""
         if condition is not None:
             self.conditions.append((condition.reason, condition.message))
 
     async def patch_pod_group_status(
         self, group: PodGroup, condition: PodGroupConditionPatch
     ) -> None:
-        """There are no groups here."""
+        """Not used: there are no groups."""
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Nothing is preempted here."""
+        """Not used: there is no preemption."""
 
     def record_event(self, event: EventRecord) -> None:
-        """Keep the note."""
+        """Record the note."""
         self.events.append(f"{event.reason}: {event.note}")
 
 
@@ -81,7 +81,7 @@ Story = Callable[[Scheduler, EventHandlers, Api], Coroutine[Any, Any, None]]
 
 
 def run(fake: FakeExtender, story: Story, **fields: object) -> Api:
-    """Run a scheduler with an extender while a story happens to it; check it at the end."""
+    """Run a scheduler with an extender and a script; check it at the end."""
 
     async def main() -> Api:
         api = Api()
@@ -106,7 +106,7 @@ def run(fake: FakeExtender, story: Story, **fields: object) -> Api:
 
 
 async def until(holds: Callable[[], object]) -> None:
-    """Let others work until something holds."""
+    """Yield to the event loop until a condition holds."""
     for _ in range(1000):
         if holds():
             return
@@ -115,17 +115,17 @@ async def until(holds: Callable[[], object]) -> None:
 
 
 def pending(name: str = "p", **fields: Any) -> Pod:
-    """Build a pod that waits."""
+    """Build a pending pod."""
     return make_pod(name, uid=f"u-{name}", **fields)
 
 
 def keep(*names: str, **failed: str) -> dict[str, object]:
-    """Answer a filter question with the nodes to keep and why others go."""
+    """Answer a filter request with the nodes to keep and the reasons of others."""
     return {"NodeNames": list(names), "FailedNodes": failed}
 
 
-def test_placed_and_bound_by_the_extender() -> None:
-    """The pod goes where the extender lets it, and the extender binds it instead of the plugin."""
+def test_an_extender_filters_and_binds() -> None:
+    """DefaultBinder does not run."""
     fake = FakeExtender({"filter": keep("b"), "prioritize": [], "bind": {}})
 
     async def story(_: Scheduler, handlers: EventHandlers, api: Api) -> None:
@@ -142,8 +142,8 @@ def test_placed_and_bound_by_the_extender() -> None:
     assert {} == api.bound
 
 
-def test_an_extender_does_not_bind_where_only_the_api_client_may() -> None:
-    """In a dry run the extender filters and is not asked to bind."""
+def test_an_extender_does_not_bind_in_a_dry_run() -> None:
+    """It filters."""
     fake = FakeExtender({"filter": keep("a"), "bind": {}})
 
     async def story(scheduler: Scheduler, handlers: EventHandlers, api: Api) -> None:
@@ -157,8 +157,8 @@ def test_an_extender_does_not_bind_where_only_the_api_client_may() -> None:
     assert {"p": "a"} == api.bound
 
 
-def test_bound_by_the_plugin_without_interest() -> None:
-    """Where no extender is interested the Bind plugins bind."""
+def test_an_extender_that_is_not_interested_does_not_bind() -> None:
+    """Bind plugins do."""
     fake = FakeExtender({"filter": keep(), "bind": {}})
 
     async def story(_: Scheduler, handlers: EventHandlers, api: Api) -> None:
@@ -171,8 +171,8 @@ def test_bound_by_the_plugin_without_interest() -> None:
     assert [] == fake.asked
 
 
-def test_binding_fails() -> None:
-    """What the extender says when it cannot bind is the pod's condition; the pod is forgotten."""
+def test_a_bind_error_of_an_extender() -> None:
+    """It is in the pod's condition; the pod is forgotten."""
     fake = FakeExtender({"bind": {"Error": "taken"}})
 
     async def story(scheduler: Scheduler, handlers: EventHandlers, api: Api) -> None:
@@ -186,8 +186,8 @@ def test_binding_fails() -> None:
     assert [("SchedulerError", "taken")] == api.conditions
 
 
-def test_ignorable_binder_leaves_it_to_the_plugin() -> None:
-    """An ignorable extender that cannot bind does not matter."""
+def test_a_bind_error_of_an_ignorable_extender() -> None:
+    """Bind plugins bind the pod."""
     fake = FakeExtender({"bind": 500})
 
     async def story(_: Scheduler, handlers: EventHandlers, api: Api) -> None:
@@ -198,8 +198,8 @@ def test_ignorable_binder_leaves_it_to_the_plugin() -> None:
     assert {"p": "a"} == run(fake, story, ignorable=True).bound
 
 
-def test_rejected_by_the_extender() -> None:
-    """The pod waits for any event of the usual resources, as no hint knows the extender."""
+def test_a_pod_rejected_by_an_extender_is_requeued_by_default_events() -> None:
+    """No hint is known for extenders."""
     fake = FakeExtender({"filter": keep(a="hot")})
 
     async def story(scheduler: Scheduler, handlers: EventHandlers, api: Api) -> None:
@@ -221,8 +221,8 @@ def test_rejected_by_the_extender() -> None:
     assert "1 No preemption victims found for incoming pod." in message
 
 
-def test_extender_out_of_order() -> None:
-    """A failure is the scheduler's, not the pod's."""
+def test_a_failing_extender_is_an_error_of_the_attempt() -> None:
+    """The pod is not unschedulable."""
 
     async def story(_: Scheduler, handlers: EventHandlers, api: Api) -> None:
         handlers.added(make_node("a"))
@@ -233,8 +233,8 @@ def test_extender_out_of_order() -> None:
     assert [("SchedulerError", "out of order")] == api.conditions
 
 
-def test_changes_wait_for_the_cycle() -> None:
-    """What is observed while an extender thinks is taken in when the cycle has ended, in order."""
+def test_events_during_a_request_are_handled_after_the_cycle() -> None:
+    """In the order in which they were observed."""
     thinking, answered = asyncio.Event(), asyncio.Event()
 
     async def answer(_: dict[str, Any]) -> object:
@@ -261,8 +261,8 @@ def test_changes_wait_for_the_cycle() -> None:
     assert {"p": "b"} == run(FakeExtender({"filter": answer}), story).bound
 
 
-def test_pod_deleted_while_the_extender_thinks() -> None:
-    """A pod that is gone when it is rejected is not queued again."""
+def test_a_pod_deleted_during_a_request_is_not_requeued() -> None:
+    """It was rejected."""
     thinking, answered = asyncio.Event(), asyncio.Event()
 
     async def answer(_: dict[str, Any]) -> object:
@@ -284,8 +284,8 @@ def test_pod_deleted_while_the_extender_thinks() -> None:
     run(FakeExtender({"filter": answer}), story)
 
 
-def test_failed_binding_waits_for_the_cycle() -> None:
-    """A binding that fails while an extender thinks is undone when that cycle has ended."""
+def test_a_binding_that_fails_during_a_request() -> None:
+    """It is undone after the cycle."""
     thinking, answered, refused = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def filter_(asked: dict[str, Any]) -> object:
@@ -317,7 +317,7 @@ def test_failed_binding_waits_for_the_cycle() -> None:
 
 
 def test_resources_ignored_by_the_scheduler() -> None:
-    """What an extender manages and the scheduler ignores need not be on the node."""
+    """A resource that the extender manages and the scheduler ignores need not be on the node."""
     fake = FakeExtender({"filter": keep("a")})
     pod = pending(requests={GPU: 1}, limits={GPU: 1})
 
@@ -335,7 +335,7 @@ def test_resources_ignored_by_the_scheduler() -> None:
 
 
 def test_extenders_need_a_transport() -> None:
-    """A configuration with extenders that nothing can reach is a field error."""
+    """Without one a configuration with extenders is a field error."""
     configuration = configured("filter")
 
     def build(configuration: Configuration) -> None:

@@ -1,4 +1,4 @@
-"""The wire format of extenders: Go's names out, names in any case in."""
+"""The wire format of extenders: Go's field names are written, and read in any case."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ BIG = 1 << 63
 # Questions.
 
 
-def test_args_with_names() -> None:
-    """An extender with a cache is sent node names, in order; nodes are null."""
+def test_an_extender_with_a_cache_gets_names() -> None:
+    """In order; nodes are null."""
     sent = json.loads(encode_args(POD, NODES, names_only=True))
     assert ["Pod", "Nodes", "NodeNames"] == list(sent)
     assert sent["Nodes"] is None
@@ -44,8 +44,8 @@ def test_args_with_names() -> None:
     assert "u-p" == sent["Pod"]["metadata"]["uid"]
 
 
-def test_args_with_nodes() -> None:
-    """An extender without a cache is sent whole nodes; names are null."""
+def test_an_extender_without_a_cache_gets_nodes() -> None:
+    """Names are null."""
     sent = json.loads(encode_args(POD, NODES, names_only=False))
     assert sent["NodeNames"] is None
     assert ["metadata", "items"] == list(sent["Nodes"])
@@ -53,8 +53,8 @@ def test_args_with_nodes() -> None:
     assert {"zone": "z"} == sent["Nodes"]["items"][1]["metadata"]["labels"]
 
 
-def test_preemption_args_with_uids() -> None:
-    """An extender with a cache is sent uids; node names are sorted, as Go sorts maps."""
+def test_an_extender_with_a_cache_gets_uids_of_victims() -> None:
+    """Node names are sorted, like keys of Go's maps."""
     sent = json.loads(encode_preemption_args(POD, CANDIDATES, uids_only=True))
     expected = {
         "a": {"Pods": [{"UID": "u-v2"}], "NumPDBViolations": 0},
@@ -66,8 +66,8 @@ def test_preemption_args_with_uids() -> None:
     assert ["a", "b"] == list(sent["NodeNameToMetaVictims"])
 
 
-def test_preemption_args_with_pods() -> None:
-    """An extender without a cache is sent whole pods."""
+def test_an_extender_without_a_cache_gets_victims() -> None:
+    """As whole pods."""
     sent = json.loads(encode_preemption_args(POD, CANDIDATES, uids_only=False))
     assert sent["NodeNameToMetaVictims"] is None
     victims = sent["NodeNameToVictims"]["b"]
@@ -75,8 +75,8 @@ def test_preemption_args_with_pods() -> None:
     assert victims["NumPDBViolations"] == 3
 
 
-def test_binding_args() -> None:
-    """Binding names the pod and the node."""
+def test_binding_args_name_pod_and_node() -> None:
+    """The pod has namespace, name and uid."""
     expected = {"PodName": "p", "PodNamespace": "default", "PodUID": "u-p", "Node": "n"}
     assert expected == json.loads(encode_binding_args(PodInfo(POD), "n"))
 
@@ -116,8 +116,8 @@ def test_binding_args() -> None:
         pytest.param(b'{"Error":"\xff"}', FilterResult(error="\ufffd"), id="no UTF-8"),
     ],
 )
-def test_filter_result(body: bytes, expected: FilterResult) -> None:
-    """Answers to filter are read as Go reads them."""
+def test_filter_results_are_decoded_as_in_go(body: bytes, expected: FilterResult) -> None:
+    """Field names match in any case, and null is empty."""
     assert expected == decode_filter_result(body)
 
 
@@ -146,8 +146,8 @@ def test_filter_result(body: bytes, expected: FilterResult) -> None:
         pytest.param(decode_binding_error, b'{"Error":1}', id="binding: number"),
     ],
 )
-def test_no_answer(decode: Callable[[bytes], object], body: bytes) -> None:
-    """What is not the protocol is refused as such."""
+def test_invalid_answers_are_errors(decode: Callable[[bytes], object], body: bytes) -> None:
+    """They are not the protocol."""
     with pytest.raises(WireError):
         decode(body)
 
@@ -160,8 +160,8 @@ def test_host_priorities() -> None:
     assert () == decode_host_priorities(b"null")
 
 
-def test_preemption_result() -> None:
-    """Victims come back as uids; null is no victim."""
+def test_victims_are_decoded_as_uids() -> None:
+    """Null stands for no victims."""
     body = b"""{"nodeNameToMetaVictims":{
         "a":{"pods":[{"uid":"1"},{"UID":"2"}],"numPDBViolations":1},"b":null,"c":{"Pods":[null]}}}"""
     expected = {"a": MetaVictims(("1", "2"), 1), "b": MetaVictims(), "c": MetaVictims(("",))}
@@ -169,8 +169,8 @@ def test_preemption_result() -> None:
     assert {} == decode_preemption_result(b"{}")
 
 
-def test_binding_error() -> None:
-    """Only the error counts."""
+def test_only_the_error_of_a_binding_result_counts() -> None:
+    """Other fields are ignored."""
     assert "" == decode_binding_error(b"{}")
     assert "no" == decode_binding_error(b'{"error":"no"}')
 
@@ -178,8 +178,8 @@ def test_binding_error() -> None:
 @given(
     st.binary(max_size=60) | st.text(alphabet='{}[]":,nul0 NodesErr', max_size=60).map(str.encode)
 )
-def test_any_bytes(body: bytes) -> None:
-    """Whatever comes back, reading it ends with a value or a WireError."""
+def test_any_bytes_are_decoded_or_raise_a_wire_error(body: bytes) -> None:
+    """No other exception is raised."""
     for decode in (decode_filter_result, decode_host_priorities, decode_preemption_result):
         try:
             decode(body)
@@ -240,8 +240,10 @@ def test_any_bytes(body: bytes) -> None:
         ),
     ],
 )
-def test_words(decode: Callable[[bytes], object], body: bytes, expected: str) -> None:
-    """What is wrong is said as Go says it."""
+def test_decoding_errors_have_gos_words(
+    decode: Callable[[bytes], object], body: bytes, expected: str
+) -> None:
+    """The message is that of encoding/json."""
     with pytest.raises(WireError) as caught:
         decode(body)
     assert expected == str(caught.value)

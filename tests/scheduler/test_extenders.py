@@ -1,4 +1,4 @@
-"""Several extenders: their order, who may fail, and how answers are put together."""
+"""Several extenders: their order, ignorable ones, and how answers combine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OTHER = (ExtenderManagedResource("example.com/other"),)
 
 
 def extenders_of(*scripts: tuple[FakeExtender, Mapping[str, Any]]) -> Extenders:
-    """Make extenders that can do what their scripts answer; fields may say more."""
+    """Make extenders with the verbs of their scripts and further fields."""
     by_url = {f"http://{at}": fake for at, (fake, _) in enumerate(scripts)}
     configurations = [
         ExtenderConfiguration(
@@ -47,7 +47,7 @@ def extenders_of(*scripts: tuple[FakeExtender, Mapping[str, Any]]) -> Extenders:
 
 
 def keep(*names: str, **failed: str) -> dict[str, object]:
-    """Answer a filter question with the nodes to keep and why others go."""
+    """Answer a filter request with the nodes to keep and the reasons of others."""
     return {"NodeNames": list(names), "FailedNodes": failed}
 
 
@@ -57,14 +57,14 @@ def keep(*names: str, **failed: str) -> dict[str, object]:
 def passed(
     *scripts: tuple[FakeExtender, Mapping[str, Any]],
 ) -> tuple[str, dict[int, Status]]:
-    """Return the names that all let pass, and the failures."""
+    """Return the names of the nodes that all accept, and the failures."""
     failures: dict[int, Status] = {}
     found = asyncio.run(extenders_of(*scripts).filter(POD, TABLE, ALL, failures))
     return "".join(TABLE.names[row] for row in found.rows.tolist()), failures
 
 
-def test_filter_shrinks() -> None:
-    """Each is asked about what the one before left."""
+def test_each_extender_filters_what_the_previous_one_left() -> None:
+    """In the order of the configuration."""
     first = FakeExtender({"filter": keep("b", "c", a="full")})
     second = FakeExtender({"filter": keep("c", b="hot")})
     expected = {0: unschedulable("full"), 1: unschedulable("hot")}
@@ -72,15 +72,15 @@ def test_filter_shrinks() -> None:
     assert ["b", "c"] == second.asked[0].question["NodeNames"]
 
 
-def test_filter_stops_when_nothing_is_left() -> None:
-    """Nobody is asked about no nodes."""
+def test_extenders_are_not_called_when_no_node_is_left() -> None:
+    """The first one rejected all."""
     last = FakeExtender({"filter": keep()})
     assert ("", {}) == passed((FakeExtender({"filter": keep()}), {}), (last, {}))
     assert [] == last.asked
 
 
-def test_filter_asks_the_interested() -> None:
-    """Who manages other resources, or does not filter, lets everything pass unasked."""
+def test_only_interested_extenders_filter() -> None:
+    """Those for other resources, or without a filter verb, get no request."""
     other, idle = FakeExtender({"filter": keep()}), FakeExtender({"bind": {}})
     assert ("abc", {}) == passed((other, {"managed_resources": OTHER}), (idle, {}))
     assert [] == other.asked + idle.asked
@@ -105,8 +105,8 @@ def test_ignorable_extenders_come_last() -> None:
 @pytest.mark.parametrize(
     "answer", [500, {"Error": "broken"}, keep("x"), TimeoutError(), b"", ConnectionError("gone")]
 )
-def test_filter_failures(answer: object) -> None:
-    """An ignorable extender that fails is left out; any other fails the whole."""
+def test_a_failing_ignorable_extender_does_not_filter(answer: object) -> None:
+    """Any other failure is raised."""
     good = FakeExtender({"filter": keep("a", "b", c="full")})
     bad = FakeExtender({"filter": answer})
     expected = {2: unschedulable("full")}
@@ -118,7 +118,7 @@ def test_filter_failures(answer: object) -> None:
 
 
 def test_later_failures_replace_earlier_ones() -> None:
-    """The last word on a node counts."""
+    """The last status of a node counts."""
     first = FakeExtender({"filter": keep("b", "c", a="full")})
     second = FakeExtender(
         {"filter": {"NodeNames": ["c"], "FailedAndUnresolvableNodes": {"a": "never"}}}
@@ -130,13 +130,13 @@ def test_later_failures_replace_earlier_ones() -> None:
 
 
 def scores(*scripts: tuple[FakeExtender, Mapping[str, Any]]) -> tuple[list[int], list[bool]]:
-    """Return what is added per node, and whether anybody scored it."""
+    """Return the sum per node, and whether any extender scored it."""
     found = asyncio.run(extenders_of(*scripts).prioritize(POD, TABLE, ALL))
     return found.added.tolist(), found.are_given.tolist()
 
 
 def rate(**amounts: int) -> list[dict[str, object]]:
-    """Answer a prioritize question."""
+    """Answer a prioritize request."""
     return [{"Host": name, "Score": score} for name, score in amounts.items()]
 
 
@@ -166,15 +166,17 @@ def rate(**amounts: int) -> list[dict[str, object]]:
         ),
     ],
 )
-def test_prioritize(scripts: list[tuple[object, Any]], expected: object) -> None:
-    """Scores of all interested extenders add up; failures add nothing."""
+def test_scores_of_interested_extenders_add_up(
+    scripts: list[tuple[object, Any]], expected: object
+) -> None:
+    """Failures add nothing."""
     assert expected == scores(
         *((FakeExtender({"prioritize": answer}), fields) for answer, fields in scripts)
     )
 
 
-def test_prioritize_at_once() -> None:
-    """All are asked before the first has answered."""
+def test_extenders_score_concurrently() -> None:
+    """All requests are sent before the first answer."""
     both = asyncio.Barrier(2)
 
     async def answer(_: dict[str, Any]) -> object:
@@ -189,7 +191,7 @@ def test_prioritize_at_once() -> None:
 
 
 def narrowed(*scripts: tuple[object, Mapping[str, Any]]) -> list[str] | None:
-    """Return the names of the candidates left."""
+    """Return the names of the remaining candidates."""
     fakes = [
         (FakeExtender({"preempt": {"NodeNameToMetaVictims": answer}}), fields)
         if not isinstance(answer, int)
@@ -222,8 +224,10 @@ LAX: Mapping[str, Any] = {"ignorable": True}
         pytest.param([({**victims("a"), "b": {}}, LAX)], ["a"], id="ignorable without victims"),
     ],
 )
-def test_narrow(scripts: list[tuple[object, Any]], expected: list[str] | None) -> None:
-    """Each is asked about the candidates that the one before left."""
+def test_each_extender_narrows_what_the_previous_one_left(
+    scripts: list[tuple[object, Any]], expected: list[str] | None
+) -> None:
+    """In the order of the configuration."""
     assert expected == narrowed(*scripts)
 
 
@@ -234,8 +238,8 @@ def test_narrow(scripts: list[tuple[object, Any]], expected: list[str] | None) -
         pytest.param(503, "failed preempt with extender at URL http://0/preempt, code 503"),
     ],
 )
-def test_narrow_fails(answer: object, expected: str) -> None:
-    """An extender that is not ignorable fails the preemption."""
+def test_a_failing_extender_fails_the_preemption(answer: object, expected: str) -> None:
+    """Unless it is ignorable."""
     with pytest.raises(ExtenderError) as caught:
         narrowed((answer, {}))
     assert expected == str(caught.value)
@@ -255,7 +259,9 @@ def test_narrow_fails(answer: object, expected: str) -> None:
         pytest.param([({}, {"managed_resources": OTHER})], None, id="no interest"),
     ],
 )
-def test_bind(scripts: list[tuple[object, Any]], expected: Status | None) -> None:
-    """The first that is interested and can, binds; None leaves it to the plugins."""
+def test_the_first_interested_extender_with_a_bind_verb_binds(
+    scripts: list[tuple[object, Any]], expected: Status | None
+) -> None:
+    """None means that the plugins bind."""
     fakes = [(FakeExtender({"bind": answer}), fields) for answer, fields in scripts]
     assert expected == asyncio.run(extenders_of(*fakes).bind(POD, "a"))

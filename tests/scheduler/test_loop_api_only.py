@@ -17,17 +17,17 @@ from tests.scheduler.running import running
 
 
 class Writes(PreBindPlugin, BindPlugin, PostBindPlugin):
-    """Would write somewhere before, instead of and after the Binding."""
+    """Would write before, instead of and after the Binding."""
 
     name: ClassVar = "Writes"
     asked: ClassVar[list[str]] = []
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Say that there is something to write."""
+        """Return success: there is something to write."""
         return SUCCESS
 
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Fail."""
+        """Return a failure."""
         self.asked.append("pre_bind")
         return failure("there is nothing to write to")
 
@@ -37,12 +37,12 @@ class Writes(PreBindPlugin, BindPlugin, PostBindPlugin):
         return SUCCESS
 
     def post_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Write that the pod is bound."""
+        """Record the bound pod."""
         self.asked.append("post_bind")
 
 
-def test_plugins_that_may_write_are_left_out() -> None:
-    """The pod is bound by the API client, and no plugin is asked from PreBind on."""
+def test_plugins_that_may_write_do_not_run() -> None:
+    """The API client binds; no plugin runs from PreBind on."""
     registry = in_tree_registry()
     registry.merge(Registry(Writes))
     profile = {

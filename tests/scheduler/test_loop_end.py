@@ -1,4 +1,4 @@
-"""A process that ends does not wait for what others have to do first."""
+"""The end of a process does not wait for others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRE_BIND_SECONDS = {"claim-nobody-binds": 600.0, "claim-soon-bound": 0.2}
 
 
 class Waits(PermitPlugin, PreBindPlugin):
-    """Lets pods wait, by their names."""
+    """Lets some pods wait, by name."""
 
     name: ClassVar = "Waits"
 
@@ -30,7 +30,7 @@ class Waits(PermitPlugin, PreBindPlugin):
         return status, 600.0
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Wait for some pods only."""
+        """Return Skip for all but some pods."""
         return SUCCESS if pod.name in PRE_BIND_SECONDS else SKIP
 
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -39,8 +39,8 @@ class Waits(PermitPlugin, PreBindPlugin):
         return SUCCESS
 
 
-def test_waits_are_ended_and_writes_are_not() -> None:
-    """What is ready soon is bound; a binding under way is waited for."""
+def test_the_end_cancels_waits_but_not_writes() -> None:
+    """Pods that are ready soon are bound; bindings in progress are awaited."""
     registry = in_tree_registry()
     registry.merge(Registry(Waits))
     profile = {
@@ -73,8 +73,8 @@ def test_waits_are_ended_and_writes_are_not() -> None:
     run(main())
 
 
-def test_nothing_is_waited_for_when_nothing_waits() -> None:
-    """A process without pods under way ends at once."""
+def test_the_end_is_immediate_without_bindings() -> None:
+    """No time passes."""
 
     async def main() -> float:
         async with running() as cluster:

@@ -1,4 +1,4 @@
-"""Timers are set for the moments at which upstream finds something to move, and for no others."""
+"""Timers of the queue: only for the times at which a flush moves a pod."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubesched.simulator.virtual_loop import run
 
 
 class Queue(SchedulingQueue):
-    """Knows when its flushes are due, and notes when they happen."""
+    """Has the times of flushes, and records when they happen."""
 
     def __init__(self) -> None:
         super().__init__(lambda queued: (queued.timestamp,), {})
@@ -22,21 +22,21 @@ class Queue(SchedulingQueue):
         self.flushes: list[tuple[str, float]] = []
 
     def next_backoff_flush(self, now: float) -> float | None:
-        """Return the first end."""
+        """Return the earliest end."""
         return min(self.backoff_ends, default=None)
 
     def flush_backoff(self, now: float) -> bool:
-        """Drop what has ended."""
+        """Drop the pods whose backoff has ended."""
         self.flushes.append(("backoff", now))
         self.backoff_ends = [end for end in self.backoff_ends if end > now]
         return True
 
     def late_after(self) -> float | None:
-        """Return when the first is late."""
+        """Return when the first pod has waited too long."""
         return min(self.late, default=None)
 
     def flush_unschedulable(self, now: float) -> bool:
-        """Drop what is late."""
+        """Drop the pods that have waited too long."""
         self.flushes.append(("unschedulable", now))
         self.late = [late for late in self.late if late >= now]
         return True
@@ -58,13 +58,13 @@ def _flushes(story: Callable[[Queue], None], until: float, start: float = 0.0) -
     return run(main(), start)
 
 
-def test_an_empty_queue_costs_nothing() -> None:
-    """No timer, no flush."""
+def test_an_empty_queue_has_no_timer() -> None:
+    """Nothing is flushed."""
     assert [] == _flushes(lambda _: None, 1000).flushes
 
 
-def test_backoffs_end_one_after_the_other() -> None:
-    """An earlier end moves the timer, a later one waits for its turn."""
+def test_the_timer_is_for_the_earliest_backoff() -> None:
+    """An earlier end moves it; a later one needs the next timer."""
 
     def story(queue: Queue) -> None:
         for end in (5.0, 3.0, 9.0):
@@ -83,8 +83,10 @@ def test_backoffs_end_one_after_the_other() -> None:
         pytest.param(400.0, 299.0, 430.0, id="never-in-the-past"),
     ],
 )
-def test_late_pods_go_every_thirty_seconds(start: float, late: float, expected: float) -> None:
-    """In the round after the moment after which the first is late."""
+def test_unschedulable_pods_are_flushed_every_thirty_seconds(
+    start: float, late: float, expected: float
+) -> None:
+    """In the first round after the first pod has waited too long."""
 
     def story(queue: Queue) -> None:
         for moment in (late + 1000, late):
@@ -95,8 +97,8 @@ def test_late_pods_go_every_thirty_seconds(start: float, late: float, expected: 
     assert ("unschedulable", expected) == flushes[0]
 
 
-def test_nothing_is_flushed_after_the_end() -> None:
-    """What is planned is dropped, and nothing is planned any more."""
+def test_no_timer_after_the_end() -> None:
+    """Planned flushes are dropped."""
 
     def story(queue: Queue) -> None:
         queue.backoff_ends.append(50.0)

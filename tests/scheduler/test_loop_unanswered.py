@@ -1,4 +1,4 @@
-"""A loop that decides no further pods while the API server has many Bindings to answer."""
+"""The loop decides no further pod while the API server has many Bindings to answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PODS: Final = 100
 
 
 class Hesitates(PermitPlugin):
-    """Lets pods wait whose names begin so."""
+    """Lets pods wait if their name contains `waits`."""
 
     name: ClassVar = "Hesitates"
 
@@ -35,7 +35,7 @@ class Hesitates(PermitPlugin):
 
 
 class SlowServer:
-    """Answers Bindings a second later, or never.
+    """Answers Bindings after a second, or never.
 
     Attributes:
         unanswered: The number of Bindings without an answer.
@@ -50,7 +50,7 @@ class SlowServer:
         cluster.api.bind = self.bind  # type: ignore[method-assign]
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Answer a second later, or never."""
+        """Answer after a second, or never."""
         self.unanswered += 1
         self.most = max(self.most, self.unanswered)
         try:
@@ -81,7 +81,7 @@ def names(prefix: str, count: int = PODS) -> list[Pod]:
 
 
 def test_the_limit_changes_no_decision() -> None:
-    """All pods are bound where they are without a limit, a few at a time."""
+    """All pods are bound as without a limit, a few at a time."""
 
     async def main(at_once: float) -> tuple[list[str], int]:
         async with slow(at_once) as (cluster, server):
@@ -96,8 +96,8 @@ def test_the_limit_changes_no_decision() -> None:
     assert AT_ONCE <= most <= AT_ONCE + Scheduler.pods_per_slice
 
 
-def test_refused_bindings_make_room() -> None:
-    """What is refused has been answered, too."""
+def test_refused_bindings_are_answered() -> None:
+    """They no longer count."""
 
     async def main() -> tuple[int, int]:
         async with slow() as (cluster, _server):
@@ -113,7 +113,7 @@ def test_refused_bindings_make_room() -> None:
 
 
 def test_pods_that_wait_on_permit_do_not_count() -> None:
-    """However many wait, others are bound; once they may, they are bound, too."""
+    """Other pods are bound meanwhile, and they are bound once allowed."""
 
     async def main() -> tuple[int, int]:
         async with slow() as (cluster, _server):
@@ -129,8 +129,8 @@ def test_pods_that_wait_on_permit_do_not_count() -> None:
     assert (PODS, 2 * PODS) == run(main())
 
 
-def test_a_loop_ends_while_no_binding_is_answered() -> None:
-    """It decides nothing more, whether the process is asked to end or has lost its lease."""
+def test_a_loop_ends_with_unanswered_bindings() -> None:
+    """Whether the process is stopped or has lost its lease."""
 
     async def main() -> None:
         async with slow() as (cluster, server):

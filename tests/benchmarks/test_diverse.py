@@ -13,7 +13,7 @@ from benchmarks.throughput import new_cluster
 from kubesched.api.core import Pod
 from kubesched.scheduler.decision import Placed
 from kubesched.snapshot.pod_info import PodInfo
-from tests.scheduler.toys import told
+from tests.scheduler.toys import comparable
 
 NODES, PODS = 40, 120
 
@@ -35,7 +35,7 @@ def test_decisions_with_memory_equal_those_without(shape: str, seed: int) -> Non
     bound: list[str] = []
     for pod in _pods(shape, seed, PODS):
         decisions = [cluster.schedule_one(PodInfo(pod)) for cluster in clusters]
-        assert told(decisions[0]) == told(decisions[1])
+        assert comparable(decisions[0]) == comparable(decisions[1])
         decision = decisions[0]
         if isinstance(decision, Placed):
             for cluster in clusters:

@@ -29,6 +29,7 @@ from kubesched.testing.builders import make_node, make_pod, make_snapshot
 from kubesched.testing.extender import FakeExtender
 from tests.scheduler.toys import (
     Toy,
+    comparable,
     cycle_of,
     failed,
     placed,
@@ -36,7 +37,6 @@ from tests.scheduler.toys import (
     profile_of,
     rejected,
     rejections,
-    told,
     toy,
 )
 
@@ -109,7 +109,7 @@ def test_an_extender_without_verbs_changes_no_decision(
     with_extender = decide(
         extended([toy("Toy", **script)], FakeExtender({}), seed=seed), pod, snapshot
     )
-    assert told(alone) == told(with_extender)
+    assert comparable(alone) == comparable(with_extender)
 
 
 # Filter.

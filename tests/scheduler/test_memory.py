@@ -1,4 +1,4 @@
-"""Remembered answers equal fresh ones, after any history of the cluster."""
+"""Remembered answers equal fresh ones, whatever happened in the cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,16 @@ from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
-from tests.scheduler.toys import Toy, cycle_of, failed, placed, rejected, rejections, told, toy
+from tests.scheduler.toys import (
+    Toy,
+    comparable,
+    cycle_of,
+    failed,
+    placed,
+    rejected,
+    rejections,
+    toy,
+)
 from tests.scheduler.twins import Twins, random_step
 
 NODES = ("a", "b", "c", "d")
@@ -38,7 +47,7 @@ _numbers = st.integers(0, 999)
 
 
 class ClusterHistory(RuleBasedStateMachine):
-    """Whatever happens, a remembering cluster decides as a forgetful one does."""
+    """Compares a cluster that remembers answers with one that does not."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,58 +61,58 @@ class ClusterHistory(RuleBasedStateMachine):
 
     @rule(template=_numbers, traced=st.booleans())
     def schedule(self, template: int, *, traced: bool) -> None:
-        """A pod comes."""
+        """Schedule a new pod."""
         self.twins.schedule(template, traced=traced)
 
     @rule(template=_numbers, times=st.integers(2, 5))
     def schedule_siblings(self, template: int, times: int) -> None:
-        """Several pods of one template come."""
+        """Schedule several pods of one template."""
         for _ in range(times):
             self.twins.schedule(template)
 
     @rule(which=_numbers)
     def retry(self, which: int) -> None:
-        """A pod is tried again."""
+        """Schedule a pending pod again."""
         self.twins.retry(which)
 
     @rule(which=_numbers)
     def confirm(self, which: int) -> None:
-        """The informer brings a bound pod."""
+        """Confirm a bound pod, as the informer does."""
         self.twins.confirm(which)
 
     @rule(which=_numbers)
     def remove_pod(self, which: int) -> None:
-        """A bound pod goes."""
+        """Delete a bound pod."""
         self.twins.remove_pod(which)
 
     @rule(which=_numbers)
     def give_up(self, which: int) -> None:
-        """A waiting pod goes."""
+        """Delete a pending pod."""
         self.twins.give_up(which)
 
     @rule(which=_numbers, name=st.integers(0, 9))
     def nominate(self, which: int, name: int) -> None:
-        """A waiting pod is promised a node."""
+        """Nominate a node for a pending pod."""
         self.twins.nominate(which, name)
 
     @rule(name=st.integers(0, 9), variant=_numbers)
     def put_node(self, name: int, variant: int) -> None:
-        """A node comes or changes."""
+        """Add or update a node."""
         self.twins.put_node(name, variant)
 
     @rule(which=_numbers)
     def remove_node(self, which: int) -> None:
-        """A node goes."""
+        """Delete a node."""
         self.twins.remove_node(which)
 
     @rule(which=_numbers)
     def put(self, which: int) -> None:
-        """A service, namespace, claim, volume or device class comes."""
+        """Put a service, namespace, claim, volume or device class."""
         self.twins.put(which)
 
     @rule(which=_numbers)
     def delete(self, which: int) -> None:
-        """One of those goes."""
+        """Delete one of these."""
         self.twins.delete(which)
 
     @invariant()
@@ -119,7 +128,7 @@ TestClusterHistory.settings = settings(max_examples=60, stateful_step_count=30, 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_long_history(seed: int) -> None:
-    """A long random life of a cluster, with many decisions of every kind."""
+    """Hundreds of random steps, with many decisions of each kind."""
     twins, random = Twins(seed), Random(seed)
     twins.fill()
     for _ in range(600):
@@ -130,8 +139,10 @@ def test_long_history(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_resources_without_columns_decide_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a pod goes, and whom it evicts, does not depend on which resources have columns."""
+def test_decisions_do_not_depend_on_resource_columns(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither nodes nor victims depend on which resources have columns."""
     ends: list[object] = []
     for resources_max in (3, 64):
         new = partial(NodeColumns, resources_max)
@@ -158,7 +169,7 @@ def _cluster(*names: str) -> Snapshot:
 
 
 class _Signed(Toy):
-    """A toy whose pods are all alike."""
+    """A toy with one signature for all pods."""
 
     scope: ClassVar = Scope.ROW
 
@@ -172,13 +183,13 @@ def _remembering(*plugins: type[Toy]) -> SchedulingCycle:
 
 
 def _schedule_twice(cycle: SchedulingCycle, snapshot: Snapshot) -> None:
-    """What looks at rows is remembered for pods that come a second time."""
+    """Schedule two equal pods: answers for rows are remembered from the second one on."""
     for _ in range(2):
         cycle.schedule_one(POD, snapshot)
 
 
-def test_a_pod_like_no_other_leaves_answers_of_nodes_alone() -> None:
-    """Of a signature that came once only what others can share is kept."""
+def test_answers_for_a_unique_pod_are_not_kept() -> None:
+    """Only those that pods of other signatures can share are."""
 
     def sign(self: object, pod: PodInfo) -> object:
         return pod.labels["number"]
@@ -196,8 +207,8 @@ def test_a_pod_like_no_other_leaves_answers_of_nodes_alone() -> None:
     assert ("filter", ("a",)) == by_row.asked[-1]
 
 
-def test_pods_that_name_nodes_share_answers_of_nodes_alone() -> None:
-    """However many such pods come, a plugin that looks at rows is asked about the named ones."""
+def test_pods_restricted_to_nodes_share_answers_of_scope_node() -> None:
+    """A plugin of scope row is called for the named rows only, however many such pods there are."""
     names = PreFilterResult[None](node_names=frozenset({"b"}))
     naming = toy("P", pre_filter=names, filter={}, scope=Scope.NODE, sign=lambda *_: NOT_SHARED)
     by_node = toy("N", filter={}, scope=Scope.NODE, sign=_sign)
@@ -209,11 +220,11 @@ def test_pods_that_name_nodes_share_answers_of_nodes_alone() -> None:
     assert [("filter", ("b",))] * 3 == by_row.asked
 
 
-def test_rejections_of_pods_that_name_nodes_are_kept() -> None:
-    """What is not shared with other templates holds for pods of the same one."""
+def test_rejections_of_pods_restricted_to_nodes_are_kept() -> None:
+    """For pods of the same template."""
     plugin = toy("P", filter=dict.fromkeys(NODES, NO), sign=lambda *_: NOT_SHARED)
     snapshot, cycle = _cluster(), _remembering(plugin)
-    first, again = (told(cycle.schedule_one(POD, snapshot)) for _ in range(2))
+    first, again = (comparable(cycle.schedule_one(POD, snapshot)) for _ in range(2))
     assert first == again
     assert [("filter", NODES)] == plugin.asked
 
@@ -231,8 +242,8 @@ def test_rejections_of_pods_that_name_nodes_are_kept() -> None:
         ),
     ],
 )
-def test_what_a_bound_pod_makes_new(scope: Scope, expected: list[object]) -> None:
-    """After a pod came to a row only that row is asked about, by plugins that look at pods."""
+def test_a_bound_pod_invalidates_its_row(scope: Scope, expected: list[object]) -> None:
+    """Depending on the plugin's scope, its answers for this row, for none or for all."""
     plugin = toy("P", filter={}, pre_score=PreScoreResult(), score={}, scope=scope, sign=_sign)
     snapshot = _cluster()
     cycle = _remembering(plugin)
@@ -243,8 +254,8 @@ def test_what_a_bound_pod_makes_new(scope: Scope, expected: list[object]) -> Non
     assert expected == plugin.asked
 
 
-def test_scores_of_infeasible_rows_do_not_count() -> None:
-    """A plugin may score them as it likes; on a feasible row an invalid score fails the cycle."""
+def test_remembered_scores_of_infeasible_rows_are_not_checked() -> None:
+    """On a feasible row an invalid score fails the cycle."""
     by_node = toy("N", filter={"a": NO}, scope=Scope.NODE, sign=_sign)
     lenient = _remembering(by_node, toy("S", score={"a": 5000, "b": 7}))
     strict = _remembering(by_node, toy("S", score={"b": 5000, "c": 7}))
@@ -253,8 +264,8 @@ def test_scores_of_infeasible_rows_do_not_count() -> None:
         assert "invalid score 5000" in failed(strict.schedule_one(POD, _cluster())).message
 
 
-def test_score_scope_may_differ() -> None:
-    """A plugin may filter by the node alone and score by the row."""
+def test_filter_and_score_may_differ_in_scope() -> None:
+    """Filter of scope node, score of scope row."""
     plugin = toy("P", filter={}, score={}, scope=Scope.NODE, score_scope=Scope.ROW, sign=_sign)
     snapshot = _cluster()
     cycle = _remembering(plugin)
@@ -266,8 +277,8 @@ def test_score_scope_may_differ() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 2])
-def test_new_answers_of_changed_rows_count(rows: int) -> None:
-    """A row that changed may become infeasible and feasible again, one by one or together."""
+def test_changed_rows_become_infeasible_and_feasible(rows: int) -> None:
+    """One by one or together."""
 
     def full(pods: list[str]) -> Status:
         return NO if pods else SUCCESS
@@ -288,8 +299,8 @@ def test_new_answers_of_changed_rows_count(rows: int) -> None:
 
 
 @pytest.mark.parametrize("change", ["add", "update", "remove"])
-def test_a_changed_node_makes_everything_new(change: str) -> None:
-    """When a node comes, changes or goes, every plugin is asked about every row."""
+def test_a_changed_node_invalidates_all_answers(change: str) -> None:
+    """So does an added or removed one."""
     plugin = toy("P", filter={}, scope=Scope.NODE, sign=_sign)
     snapshot = _cluster()
     cycle = _remembering(plugin)
@@ -305,8 +316,8 @@ def test_a_changed_node_makes_everything_new(change: str) -> None:
     assert [("filter", tuple(snapshot.nodes.names))] == plugin.asked
 
 
-def test_more_changes_than_are_kept() -> None:
-    """When the table has dropped old changes, every row is asked about again."""
+def test_all_rows_are_asked_again_if_changes_were_dropped() -> None:
+    """The table keeps a bounded number of changes."""
     plugin = toy("P", filter={}, scope=Scope.ROW, sign=_sign)
     snapshot = _cluster(*(f"node-{number}" for number in range(10)))
     cycle = _remembering(plugin)
@@ -319,8 +330,8 @@ def test_more_changes_than_are_kept() -> None:
     assert [("filter", tuple(snapshot.nodes.names))] == plugin.asked
 
 
-def test_signatures_keep_pods_apart() -> None:
-    """Pods with another signature get answers of their own."""
+def test_pods_of_different_signatures_do_not_share_answers() -> None:
+    """Each signature has its own."""
 
     def sign(self: object, pod: PodInfo) -> object:
         return pod.labels["app"]
@@ -333,8 +344,8 @@ def test_signatures_keep_pods_apart() -> None:
     assert [("filter", NODES)] * 2 == plugin.asked
 
 
-def test_unsigned_pods_are_always_asked_about() -> None:
-    """Answers about a pod that its plugin does not sign are never kept."""
+def test_answers_for_unsigned_pods_are_not_kept() -> None:
+    """The plugin returned no signature."""
     plugin = toy("P", filter={}, scope=Scope.NODE, sign=lambda self, pod: UNSIGNED)
     snapshot = _cluster()
     cycle = _remembering(plugin)
@@ -350,16 +361,16 @@ def test_unsigned_pods_are_always_asked_about() -> None:
         pytest.param(lambda self, pod: 1 / 0, id="raises"),
     ],
 )
-def test_a_broken_signature_costs_only_time(sign: object) -> None:
-    """A plugin that cannot sign is asked each time, and the pod is placed."""
+def test_a_sign_that_raises_disables_memory(sign: object) -> None:
+    """The plugin is called each time, and the pod is placed."""
     plugin = toy("P", filter={"a": NO}, scope=Scope.NODE, sign=sign)
     cycle = _remembering(plugin)
     for _ in range(3):
         assert 3 == placed(cycle.schedule_one(POD, _cluster())).feasible
 
 
-def test_objects_that_plugins_sign_make_everything_new() -> None:
-    """When an object of a kind that a signature reads changes, nothing remembered is used."""
+def test_a_change_of_a_signed_kind_invalidates_all_answers() -> None:
+    """The plugin's signature reads objects of that kind."""
     node = make_node("other")
     plugin = toy("P", filter={}, scope=Scope.NODE, sign=_sign, signed_kinds=(type(node),))
     snapshot = _cluster()
@@ -372,8 +383,8 @@ def test_objects_that_plugins_sign_make_everything_new() -> None:
     assert [("filter", NODES)] * 2 == plugin.asked
 
 
-def test_rejected_by_pre_filter() -> None:
-    """Pods that PreFilter rejects or restricts are decided on the plain path."""
+def test_pods_that_pre_filter_rejects_or_restricts() -> None:
+    """The decisions equal those without memory."""
     for result in (
         PreFilterResult[None](status=NO),
         PreFilterResult[None](node_names=frozenset({"a"})),
@@ -383,11 +394,11 @@ def test_rejected_by_pre_filter() -> None:
             expected = cycle_of(plugin).schedule_one(POD, _cluster())
             cycle = _remembering(plugin)
             for _ in range(3):
-                assert told(expected) == told(cycle.schedule_one(POD, _cluster()))
+                assert comparable(expected) == comparable(cycle.schedule_one(POD, _cluster()))
 
 
-def test_skipping_plugins_stay_out() -> None:
-    """Skip is remembered at both ends: neither filter nor score is asked."""
+def test_skip_is_remembered() -> None:
+    """Neither filter nor score is called."""
     skip = PreFilterResult[None](status=SKIP)
     plugin = toy(
         "P",
@@ -405,8 +416,8 @@ def test_skipping_plugins_stay_out() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 2])
-def test_a_failure_on_a_changed_row(rows: int) -> None:
-    """A filter that fails on a row that changed fails the cycle, until the row changes back."""
+def test_a_failure_on_a_changed_row_fails_the_cycle(rows: int) -> None:
+    """Until the row changes back."""
 
     def answer(pods: list[str]) -> Status:
         return failure("broken") if pods else SUCCESS
@@ -427,8 +438,8 @@ def test_a_failure_on_a_changed_row(rows: int) -> None:
     assert 10 == placed(cycle.schedule_one(POD, snapshot)).feasible
 
 
-def test_a_failure_that_a_fresh_filter_hides() -> None:
-    """A remembered filter may fail where one that is asked each time rejects first."""
+def test_a_rejection_by_a_fresh_filter_hides_a_remembered_failure() -> None:
+    """If it is the earlier one in the profile."""
     fresh = toy("Fresh", filter={"a": NO})
     kept = toy("Kept", filter={"a": failure("broken")}, scope=Scope.ROW, sign=_sign)
     cycle = _remembering(fresh, kept)
@@ -436,8 +447,8 @@ def test_a_failure_that_a_fresh_filter_hides() -> None:
         assert 3 == placed(cycle.schedule_one(POD, _cluster())).feasible
 
 
-def test_scores_of_infeasible_nodes_may_be_missing() -> None:
-    """A score plugin that only knows feasible nodes works with a memory, too."""
+def test_a_score_plugin_that_needs_feasible_nodes() -> None:
+    """It works with memory, too."""
 
     class Strict(_Signed):
         name: ClassVar = "Strict"
@@ -455,8 +466,8 @@ def test_scores_of_infeasible_nodes_may_be_missing() -> None:
         assert "c" == placed(cycle.schedule_one(POD, _cluster())).node_name
 
 
-def test_an_invalid_score_on_a_changed_row() -> None:
-    """A score out of bounds fails the cycle when it appears on a feasible row later."""
+def test_an_invalid_score_on_a_changed_row_fails_the_cycle() -> None:
+    """If the row is feasible."""
 
     class Growing(_Signed):
         name: ClassVar = "Growing"
@@ -472,8 +483,8 @@ def test_an_invalid_score_on_a_changed_row() -> None:
     assert "an invalid score 101" in failed(cycle.schedule_one(POD, snapshot)).message
 
 
-def test_statuses_of_an_earlier_decision_stay() -> None:
-    """What a decision says does not change with later decisions."""
+def test_later_decisions_do_not_change_the_statuses_of_earlier_ones() -> None:
+    """Though rows change in between."""
 
     def full(pods: list[str]) -> Status:
         return unschedulable(f"{len(pods)} pods")
@@ -483,15 +494,15 @@ def test_statuses_of_an_earlier_decision_stay() -> None:
     cycle = _remembering(plugin)
     _schedule_twice(cycle, snapshot)
     first = rejected(cycle.schedule_one(POD, snapshot))
-    before = told(first)
+    before = comparable(first)
     snapshot.nodes.add_pod(GUEST, 0)
     second = rejected(cycle.schedule_one(POD, snapshot))
-    assert before == told(first)
+    assert before == comparable(first)
     assert ("P", "1 pods") == rejections(second)["a"]
 
 
-def test_a_rejection_for_the_same_reasons_shares_the_diagnosis() -> None:
-    """A pod that comes changes the cluster, but not why there is no room."""
+def test_rejections_for_equal_reasons_share_the_diagnosis() -> None:
+    """Though a pod was added in between."""
 
     def full(pods: list[str]) -> Status:
         return unschedulable("full" if len(pods) < 2 else "more than full")
@@ -513,8 +524,8 @@ def test_a_rejection_for_the_same_reasons_shares_the_diagnosis() -> None:
     assert "more than full" in third.message
 
 
-def test_an_earlier_filter_stays_the_first() -> None:
-    """A row that a filter of the node rejects keeps that status, whatever pods come there."""
+def test_a_rejection_of_scope_node_stays_the_first() -> None:
+    """Whatever pods are added to the node."""
 
     def full(pods: list[str]) -> Status:
         return unschedulable("full") if pods else SUCCESS
@@ -530,8 +541,8 @@ def test_an_earlier_filter_stays_the_first() -> None:
     assert ("Node", "no") == rejections(cycle.schedule_one(POD, snapshot))["a"]
 
 
-def test_pods_of_one_template_that_name_a_node() -> None:
-    """The node a pod names is not part of its template, and its answers are its own."""
+def test_node_names_are_not_part_of_a_template() -> None:
+    """Answers that depend on the name are the pod's own."""
 
     def sign(self: object, pod: PodInfo) -> object:
         return pod.node_name
@@ -545,7 +556,7 @@ def test_pods_of_one_template_that_name_a_node() -> None:
 
 @pytest.mark.parametrize(("signs_base", "expected"), [(True, ["0"]), (False, ["0", "1", "2"])])
 def test_a_base_is_signed_once(*, signs_base: bool, expected: list[str]) -> None:
-    """Of pods that share the base, a plugin that signs the base sees the first one."""
+    """A plugin that signs the base is called for the first pod with it."""
     signed: list[str] = []
 
     def sign(self: object, pod: PodInfo) -> object:
@@ -561,7 +572,7 @@ def test_a_base_is_signed_once(*, signs_base: bool, expected: list[str]) -> None
 
 
 def test_pods_of_one_base_share_the_result_of_pre_filter() -> None:
-    """It depends on the base alone; the answers for rows are asked for each pod."""
+    """It depends on the base alone; rows are filtered for each pod."""
     plugin = toy(
         "P",
         pre_filter=PreFilterResult(),
@@ -577,15 +588,15 @@ def test_pods_of_one_base_share_the_result_of_pre_filter() -> None:
     assert [("pre_filter", NODES), *[("filter", NODES)] * 3] == plugin.asked
 
 
-def test_an_overridden_sign_may_read_more() -> None:
-    """A subclass that signs differently does not inherit that it signs the base."""
+def test_a_subclass_with_its_own_sign_does_not_sign_the_base() -> None:
+    """Its signature may read more than the base."""
     parent = toy("P", filter={}, sign=_sign, signs_base=True)
     child = type("Child", (parent,), {"sign": _sign})
     assert [True, False] == [each.signs_base for each in (parent, child) if issubclass(each, Toy)]
 
 
-def test_signatures_that_read_objects_are_made_anew() -> None:
-    """When an object of a kind that signatures read changes, pods may cease to be alike."""
+def test_a_change_of_a_signed_kind_renews_signatures() -> None:
+    """Pods of equal signatures may differ afterwards."""
     node, snapshot = make_node("other"), _cluster()
 
     def sign(self: object, pod: PodInfo) -> object:
@@ -603,8 +614,8 @@ def test_signatures_that_read_objects_are_made_anew() -> None:
     assert [("filter", NODES)] * 3 == plugin.asked
 
 
-def test_a_plugin_may_hand_out_a_column() -> None:
-    """Renewing rows never writes into an array that a plugin or the table owns."""
+def test_arrays_of_plugins_are_not_modified() -> None:
+    """Renewing rows never writes into an array of a plugin or of the table."""
 
     class Counts(_Signed):
         name: ClassVar = "Counts"
@@ -621,8 +632,8 @@ def test_a_plugin_may_hand_out_a_column() -> None:
     snapshot.nodes.check()
 
 
-def test_old_answers_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many signatures do not pile up: the answers that were not asked for longest go first."""
+def test_the_least_recently_used_answers_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of signatures is bounded."""
 
     def sign(self: object, pod: PodInfo) -> object:
         return pod.labels["number"]

@@ -1,4 +1,4 @@
-"""Which rows are filtered again with the pods that are nominated to them."""
+"""Which rows are filtered again with their nominated pods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GUESTS = [make_pod_info(f"guest-{name}", priority=9) for name in NODES]
 
 
 def _cluster() -> tuple[Snapshot, Nominator]:
-    """Return a cluster in which the first three nodes expect a guest each."""
+    """Return a cluster with one nominated pod on each of the first three nodes."""
     nominator = Nominator()
     for guest, name in zip(GUESTS[:3], NODES, strict=False):
         nominator.add(guest, name)
@@ -37,7 +37,7 @@ def _without_guests(pods: Sequence[str]) -> Status:
 
 
 def _shy(scope: Scope) -> type[Toy]:
-    """Return a plugin that rejects nodes with guests."""
+    """Return a plugin that rejects nodes with nominated pods."""
     return toy("Shy", filter=dict.fromkeys(NODES, _without_guests), scope=scope, sign=_sign)
 
 
@@ -48,8 +48,8 @@ def _rows_asked(plugin: type[Toy]) -> list[str]:
     return asked
 
 
-def test_only_what_changed_is_filtered_again() -> None:
-    """A nomination that comes or goes, and a pod that comes, concern one node each."""
+def test_only_changed_rows_are_filtered_again() -> None:
+    """A nomination, or a pod that is added, concerns one node."""
     snapshot, nominator = _cluster()
     plugin = _shy(Scope.ROW)
     cycle = cycle_of(plugin, remembers=True)
@@ -74,8 +74,8 @@ def test_only_what_changed_is_filtered_again() -> None:
 
 
 @pytest.mark.parametrize("remembers", [False, True])
-def test_pods_of_one_signature_differ_in_priority(*, remembers: bool) -> None:
-    """A pod of higher priority than the guests may take their place, a like pod of lower not."""
+def test_priority_decides_which_nominated_pods_count(*, remembers: bool) -> None:
+    """Of two pods with equal signatures, only the one of higher priority may take their place."""
     snapshot, _ = _cluster()
     cycle = cycle_of(_shy(Scope.ROW), remembers=remembers)
     high, low = make_pod_info("high", priority=10), make_pod_info("low", priority=0)
@@ -87,8 +87,8 @@ def test_pods_of_one_signature_differ_in_priority(*, remembers: bool) -> None:
 
 
 @pytest.mark.parametrize("remembers", [False, True])
-def test_a_pods_own_nomination_does_not_count_for_it(*, remembers: bool) -> None:
-    """It counts again for the next pod."""
+def test_a_pods_own_nomination_is_ignored(*, remembers: bool) -> None:
+    """It counts for the next pod."""
     snapshot, _ = _cluster()
     cycle = cycle_of(_shy(Scope.ROW), remembers=remembers)
     other = make_pod_info("other", priority=GUESTS[0].priority)
@@ -98,7 +98,7 @@ def test_a_pods_own_nomination_does_not_count_for_it(*, remembers: bool) -> None
 
 
 def test_rows_with_equal_amounts_share_the_status() -> None:
-    """If filters read only amounts, one of the equal rows is filtered."""
+    """If filters read amounts only, one of the rows is filtered."""
     snapshot, nominator = _cluster()
     plugin = _shy(Scope.USAGE)
     cycle = cycle_of(plugin, remembers=True)
@@ -111,7 +111,7 @@ def test_rows_with_equal_amounts_share_the_status() -> None:
 
 
 def test_after_a_failure_all_rows_are_filtered_again() -> None:
-    """The rows after the one that failed were not reached."""
+    """The rows after the failure were not filtered."""
     broken = [True]
 
     def answer(pods: Sequence[str]) -> Status:
@@ -128,8 +128,8 @@ def test_after_a_failure_all_rows_are_filtered_again() -> None:
     assert 2 == placed(cycle.schedule_one(POD, snapshot)).feasible
 
 
-def test_another_set_of_nominations() -> None:
-    """A snapshot without the nominations, or with others, is not taken for the one before."""
+def test_snapshots_with_other_nominations_share_nothing() -> None:
+    """One of them may have none."""
     snapshot, _ = _cluster()
     cycle = cycle_of(_shy(Scope.ROW), remembers=True)
     for _ in range(3):

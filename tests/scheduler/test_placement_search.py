@@ -1,4 +1,4 @@
-"""Pod groups that go into one topology domain, in the running scheduler."""
+"""Pod groups with a topology constraint, in the running scheduler."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ SCHEDULED = ("True", "Scheduled", "")
 
 
 def zoned(name: str, zone: str, cpu: int) -> Node:
-    """Return a node of a zone."""
+    """Return a node in a zone."""
     return make_node(name, labels={"zone": zone}, allocatable={"cpu": cpu})
 
 
 def gang(min_count: int, key: str | None = "zone") -> PodGroup:
-    """Return a gang that is to stay in one zone."""
+    """Return a gang that must be placed in one zone."""
     group = make_group(min_count=min_count)
     if key is None:
         return group
@@ -56,12 +56,12 @@ def arrive(cluster: Running, count: int, **fields: Any) -> None:
 
 
 def zones_of(cluster: Running) -> set[str]:
-    """Return the nodes' first letters: the zones that were used."""
+    """Return the first letters of the nodes that were used: their zones."""
     return {node[0] for node in cluster.nodes.values()}
 
 
-def test_the_gang_stays_together() -> None:
-    """Zone a has one node with more room, but only zone b takes all three pods."""
+def test_a_gang_is_placed_in_one_zone() -> None:
+    """Zone a has the node with the most room, but only zone b has room for all three pods."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -76,7 +76,7 @@ def test_the_gang_stays_together() -> None:
 
 
 def test_without_a_constraint_the_gang_may_be_spread() -> None:
-    """All nodes are one placement."""
+    """There is one placement, with all nodes."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -89,7 +89,7 @@ def test_without_a_constraint_the_gang_may_be_spread() -> None:
 
 
 def test_no_domain_is_large_enough() -> None:
-    """The group says how many were tried; the pods say what they waited for, or lacked."""
+    """The group's message has the number of domains; the pods have their own reasons."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -109,7 +109,7 @@ def test_no_domain_is_large_enough() -> None:
 
 
 def test_no_node_is_in_a_domain() -> None:
-    """There is nothing to try, and the pods are told so; their nominations are left alone."""
+    """The pods' conditions say so; their nominations stay."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -123,8 +123,8 @@ def test_no_node_is_in_a_domain() -> None:
     run(main())
 
 
-def test_who_comes_later_follows() -> None:
-    """The domain of those that are scheduled is the only one for the others."""
+def test_later_pods_use_the_domain_of_scheduled_ones() -> None:
+    """It is the only candidate."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -142,8 +142,8 @@ def test_who_comes_later_follows() -> None:
     run(main())
 
 
-def test_the_placement_that_takes_more_pods_is_better() -> None:
-    """Two of four pods are enough, but zone b takes three."""
+def test_the_placement_with_more_pods_wins() -> None:
+    """Two of four pods suffice, but zone b has room for three."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -156,8 +156,8 @@ def test_the_placement_that_takes_more_pods_is_better() -> None:
     run(main())
 
 
-def test_of_equals_the_fuller_placement_is_better() -> None:
-    """NodeResourcesFit fills domains up."""
+def test_the_fuller_placement_wins_ties() -> None:
+    """By the score of NodeResourcesFit."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -171,7 +171,7 @@ def test_of_equals_the_fuller_placement_is_better() -> None:
 
 
 def test_pod_by_pod_preemption_is_off_for_groups_with_a_constraint() -> None:
-    """DefaultPreemption does not know of placements."""
+    """DefaultPreemption ignores placements."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -187,8 +187,8 @@ def test_pod_by_pod_preemption_is_off_for_groups_with_a_constraint() -> None:
     run(main())
 
 
-def test_a_nomination_elsewhere_is_left_out() -> None:
-    """A pod that was nominated to a node of another domain is placed in this one."""
+def test_a_nomination_outside_the_placement_is_ignored() -> None:
+    """The pod is placed in this domain."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -200,8 +200,8 @@ def test_a_nomination_elsewhere_is_left_out() -> None:
     run(main())
 
 
-def test_workload_aware_preemption_tries_placements_too() -> None:
-    """With both gates on, the status of the placements is what the group is told."""
+def test_workload_aware_preemption_uses_placements() -> None:
+    """With both gates on, the group's status is that of the placements."""
     gates = {**GATES, "WorkloadAwarePreemption": True}
 
     async def main() -> None:
@@ -242,23 +242,23 @@ class Script(PlacementGeneratePlugin, PlacementScorePlugin):
     def generate_placements(
         self, namespace: str, name: str, parent: Placement, snapshot: Snapshot
     ) -> GeneratedPlacements:
-        """Return what the test says."""
+        """Return the scripted placements."""
         return self.placements
 
     def score_placement(
         self, namespace: str, name: str, assignments: PodGroupAssignments, snapshot: Snapshot
     ) -> tuple[int, Status]:
-        """Return what the test says."""
+        """Return the scripted score."""
         found = self.scores.get(assignments.placement.name, 0)
         return (0, found) if isinstance(found, Status) else (found, SUCCESS)
 
     def normalize_placement_scores(self, scores: Sequence[int]) -> tuple[list[int], Status]:
-        """Return the scores, with the status the test says."""
+        """Return the scores, with the scripted status."""
         return list(scores), self.normalized
 
 
 def scripted(**says: Any) -> dict[str, Any]:
-    """Return a profile with a plugin of its own for placements."""
+    """Return a profile with a plugin for placements."""
     plugin = type("Script", (Script,), says)
     registry = Registry(plugin)
     registry.merge(in_tree_registry())
@@ -287,8 +287,8 @@ async def _place(**says: Any) -> tuple[dict[str, str], tuple[str, str, str]]:
 @pytest.mark.parametrize(
     ("best", "node"), [pytest.param("first", "a1"), pytest.param("second", "b1")]
 )
-def test_scores_decide(best: str, node: str) -> None:
-    """The plugin's weight outdoes the others'."""
+def test_scores_of_placements_decide(best: str, node: str) -> None:
+    """The plugin's weight exceeds the others'."""
     nodes, _ = run(_place(placements=TWO, scores={best: 50}))
     assert {"p0": node, "p1": node} == nodes
 
@@ -323,15 +323,17 @@ def test_scores_decide(best: str, node: str) -> None:
         ),
     ],
 )
-def test_what_goes_wrong_is_the_groups_error(says: dict[str, Any], words: str) -> None:
-    """Nobody is placed."""
+def test_errors_of_placement_plugins_are_errors_of_the_group(
+    says: dict[str, Any], words: str
+) -> None:
+    """No pod is placed."""
     nodes, group = run(_place(**{"placements": TWO, **says}))
     assert {} == nodes
     assert ("False", "SchedulerError", words) == group
 
 
-def test_restrictions() -> None:
-    """Rows are counted, looked up and narrowed; without one all are allowed."""
+def test_restricted_rows() -> None:
+    """They can be counted, looked up and narrowed; without a restriction all rows are allowed."""
     nodes = make_snapshot([make_node("a"), make_node("b"), make_node("c")]).nodes
     restriction = Restriction()
     rows = np.array([0, 1, 2])

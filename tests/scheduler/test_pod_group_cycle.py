@@ -37,8 +37,8 @@ REJECTED = ("False", "Unschedulable", GROUP)
 WAITING = ("False", "Unschedulable", WAITS)
 
 
-def test_tentative_placements_are_taken_back_the_last_first() -> None:
-    """Each pod is reserved on top of the others, and all are given back before the real ones."""
+def test_tentative_placements_are_undone_in_reverse_order() -> None:
+    """Before any pod is placed for good."""
     script, options = scripted()
 
     async def main() -> None:
@@ -51,7 +51,7 @@ def test_tentative_placements_are_taken_back_the_last_first() -> None:
 
 
 def test_a_refused_reservation_is_undone_at_once() -> None:
-    """It is not reverted a second time at the end."""
+    """It is not undone again at the end."""
     script, options = scripted(reserve={"p2": NO}, permit=ALL_WAIT)
 
     async def main() -> None:
@@ -62,8 +62,8 @@ def test_a_refused_reservation_is_undone_at_once() -> None:
     assert ["+p1", "+p2", "-p2", "+p3", "-p3", "-p1"] == script.asked[:6]
 
 
-def test_pods_are_tried_by_priority_then_age() -> None:
-    """The popped pod's siblings come with it, whatever their place in the queue."""
+def test_members_are_placed_by_priority_then_age() -> None:
+    """The popped pod's siblings are popped with it, whatever their place in the queue."""
     script, options = scripted()
 
     async def main() -> None:
@@ -78,8 +78,8 @@ def test_pods_are_tried_by_priority_then_age() -> None:
     assert ["+high", "+middle", "+old", "+young"] == script.asked[:4]
 
 
-def test_the_gang_has_to_fit_as_a_whole() -> None:
-    """Two of three pods would fit: none is bound, and no room is held for them."""
+def test_a_gang_that_fits_in_part_is_not_bound() -> None:
+    """Two of three pods would fit; no room is reserved for them."""
 
     async def main() -> None:
         async with running(gates=GANGS) as cluster:
@@ -104,8 +104,8 @@ def test_the_gang_has_to_fit_as_a_whole() -> None:
     run(main())
 
 
-def test_a_rejected_member_is_tried_by_backoff_alone() -> None:
-    """While nothing else waits it is tried a few times, with growing pauses."""
+def test_rejected_members_are_retried_after_backoff() -> None:
+    """Without events, with growing delays."""
     _, options = scripted(filter={"p1": NO})
 
     async def main() -> int:
@@ -120,7 +120,7 @@ def test_a_rejected_member_is_tried_by_backoff_alone() -> None:
 
 
 def test_preemption_makes_room_for_the_gang() -> None:
-    """Victims are evicted, the pods come back nominated, and are bound in the next cycle."""
+    """Victims are evicted, the pods are nominated, and bound in the next cycle."""
 
     async def main() -> None:
         async with running(gates=GANGS) as cluster:
@@ -141,8 +141,8 @@ def test_preemption_makes_room_for_the_gang() -> None:
     run(main())
 
 
-def test_a_nomination_survives_the_trial() -> None:
-    """Placing a nominated pod tentatively does not cost it its nomination."""
+def test_a_tentative_placement_keeps_the_nomination() -> None:
+    """It ends with the binding only."""
     _, options = scripted(permit=ALL_WAIT)
 
     async def main() -> list[str]:
@@ -165,7 +165,7 @@ def test_a_nomination_survives_the_trial() -> None:
 
 
 def test_all_members_need_the_same_scheduler() -> None:
-    """Otherwise each goes back with the same error."""
+    """Otherwise each of them fails with the same error."""
 
     async def main() -> None:
         names = ("one", "two")
@@ -186,7 +186,7 @@ def test_all_members_need_the_same_scheduler() -> None:
 
 
 def test_terminating_members_are_left_out() -> None:
-    """A pod that goes away is dropped with an event; the others are scheduled."""
+    """They are dropped with an event; the others are scheduled."""
 
     async def main() -> None:
         async with running(gates=GENERIC) as cluster:
@@ -202,7 +202,7 @@ def test_terminating_members_are_left_out() -> None:
 
 
 def test_a_scheduled_group_stays_scheduled() -> None:
-    """A later pod that fits nowhere does not take the condition back."""
+    """The condition does not change if a later pod fits nowhere."""
 
     async def main() -> None:
         async with running(gates=GANGS) as cluster:
@@ -219,7 +219,7 @@ def test_a_scheduled_group_stays_scheduled() -> None:
 
 
 def test_the_same_condition_is_written_once() -> None:
-    """A group that is rejected again in the same words is not written again."""
+    """Another rejection with the same message is not written."""
     _, options = scripted(filter=ALL_NO)
 
     async def main() -> int:
@@ -239,7 +239,7 @@ def test_the_same_condition_is_written_once() -> None:
     assert 1 == run(main())
 
 
-def test_the_condition_carries_the_generation() -> None:
+def test_the_condition_has_the_observed_generation() -> None:
     """A condition of an older generation is renewed."""
     _, options = scripted()
 
@@ -256,8 +256,8 @@ def test_the_condition_carries_the_generation() -> None:
     assert 1 == run(main())
 
 
-def test_observers_hear_what_was_carried_out() -> None:
-    """A pod that would fit, but whose group does not, is not told of as placed."""
+def test_observers_get_final_decisions() -> None:
+    """Not the placement of a pod whose group does not fit."""
 
     class Listener(Observer):
         def __init__(self) -> None:
@@ -281,8 +281,8 @@ def test_observers_hear_what_was_carried_out() -> None:
     )
 
 
-def test_without_the_gate_members_are_pods_like_others() -> None:
-    """No group is looked up, none is waited for."""
+def test_without_the_gate_groups_have_no_effect() -> None:
+    """Their pods are scheduled one by one."""
 
     async def main() -> None:
         async with running() as cluster:
@@ -293,8 +293,8 @@ def test_without_the_gate_members_are_pods_like_others() -> None:
     run(main())
 
 
-def test_a_pod_without_any_node_blames_nobody() -> None:
-    """In an empty cluster pods are told so in these words, members of groups and others."""
+def test_without_nodes_no_plugin_is_named() -> None:
+    """Members of groups have the same message as other pods."""
 
     async def main() -> None:
         async with running(gates=GENERIC) as cluster:
@@ -306,8 +306,8 @@ def test_a_pod_without_any_node_blames_nobody() -> None:
     run(main())
 
 
-def test_a_placed_pod_that_gives_up_wakes_those_that_need_its_room() -> None:
-    """What is released is told with its node, or hints would not know that it had one."""
+def test_the_event_of_a_released_pod_has_its_node() -> None:
+    """Without it hints would ignore the freed room."""
 
     async def main() -> None:
         async with running() as cluster:
@@ -321,8 +321,8 @@ def test_a_placed_pod_that_gives_up_wakes_those_that_need_its_room() -> None:
     run(main())
 
 
-def test_changes_wait_while_the_cycle_waits_for_evictions() -> None:
-    """Without asynchronous preemption the cycle waits, with pods placed tentatively."""
+def test_events_during_synchronous_evictions_are_handled_after_the_cycle() -> None:
+    """Its tentative placements are in the cache meanwhile."""
 
     async def main() -> None:
         gates = {**GANGS, "SchedulerAsyncPreemption": False}

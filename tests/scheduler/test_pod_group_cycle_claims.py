@@ -18,7 +18,7 @@ from tests.scheduler.running import GANGS, make_group, make_member, running
 
 
 class EchoingWriter(FakeWriter):
-    """Writes claims, and lets the scheduler see them as a watch would."""
+    """Writes claims, and passes them to the scheduler as a watch would."""
 
     def __init__(self) -> None:
         super().__init__(ObjectStore())
@@ -34,8 +34,8 @@ class EchoingWriter(FakeWriter):
 
 
 @pytest.mark.parametrize(("count", "min_count"), [(2, 2), (20, 20), (5, 2), (20, None)])
-def test_a_group_on_one_claim(count: int, min_count: int | None) -> None:
-    """All its pods are bound at the first attempt, where the device is."""
+def test_a_gang_that_shares_a_claim(count: int, min_count: int | None) -> None:
+    """All pods are bound in the first attempt, on the node with the device."""
     spec: dict[str, Any] = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c1"}]}
     members = [make_member(f"p{at}", spec=spec) for at in range(count)]
 

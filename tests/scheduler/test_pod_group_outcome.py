@@ -1,4 +1,4 @@
-"""What becomes of a pod group, by what filters, preemption and permits say of its pods."""
+"""Outcomes of a pod group, by the answers of Filter, PostFilter and Permit for its pods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PERMIT_BROKEN = 'running Permit plugin "Script": broken'
 
 
 class Outcome(msgspec.Struct, kw_only=True):
-    """What is to be seen after one cycle of p1, p2 and p3."""
+    """The visible result of one cycle of p1, p2 and p3."""
 
     bound: str = ""
     waiting: str = ""
@@ -144,9 +144,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("says", "expected"), CASES)
-def test_what_becomes_of_the_group(
-    says: dict[str, Mapping[str, object]], expected: Outcome
-) -> None:
+def test_outcome_of_a_group(says: dict[str, Mapping[str, object]], expected: Outcome) -> None:
     """Bound, waiting and rejected pods, nominations, and the group's condition."""
 
     async def main() -> Outcome:

@@ -32,20 +32,20 @@ def group_of(min_count: int, priority: int | None = 9, **spec: object) -> PodGro
 
 
 def victim(name: str, node: str = "node", priority: int = 1, **fields: object) -> Pod:
-    """Return a bound pod that asks for a whole cpu."""
+    """Return a bound pod that requests one CPU."""
     requests = {"cpu": "1"}
     return make_pod(name, requests=requests, node_name=node, priority=priority, **fields)  # type: ignore[arg-type]  # the keywords are a TypedDict's
 
 
 async def arrive(cluster: Running, *items: Pod, group: PodGroup, members: int = 2) -> None:
-    """Create a node of two cpus, what is there, and a gang."""
+    """Create a node of two CPUs, pods on it, and a gang."""
     cluster.api.create(make_node("node", allocatable={"cpu": "2"}), *items, group)
     cluster.api.create(*(make_member(f"p{i}", priority=9) for i in range(members)))
     await cluster.settle(0.1)
 
 
 def test_the_gang_preempts_as_a_whole() -> None:
-    """Victims go, with the group named as the reason; then the gang is bound."""
+    """Victims are evicted with the group as the reason; then the gang is bound."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -61,13 +61,13 @@ def test_the_gang_preempts_as_a_whole() -> None:
     run(main())
 
 
-def test_victims_are_told_that_a_group_needs_their_room() -> None:
-    """The condition of a victim names the kind of the preemptor."""
-    told: list[str] = []
+def test_the_condition_of_victims_names_the_group() -> None:
+    """With the kind of the preemptor."""
+    messages: list[str] = []
 
     class Api(FakeApi):
         async def delete_pod(self, pod: Pod) -> None:
-            told.append(self.pods[pod.metadata.name].status.conditions[-1].message)
+            messages.append(self.pods[pod.metadata.name].status.conditions[-1].message)
             await super().delete_pod(pod)
 
     async def main() -> None:
@@ -76,11 +76,11 @@ def test_victims_are_told_that_a_group_needs_their_room() -> None:
             await arrive(cluster, victim("v"), group=group_of(2))
 
     run(main())
-    assert ["default-scheduler: preempting to accommodate a higher priority podgroup"] == told
+    assert ["default-scheduler: preempting to accommodate a higher priority podgroup"] == messages
 
 
-def test_only_as_many_go_as_must() -> None:
-    """One cpu is free: of two victims the more important one stays."""
+def test_no_more_victims_than_needed() -> None:
+    """One CPU is free: of two victims the more important one stays."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -93,8 +93,8 @@ def test_only_as_many_go_as_must() -> None:
     run(main())
 
 
-def test_who_fits_in_part_is_nominated_to_its_place() -> None:
-    """A member that had a place in the first try is nominated there; the other is not."""
+def test_members_that_fit_before_preemption_are_nominated() -> None:
+    """A member without a node in the first try is not."""
 
     async def main() -> None:
         async with running(gates={**GATES, "SchedulerAsyncPreemption": True}) as cluster:
@@ -134,8 +134,8 @@ def test_who_fits_in_part_is_nominated_to_its_place() -> None:
         ),
     ],
 )
-def test_why_nobody_is_preempted(group: PodGroup, reason: str) -> None:
-    """The reason stands behind that of the group; the pods do not preempt on their own."""
+def test_why_a_group_does_not_preempt(group: PodGroup, reason: str) -> None:
+    """The reason follows the group's; its pods do not preempt on their own."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -146,8 +146,8 @@ def test_why_nobody_is_preempted(group: PodGroup, reason: str) -> None:
     run(main())
 
 
-def test_one_patient_pod_makes_the_group_patient() -> None:
-    """If any member may not preempt, the group does not."""
+def test_one_non_preempting_member_disables_preemption() -> None:
+    """For the whole group."""
 
     async def main() -> None:
         async with running(gates=GATES) as cluster:
@@ -162,8 +162,8 @@ def test_one_patient_pod_makes_the_group_patient() -> None:
     run(main())
 
 
-def test_without_default_preemption_nobody_preempts() -> None:
-    """The profile may have disabled the plugin."""
+def test_groups_do_not_preempt_without_default_preemption() -> None:
+    """The profile disables the plugin."""
     profile = {"plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}}
 
     async def main() -> None:
@@ -176,8 +176,8 @@ def test_without_default_preemption_nobody_preempts() -> None:
     run(main())
 
 
-def test_a_group_that_is_gone_is_an_error() -> None:
-    """Its pods go back with that; there is no condition to write."""
+def test_a_deleted_group_is_an_error() -> None:
+    """Of each pod; there is no condition to write."""
 
     async def main() -> None:
         async with running(gates={**GATES, "GangScheduling": True}) as cluster:
@@ -197,7 +197,7 @@ def test_a_group_that_is_gone_is_an_error() -> None:
 
 
 def test_the_preemption_is_synchronous_without_the_gate() -> None:
-    """The victims are gone before the group is back in the queue; a refusal is an error."""
+    """The group is requeued after the evictions; a refused one is an error."""
 
     async def main() -> None:
         gates = {**GATES, "SchedulerAsyncPreemption": False}
@@ -222,8 +222,8 @@ def _cluster() -> ClusterState:
     return cluster
 
 
-def test_a_trial_leaves_no_trace() -> None:
-    """Rows have their pods back in their order, and the columns are true."""
+def test_a_trial_is_undone() -> None:
+    """Rows have their pods in the same order, and the columns are consistent."""
     cluster = _cluster()
     nodes = cluster.cache.nodes
     before = [list(pods) for pods in nodes.pods]
@@ -239,8 +239,8 @@ def test_a_trial_leaves_no_trace() -> None:
     cluster.cache.check()
 
 
-def test_a_trial_asks_its_scheduler() -> None:
-    """What it says is passed on."""
+def test_a_trial_returns_the_schedulers_answer() -> None:
+    """Unchanged."""
     status = unschedulable("no")
     trial = Trial(_cluster().cache.nodes, lambda: _says(status))
     assert status == asyncio.run(trial.schedule())

@@ -1,4 +1,4 @@
-"""Profiles: built from configuration and registry, your own plugins, all field errors at once."""
+"""Profiles: built from configuration and registry, with all field errors at once."""
 
 from __future__ import annotations
 
@@ -58,34 +58,34 @@ ROW_0 = np.array([0], np.intp)
 
 
 class Quiet(PerRowFilter[None]):
-    """Keeps pods off nodes labelled noisy, one node at a time."""
+    """Rejects nodes with the label noisy, node by node."""
 
     name: ClassVar = "Quiet"
 
     def filter_node(self, state: None, pod: PodInfo, node: NodeRow) -> Status:
-        """Look at the label."""
+        """Reject by label."""
         return unschedulable("too noisy") if node.labels.get("noisy") == "yes" else SUCCESS
 
 
 class Fewest(PerRowScore[None]):
-    """Prefers nodes with few pods, one node at a time."""
+    """Prefers nodes with few pods, node by node."""
 
     name: ClassVar = "Fewest"
 
     def score_node(self, state: None, pod: PodInfo, node: NodeRow) -> int:
-        """Count the pods; a node that no pod may use has no score."""
+        """Return the number of pods; infeasible nodes are not scored."""
         assert node.labels.get("noisy") != "yes", "nobody asks about nodes that are rejected"
         return 100 - len(node.pods)
 
 
 class FewestArgs(msgspec.Struct, frozen=True):
-    """How much a pod weighs."""
+    """The score per pod."""
 
     per_pod: int = 1
 
 
 class FewestFast(FilterPlugin[None], ScorePlugin[None]):
-    """The same with columns, in one class, with arguments, and remembered."""
+    """Both of these with columns, in one class, with arguments and a signature."""
 
     name: ClassVar = "FewestFast"
     scope: ClassVar = Scope.ROW
@@ -105,17 +105,17 @@ class FewestFast(FilterPlugin[None], ScorePlugin[None]):
         return FewestArgs(per_pod)
 
     def sign(self, pod: PodInfo) -> tuple[()]:
-        """Nothing of the pod is read."""
+        """Return a constant: nothing of the pod matters."""
         return ()
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Look at the label column."""
+        """Reject rows by the column of the label."""
         return NodeToStatus.rejecting(
             nodes.label("noisy").equals("yes"), unschedulable("too noisy")
         )
 
     def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Look at the column of counts."""
+        """Return scores from the column of pod counts."""
         return 100 - self.per_pod * nodes.pod_counts
 
 
@@ -145,8 +145,10 @@ def _noisy_cluster() -> Snapshot:
         pytest.param((FewestFast,), id="with columns"),
     ],
 )
-def test_own_plugins_beside_the_defaults(own: tuple[type[Plugin], ...], remembers: bool) -> None:
-    """A plugin of one's own needs only a name in the configuration and a place in the registry."""
+def test_own_plugins_need_a_registry_entry_and_a_name(
+    own: tuple[type[Plugin], ...], remembers: bool
+) -> None:
+    """The name is in the configuration; default plugins run beside them."""
     names = [plugin.name for plugin in own]
     profile = _configured({"profiles": [{"plugins": _with(*names)}]}, *own)["default-scheduler"]
     assert set(names) <= {plugin.name for plugin in profile.filter_plugins + profile.score_plugins}
@@ -165,16 +167,16 @@ def test_own_plugins_beside_the_defaults(own: tuple[type[Plugin], ...], remember
     assert expected == rejections(decision_)
 
 
-def test_own_plugins_agree() -> None:
-    """The filter by columns answers as the one node by node."""
+def test_row_by_row_and_columnar_plugins_agree() -> None:
+    """They decide the same."""
     table, pod = _noisy_cluster().nodes, make_pod_info("pod")
     slow = Quiet(None, profile_of()).filter(None, pod, table)
     fast = FewestFast(FewestArgs(), profile_of()).filter(None, pod, table)
     assert [slow[row] for row in range(3)] == [fast[row] for row in range(3)]
 
 
-def test_arguments_reach_the_plugin() -> None:
-    """`pluginConfig` is decoded by the plugin's class."""
+def test_the_plugins_class_decodes_its_arguments() -> None:
+    """They come from `pluginConfig`."""
     config = [{"name": "FewestFast", "args": {"perPod": 7}}]
     profiles = _configured(
         {"profiles": [{"plugins": _with("FewestFast"), "pluginConfig": config}]}, FewestFast
@@ -184,8 +186,8 @@ def test_arguments_reach_the_plugin() -> None:
     assert 7 == plugin.per_pod
 
 
-def test_each_profile_has_plugins_of_its_own() -> None:
-    """A plugin is built once for each profile that names it."""
+def test_each_profile_has_its_own_plugin_objects() -> None:
+    """One per profile that names the plugin."""
     profiles = _configured(
         {"profiles": [{"schedulerName": "x", "plugins": _with("Quiet")}, {"schedulerName": "y"}]},
         Quiet,
@@ -196,8 +198,8 @@ def test_each_profile_has_plugins_of_its_own() -> None:
     assert profiles["x"].plugins["NodeName"] is not profiles["y"].plugins["NodeName"]
 
 
-def test_a_factory_may_build_what_it_likes() -> None:
-    """A registry entry may be a function of arguments and handle."""
+def test_a_registry_entry_may_be_a_function() -> None:
+    """It gets arguments and handle."""
     built: list[object] = []
 
     def build(args: object, handle: Handle) -> Plugin:
@@ -218,8 +220,8 @@ def test_a_factory_may_build_what_it_likes() -> None:
 # Places and weights.
 
 
-def test_the_default_profile() -> None:
-    """Every default plugin is built, and takes its places in upstream's order."""
+def test_the_default_profile_has_upstreams_plugins() -> None:
+    """In upstream's order."""
     profiles = build_profiles(in_tree_setup(GATES), Random(0))
     profile = profiles["default-scheduler"]
     assert [
@@ -252,8 +254,8 @@ def test_the_default_profile() -> None:
 @pytest.mark.parametrize(
     ("own", "expected"), [(None, 30), (0, 0), (70, 70)], ids=["global", "own zero", "own"]
 )
-def test_percentage_of_nodes_to_score(own: int | None, expected: int) -> None:
-    """A profile's own share beats the global one, also when it is 0."""
+def test_a_profiles_percentage_overrides_the_global_one(own: int | None, expected: int) -> None:
+    """Also if it is 0."""
     profile = Profile(
         ProfileConfiguration(
             scheduler_name="s",
@@ -297,8 +299,8 @@ def _errors(plugins: Plugins, *registered: type[Plugin], **more: Any) -> list[st
     return [str(field_error) for field_error in raised.value.errors]
 
 
-def test_field_errors_of_plugin_sets() -> None:
-    """Unknown plugins and plugins in the wrong place are all told, with their paths."""
+def test_unknown_and_misplaced_plugins_are_field_errors() -> None:
+    """All of them are reported, with their paths."""
     plugins = Plugins(
         queue_sort=_set("Sort"),
         bind=_set("Bind"),
@@ -312,8 +314,8 @@ def test_field_errors_of_plugin_sets() -> None:
     ] == _errors(plugins, Quiet)
 
 
-def test_an_incomplete_profile() -> None:
-    """A profile needs somebody to sort and somebody to bind."""
+def test_a_profile_needs_queue_sort_and_bind() -> None:
+    """Without them there are two field errors."""
     name = 'profile with scheduler name "s"'
     assert [
         f"profiles[3].plugins.queueSort: only one queue sort plugin required for {name}, but got 0",
@@ -322,7 +324,7 @@ def test_an_incomplete_profile() -> None:
 
 
 def test_field_errors_of_construction_are_collected() -> None:
-    """Wrong arguments of one plugin do not hide that another cannot be built."""
+    """Wrong arguments of one plugin do not hide that another one cannot be built."""
     plugins = Plugins(
         queue_sort=_set("Sort"), bind=_set("Bind"), filter=_set("Explodes", "FewestFast")
     )
@@ -351,10 +353,10 @@ def test_field_errors_of_construction_are_collected() -> None:
         ("NodeResourcesFit", {"scoringStrategy": {"type": "Odd"}}, []),
     ],
 )
-def test_arguments_of_plugins_that_do_not_run(
+def test_arguments_of_unused_in_tree_plugins_are_checked(
     name: str, args: dict[str, Any], paths: list[str]
 ) -> None:
-    """Arguments are checked also where the profile does not run the in-tree plugin."""
+    """As upstream."""
     profile = {
         "plugins": {"multiPoint": {"disabled": [{"name": name}]}},
         "pluginConfig": [{"name": name, "args": args}],
@@ -367,14 +369,14 @@ def test_arguments_of_plugins_that_do_not_run(
     assert [f"profiles[0].pluginConfig[0].args.{path}" for path in paths] == found
 
 
-def test_arguments_of_others_plugins_that_do_not_run() -> None:
-    """What a plugin out of tree would say of its arguments is asked only where it runs."""
+def test_arguments_of_unused_out_of_tree_plugins_are_not_checked() -> None:
+    """Only the plugin could decode them."""
     config = [{"name": "FewestFast", "args": {"perPod": "many"}}]
     assert "default-scheduler" in _configured({"profiles": [{"pluginConfig": config}]}, FewestFast)
 
 
 def test_field_errors_of_all_profiles() -> None:
-    """One profile's field errors do not hide another's."""
+    """Those of one profile do not hide those of another."""
     text = {
         "profiles": [
             {"schedulerName": "x", "plugins": {"filter": {"enabled": [{"name": "Nobody"}]}}},
@@ -394,7 +396,7 @@ def test_field_errors_of_all_profiles() -> None:
 
 
 class _Counted:
-    """A state that knows which pods it was told of."""
+    """A state that has the pods it was called with."""
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self.names = list(names)
@@ -405,7 +407,7 @@ class _Counted:
 
 
 class AtMostOne(PreFilterExtensions[_Counted], FilterPlugin[_Counted]):
-    """Rejects nodes while its state or the node has a pod; shows whether both are kept up."""
+    """Rejects nodes if its state or the node has a pod: both must be kept up to date."""
 
     name: ClassVar = "AtMostOne"
     points: ClassVar = ("pre_filter", "filter")
@@ -414,23 +416,23 @@ class AtMostOne(PreFilterExtensions[_Counted], FilterPlugin[_Counted]):
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[_Counted]:
-        """Start without pods."""
+        """Return a state without pods."""
         return PreFilterResult(_Counted())
 
     def add_pod(self, state: _Counted, pod: PodInfo, added: PodInfo, nodes: NodeTable) -> Status:
-        """Note the pod."""
+        """Record the pod."""
         state.names.append(added.name)
         return SUCCESS
 
     def remove_pod(
         self, state: _Counted, pod: PodInfo, removed: PodInfo, nodes: NodeTable
     ) -> Status:
-        """Cross the pod out."""
+        """Drop the pod."""
         state.names.remove(removed.name)
         return SUCCESS
 
     def filter(self, state: _Counted, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Show what is known."""
+        """Reject rows with a pod, or all if the state has one."""
         return NodeToStatus.of(
             [
                 unschedulable(f"{sorted(state.names)} {[p.name for p in pods.values()]}")
@@ -441,7 +443,7 @@ class AtMostOne(PreFilterExtensions[_Counted], FilterPlugin[_Counted]):
         )
 
 
-def _asked(plugin: type[Any], snapshot: Snapshot) -> tuple[Profile, CycleState, PodInfo]:
+def _after_pre_filter(plugin: type[Any], snapshot: Snapshot) -> tuple[Profile, CycleState, PodInfo]:
     """Return a profile and a cycle after PreFilter."""
     profile = profile_of(plugin)
     cycle, pod = CycleState(), make_pod_info("pod", priority=5)
@@ -450,10 +452,10 @@ def _asked(plugin: type[Any], snapshot: Snapshot) -> tuple[Profile, CycleState, 
     return profile, cycle, pod
 
 
-def test_what_if_a_pod_were_there() -> None:
-    """add_pod and remove_pod change the row and the states, and nothing else."""
+def test_add_and_remove_pod() -> None:
+    """Row and states change, and nothing else."""
     snapshot = make_snapshot([make_node("a")])
-    profile, cycle, pod = _asked(AtMostOne, snapshot)
+    profile, cycle, pod = _after_pre_filter(AtMostOne, snapshot)
     row, what_if = snapshot.nodes.take(ROW_0), cycle.clone()
     guest = make_pod_info("guest")
     assert SUCCESS == profile.add_pod(what_if, pod, guest, row)
@@ -465,10 +467,10 @@ def test_what_if_a_pod_were_there() -> None:
 
 
 def test_filter_with_nominated_pods() -> None:
-    """Nominated pods are put on the row and into the states of a copy."""
+    """They are added to the row and to copied states."""
     guest = make_pod("guest", nominated_node_name="a", priority=5)
     snapshot = make_snapshot([make_node("a"), make_node("b")], [guest])
-    profile, cycle, pod = _asked(AtMostOne, snapshot)
+    profile, cycle, pod = _after_pre_filter(AtMostOne, snapshot)
     rows = [snapshot.nodes.take(np.array([row])) for row in range(2)]
     answers = [profile.filter_with_nominated_pods(cycle, pod, snapshot, row) for row in rows]
     taken = Status(Code.UNSCHEDULABLE, ("['guest'] ['guest']",), "AtMostOne")
@@ -477,29 +479,29 @@ def test_filter_with_nominated_pods() -> None:
     assert SUCCESS == profile.filter_rows(cycle, pod, rows[0])[0]
 
 
-def test_remove_pod_failure() -> None:
-    """Anything but success of remove_pod is a failure in upstream's words."""
+def test_an_error_of_remove_pod() -> None:
+    """Any code but success is an error in upstream's words."""
     plugin = toy("P", pre_filter=PreFilterResult(), remove_pod=NO, filter={})
     snapshot = make_snapshot([make_node("a")], [make_pod("guest", node_name="a")])
-    profile, cycle, pod = _asked(plugin, snapshot)
+    profile, cycle, pod = _after_pre_filter(plugin, snapshot)
     row = snapshot.nodes.take(ROW_0)
     (guest,) = row.pods[0].values()
     error = 'running RemovePod on PreFilter plugin "P": no'
     assert Status(Code.ERROR, plugin="P", error=error) == profile.remove_pod(cycle, pod, guest, row)
 
 
-def test_filter_rows_answers_the_rows_beside_a_failing_one() -> None:
-    """A row on which a filter fails has that failure; the others are answered all the same."""
+def test_filter_rows_continues_after_a_failure() -> None:
+    """The row has the failure; the others have their status."""
     plugin = toy("P", filter={"a": NO, "b": failure("broken")})
     snapshot = make_snapshot(make_node(name) for name in NODES)
-    profile, cycle, pod = _asked(plugin, snapshot)
+    profile, cycle, pod = _after_pre_filter(plugin, snapshot)
     answers = profile.filter_rows(cycle, pod, snapshot.nodes.take(np.arange(3)))
     broken = Status(Code.ERROR, plugin="P", error='running "P" filter plugin: broken')
     assert [NO.by("P"), broken, SUCCESS] == [answers[row] for row in range(3)]
 
 
-def test_relevant_nominated_pods() -> None:
-    """Others of equal or higher priority on that node count; lower ones and the pod itself not."""
+def test_nominated_pods_that_count() -> None:
+    """Others of equal or higher priority on that node; not lower ones, and not the pod itself."""
     pods = [
         make_pod(name, nominated_node_name=node, priority=priority)
         for name, node, priority in (
@@ -516,7 +518,7 @@ def test_relevant_nominated_pods() -> None:
 
 
 class OtherSort(Sort):
-    """Another plugin that sorts."""
+    """Another QueueSort plugin."""
 
     name: ClassVar = "OtherSort"
 
@@ -556,10 +558,10 @@ def _sorted_by(
         ),
     ],
 )
-def test_profiles_that_sort_differently_are_refused(
+def test_all_profiles_need_the_same_queue_sort(
     sorts: list[tuple[str, str, dict[str, object] | None]], expected: str
 ) -> None:
-    """One queue serves all profiles; the plugin that really sorts counts, as upstream has it."""
+    """There is one queue; as upstream, the plugin that actually runs counts."""
     with pytest.raises(ConfigError) as caught:
         _configured({"profiles": _sorted_by(*sorts)}, Sort, OtherSort)
     assert (FieldError("profiles[1]", expected),) == caught.value.errors
@@ -567,7 +569,7 @@ def test_profiles_that_sort_differently_are_refused(
 
 
 def test_a_plugin_that_raises_is_named() -> None:
-    """The exception of a plugin is told with its kind, and stays the failure's cause."""
+    """The message has the exception's type, and the exception is the failure's cause."""
     profile = profile_of(toy("P", filter=ZeroDivisionError("x")))
     cycle = SchedulingCycle(profile, NodeSampler())
     status = failed(cycle.schedule_one(make_pod_info(), make_snapshot([make_node()])))
@@ -578,7 +580,7 @@ def test_a_plugin_that_raises_is_named() -> None:
 
 
 def test_the_log_names_the_line_that_raised(caplog: pytest.LogCaptureFixture) -> None:
-    """One line, also for a live scheduler; the whole traceback only where it is verbose."""
+    """In one line; the whole traceback at high verbosity only."""
     profile = profile_of(toy("P", filter=ZeroDivisionError("x")))
     cycle = SchedulingCycle(profile, NodeSampler(), remembers=False)
     cycle.schedule_one(make_pod_info("web"), make_snapshot([make_node()]))

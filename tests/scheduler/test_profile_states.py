@@ -1,4 +1,4 @@
-"""What filters and scores answer where the profile does not run what makes their states."""
+"""Filters and scores of a profile in which PreFilter or PreScore of the plugin do not run."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
 from tests.scheduler.toys import (
     Toy,
+    comparable,
     cycle_of,
     decide,
     failed,
@@ -27,7 +28,6 @@ from tests.scheduler.toys import (
     points_asked,
     profile_of,
     rejections,
-    told,
     toy,
 )
 
@@ -51,7 +51,7 @@ def _cluster() -> Snapshot:
 
 
 def _stateful(plugin: type[Toy], state: object) -> type[Toy]:
-    """Let a toy make this state, or raise it, where PreFilter or PreScore do not run."""
+    """Let a toy return this state, or raise it, if PreFilter or PreScore do not run."""
 
     def make(self: object, *args: object) -> Any:
         if isinstance(state, Exception):
@@ -61,8 +61,8 @@ def _stateful(plugin: type[Toy], state: object) -> type[Toy]:
     return type(plugin.__name__, (plugin,), {"filter_state": make, "score_state": make})
 
 
-def _undefended(plugin: type[Toy]) -> type[Toy]:
-    """Let a toy say nothing of states, as most plugins of one's own do."""
+def _without_states(plugin: type[Toy]) -> type[Toy]:
+    """Let a toy inherit the base classes' states, as most plugins do."""
     said = {"filter_state": FilterPlugin.filter_state, "score_state": ScorePlugin.score_state}
     return type(plugin.__name__, (plugin,), said)
 
@@ -76,23 +76,23 @@ def _rejecting(*names: str) -> type[Toy]:
 
 @SCOPES
 def test_filter_without_state_fails(scope: Scope) -> None:
-    """A filter that has no state fails on the rows that no earlier filter rejects."""
+    """Only on rows that no earlier filter rejects."""
     plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), GONE)
     assert FILTER_GONE == failed(decide([_rejecting("a", "b"), plugin], POD, _cluster()))
     assert [] == plugin.asked
 
 
 @SCOPES
-def test_nobody_meets_the_failure(scope: Scope) -> None:
-    """Where earlier filters reject every row, it does not matter that a state is missing."""
+def test_a_missing_state_does_not_matter_if_all_rows_are_rejected(scope: Scope) -> None:
+    """By earlier filters."""
     plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), GONE)
     decision = decide([_rejecting(*NODES), plugin], POD, _cluster())
     assert dict.fromkeys(NODES, ("First", "no")) == rejections(decision)
 
 
 @SCOPES
-def test_rows_change_until_somebody_meets_the_failure(scope: Scope) -> None:
-    """Remembered answers notice when the first row gets as far as the missing state."""
+def test_a_missing_state_matters_once_a_row_reaches_the_filter(scope: Scope) -> None:
+    """With remembered answers, too."""
     snapshot = _cluster()
     crowded = toy(
         "First",
@@ -111,16 +111,16 @@ def test_rows_change_until_somebody_meets_the_failure(scope: Scope) -> None:
 
 
 @SCOPES
-def test_a_status_in_place_of_a_state_may_reject(scope: Scope) -> None:
-    """What stands in for the state is the answer for every row, a rejection too."""
+def test_a_rejection_in_place_of_a_state(scope: Scope) -> None:
+    """It is the plugin's status for every row."""
     plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), NoState(NO))
     decision = decide([_rejecting("a"), plugin], POD, _cluster())
     assert {"a": ("First", "no"), "b": ("P", "no"), "c": ("P", "no")} == rejections(decision)
 
 
 @SCOPES
-def test_a_state_that_cannot_be_made(scope: Scope) -> None:
-    """What a plugin raises when asked for its state fails the rows that need it, no others."""
+def test_a_state_that_raises(scope: Scope) -> None:
+    """The exception fails the rows that need the state, and no others."""
     plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), KeyError("x"))
     text = "running \"P\" filter plugin: KeyError: 'x'"
     assert text == failed(decide([plugin], POD, _cluster())).message
@@ -128,8 +128,8 @@ def test_a_state_that_cannot_be_made(scope: Scope) -> None:
 
 
 @SCOPES
-def test_filter_gets_the_state_it_makes(scope: Scope) -> None:
-    """Without PreFilter a filter gets what it makes itself; it cannot skip."""
+def test_filter_gets_the_state_of_filter_state(scope: Scope) -> None:
+    """If PreFilter does not run; Skip is not possible."""
 
     class Minded(toy("P", filter={}, scope=scope, sign=_sign)):  # type: ignore[misc]  # made by a function
         def filter_state(self, *args: object) -> object:
@@ -141,22 +141,22 @@ def test_filter_gets_the_state_it_makes(scope: Scope) -> None:
     assert "b" == placed(decide([Minded], POD, _cluster())).node_name
 
 
-def test_plugins_that_run_pre_filter_are_not_asked_for_a_state() -> None:
-    """The state that pre_filter returns is the state; nobody makes another."""
+def test_filter_state_is_not_called_if_pre_filter_runs() -> None:
+    """The state is the one that pre_filter returns."""
     plugin = _stateful(toy("P", pre_filter=PreFilterResult[None](), filter={}), GONE)
     assert 3 == placed(decide([plugin], POD, _cluster())).feasible
     assert () == profile_of(plugin).filters_without_pre_filter
 
 
-def test_who_says_nothing_fails() -> None:
-    """A plugin that relies on its pre_filter, and is not given it, fails in plain words."""
-    plugin = _undefended(toy("P", filter={}))
+def test_a_filter_without_filter_state_fails() -> None:
+    """The message says that its pre_filter did not run."""
+    plugin = _without_states(toy("P", filter={}))
     text = "there is no state, because pre_filter is not enabled"
     assert failed(decide([plugin], POD, _cluster())).message.endswith(text)
 
 
-def test_a_missing_state_in_what_if_questions() -> None:
-    """With nominated pods on the row, and when asked row by row, the failure is the same."""
+def test_a_missing_state_with_nominated_pods() -> None:
+    """The failure is the same, also if single rows are filtered."""
     plugin = _stateful(toy("P", filter={}), GONE)
     cycle, snapshot = cycle_of(plugin), _cluster()
     state = placed(cycle_of(toy("Q", filter={})).schedule_one(POD, snapshot)).cycle
@@ -174,15 +174,15 @@ def test_a_missing_state_in_what_if_questions() -> None:
 
 @SCOPES
 def test_score_without_state_fails(scope: Scope) -> None:
-    """A score plugin that has no state fails the cycle, if there is a choice to make."""
+    """If there is more than one feasible node."""
     plugin = _stateful(toy("P", score={}, scope=scope, sign=_sign), GONE)
     assert SCORE_GONE == failed(decide([plugin], POD, _cluster()))
     assert "c" == placed(decide([_rejecting("a", "b"), plugin], POD, _cluster())).node_name
 
 
 @SCOPES
-def test_score_gets_the_state_it_makes(scope: Scope) -> None:
-    """A state that the plugin makes is used; the row that it names is best."""
+def test_score_gets_the_state_of_score_state(scope: Scope) -> None:
+    """The row that it names has the best score."""
 
     class Minded(toy("P", score={}, scope=scope, sign=_sign)):  # type: ignore[misc]  # made by a function
         def score_state(self, *args: object) -> object:
@@ -194,8 +194,8 @@ def test_score_gets_the_state_it_makes(scope: Scope) -> None:
     assert "b" == placed(decide([Minded], POD, _cluster())).node_name
 
 
-def test_the_first_to_fail_scoring_is_reported() -> None:
-    """All plugins score before the first normalizes and before any score is checked."""
+def test_the_first_failing_score_plugin_is_reported() -> None:
+    """All plugins score before any of them normalizes."""
     odd = toy("Odd", score={"a": 7000})
     broken = toy("Broken", score={}, normalize=ValueError("x"))
     plugin = _stateful(toy("P", score={}), GONE)
@@ -203,10 +203,10 @@ def test_the_first_to_fail_scoring_is_reported() -> None:
     assert "Normalize" in failed(decide([odd, broken], POD, _cluster())).message
 
 
-def test_who_says_nothing_fails_to_score() -> None:
-    """A plugin that relies on its pre_score, and is not given it, fails in plain words."""
+def test_a_score_without_score_state_fails() -> None:
+    """The message says that its pre_score did not run."""
     text = "there is no state, because pre_score is not enabled"
-    plugin = _undefended(toy("P", score={}))
+    plugin = _without_states(toy("P", score={}))
     assert failed(decide([plugin], POD, _cluster())).message.endswith(text)
 
 
@@ -214,7 +214,7 @@ def test_who_says_nothing_fails_to_score() -> None:
 
 
 def test_remembered_states_are_made_once() -> None:
-    """A state that depends on the signature alone is made once; others are made each time."""
+    """If they depend on the signature alone; others are made each time."""
     made: list[str] = []
 
     def counting(scope: Scope) -> type[Toy]:
@@ -232,13 +232,15 @@ def test_remembered_states_are_made_once() -> None:
 
 
 @pytest.mark.parametrize("all_filters", [False, True])
-def test_explain_survives(all_filters: bool) -> None:
-    """A missing state is explained like any failure, also where every filter is asked."""
+def test_explain_with_a_missing_state(all_filters: bool) -> None:
+    """It is explained like other failures, also if every filter runs."""
     plugin = _stateful(toy("P", filter={}), GONE)
     snapshot, trace = _cluster(), Trace(all_filters=all_filters)
     cycle: SchedulingCycle = cycle_of(_rejecting("a"), plugin)
     decision: Decision = cycle.schedule_one(POD, snapshot, trace)
-    assert told(cycle_of(_rejecting("a"), plugin).schedule_one(POD, snapshot)) == told(decision)
+    assert comparable(cycle_of(_rejecting("a"), plugin).schedule_one(POD, snapshot)) == comparable(
+        decision
+    )
     report = explain_decision(cycle.profile, snapshot, trace, decision)
     assert FILTER_GONE.message == report.message
     assert [] == points_asked(plugin)

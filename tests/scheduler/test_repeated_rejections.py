@@ -1,4 +1,4 @@
-"""Pods that are rejected again in one step, compared with one attempt after another."""
+"""Pods that are rejected together, compared with single attempts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SPREAD = {
 
 @pytest.fixture(autouse=True)
 def _no_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two slices other tasks run, and each slice would have other pods."""
+    """Disable slices: other tasks run between two of them, and each slice would have other pods."""
     monkeypatch.setattr(Scheduler, "pods_per_slice", 1_000_000)
 
 
@@ -45,7 +45,7 @@ def _batch(name: str, **more: object) -> dict[str, object]:
 
 
 def _crowded(seed: int) -> dict[str, Any]:
-    """Return a scenario with more pods of several templates than there is room for."""
+    """Return a scenario with more pods of several templates than fit."""
     return {
         "version": 1,
         "name": "crowded",
@@ -80,7 +80,7 @@ def _crowded(seed: int) -> dict[str, Any]:
 
 
 def _played(values: Mapping[str, Any]) -> tuple[TimelineReport, list[dict[str, Any]]]:
-    """Return the report but for its log, and the log's lines but for rejections."""
+    """Return the report without its log, and the log's lines without rejections."""
     lines: list[dict[str, Any]] = []
 
     def write(line: bytes) -> None:
@@ -103,20 +103,20 @@ def _compare(values: Mapping[str, Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_a_crowded_cluster(seed: int) -> None:
-    """All figures of the report, and all placements, are those of single attempts."""
+def test_rejections_together_change_no_figure(seed: int) -> None:
+    """The report and all placements equal those of single attempts."""
     _compare(_crowded(seed))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
-def test_random_scenarios(seed: int) -> None:
-    """The same for the scenarios of `make sim`."""
+def test_rejections_together_in_random_scenarios(seed: int) -> None:
+    """In the scenarios of `make sim`."""
     _compare(scenario(seed, "none"))
 
 
 async def _crowd(api: FakeApi) -> None:
-    """Create a node and more pods than fit, and let some of them end."""
+    """Create a node and more pods than fit, and let some of them finish."""
     api.create(make_node("n1", allocatable={"cpu": "4", "pods": 100}))
     for number in range(16):
         api.create(make_pod(f"p{number}", uid=f"u{number}", requests={"cpu": "1"}))
@@ -141,7 +141,7 @@ def _records() -> tuple[list[str], list[str]]:
 
 
 def _counts() -> Families:
-    """Return what the page of metrics of a crowded cluster counts."""
+    """Return the counters of the metrics page of a crowded cluster."""
 
     async def main() -> str:
         async with measured(draw=lambda: 1.0) as here:
@@ -153,17 +153,17 @@ def _counts() -> Families:
 
 
 def test_each_attempt_has_its_event_and_record() -> None:
-    """Events, and what /debug/decisions shows, are those of single attempts."""
+    """Events and /debug/decisions equal those of single attempts."""
     assert _one_by_one(_records) == _records()
 
 
 def test_each_attempt_is_measured() -> None:
-    """Counters, and the number of measured durations, are those of single attempts."""
+    """Counters, and the numbers of measured durations, equal those of single attempts."""
     assert _one_by_one(_counts) == _counts()
 
 
 def test_equal_pods_are_rejected_in_one_step() -> None:
-    """The log of decisions has one line for them, with their number."""
+    """The decision log has one line for them, with their number."""
     values = _crowded(0)
     values["duration"] = "20m"
     lines: list[dict[str, Any]] = []

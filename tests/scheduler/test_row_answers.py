@@ -1,4 +1,4 @@
-"""The first rejection per row, against a dictionary kept row by row."""
+"""The first rejection per row, compared with a dictionary."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _statuses(answers: RowAnswers) -> list[Status]:
 
 @given(_asked)
 def test_the_earliest_filter_wins(asked: list[tuple[int, list[Status]]]) -> None:
-    """In whatever order filters are taken in, the one with the smallest position is told."""
+    """Earliest by position, whatever the order of the calls."""
     answers = RowAnswers.all_passed(ROWS)
     twin: dict[int, tuple[int, Status]] = {}
     for position, column in asked:
@@ -46,7 +46,7 @@ def test_the_earliest_filter_wins(asked: list[tuple[int, list[Status]]]) -> None
 
 @given(_columns, _columns)
 def test_answers_for_some_rows(first: list[Status], second: list[Status]) -> None:
-    """Answers about survivors alone come to the same as answers about all rows."""
+    """Answers for survivors give the same result as answers for all rows."""
     whole, some = RowAnswers.all_passed(ROWS), RowAnswers.all_passed(ROWS)
     for answers in (whole, some):
         answers.add(0, "First", NodeToStatus.of(first))
@@ -58,7 +58,7 @@ def test_answers_for_some_rows(first: list[Status], second: list[Status]) -> Non
 
 
 def test_a_copy_is_independent() -> None:
-    """Adding to a copy leaves the original alone, though they share the table of statuses."""
+    """Adding to a copy does not change the original, though they share the table of statuses."""
     original = RowAnswers.all_passed(2)
     copy = original.copy()
     copy.add(0, "P", NodeToStatus.of([A, SUCCESS]))
@@ -66,8 +66,8 @@ def test_a_copy_is_independent() -> None:
     assert [A.by("P"), SUCCESS] == _statuses(copy)
 
 
-def test_override() -> None:
-    """A rejection from elsewhere replaces what is known, and later filters do not replace it."""
+def test_override_replaces_a_rejection() -> None:
+    """Later filters do not replace it."""
     answers = RowAnswers.all_passed(2)
     answers.add(3, "P", NodeToStatus.of([A, A]))
     answers.override({0: B.by("Elsewhere")})
@@ -76,16 +76,16 @@ def test_override() -> None:
     assert [False, False] == answers.passed.tolist()
 
 
-def test_statuses_keep_their_own_plugin() -> None:
-    """A status that names a plugin already keeps that name."""
+def test_statuses_keep_their_plugin() -> None:
+    """A status with a plugin's name keeps it."""
     answers = RowAnswers.all_passed(1)
     answers.add(0, "Outer", NodeToStatus.of([A.by("Inner")]))
     assert [A.by("Inner")] == _statuses(answers)
 
 
 @pytest.mark.parametrize("rows", [1, 20])
-def test_statuses_of_filters_that_come_too_late_are_not_listed(rows: int) -> None:
-    """What a later filter says about rejected rows appears nowhere, for few rows as for many."""
+def test_statuses_for_rejected_rows_only_are_not_listed(rows: int) -> None:
+    """For few rows as for many."""
     answers = RowAnswers.all_passed(rows)
     assert answers.add(0, "First", NodeToStatus.everywhere(rows, unschedulable("first")))
     assert not answers.add(1, "Later", NodeToStatus.everywhere(rows, unschedulable("later")))

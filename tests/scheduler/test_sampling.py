@@ -1,4 +1,4 @@
-"""How many feasible nodes are enough, and where the search starts, against a slow twin."""
+"""The number of feasible nodes to find, and where searches start, compared with a slow twin."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ NO = unschedulable("no")
         pytest.param(0, 50, 0, id="none"),
     ],
 )
-def test_feasible_nodes_to_find(nodes: int, percentage: int, expected: int) -> None:
-    """A share of the nodes, but never less than a hundred."""
+def test_number_of_feasible_nodes_to_find(nodes: int, percentage: int, expected: int) -> None:
+    """A percentage of the nodes, but at least one hundred."""
     assert expected == feasible_nodes_to_find(nodes, percentage)
 
 
 def _slow_search(order: list[int], passed: list[bool], start: int, limit: int) -> list[int]:
-    """Walk around the candidates up to the first feasible one that is not needed."""
+    """Visit the candidates up to the first feasible one that is not needed."""
     tried: list[int] = []
     found = 0
     for step in range(len(order)):
@@ -50,8 +50,8 @@ def _slow_search(order: list[int], passed: list[bool], start: int, limit: int) -
 
 
 @given(st.data())
-def test_tried_equals_a_walk(data: st.DataObject) -> None:
-    """The rows looked at are those of a walk from the start, in its order."""
+def test_tried_rows_equal_a_slow_search(data: st.DataObject) -> None:
+    """From the start, in its order."""
     order = data.draw(st.permutations(list(range(data.draw(st.integers(1, 30))))))
     passed = data.draw(st.lists(st.booleans(), min_size=len(order), max_size=len(order)))
     sampler = NodeSampler()
@@ -61,8 +61,8 @@ def test_tried_equals_a_walk(data: st.DataObject) -> None:
     assert _slow_search(order, passed, sampler.next_start, limit) == tried.tolist()
 
 
-def test_advance_goes_around() -> None:
-    """The start moves behind what was looked at, and begins again at the end."""
+def test_the_start_wraps_around() -> None:
+    """It moves by the number of evaluated nodes."""
     sampler = NodeSampler()
     starts = []
     for processed in (40, 50, 30, 100):
@@ -82,10 +82,10 @@ def _names(count: int) -> list[str]:
     zones=st.integers(1, 4),
     allowed=st.none() | st.sets(st.integers(0, 149), min_size=120),
 )
-def test_cycles_equal_a_slow_twin(
+def test_three_searches_equal_a_slow_twin(
     rejected_nodes: set[int], zones: int, allowed: set[int] | None
 ) -> None:
-    """Three searches one after another look at the nodes a walk over upstream's list looks at."""
+    """The twin goes through upstream's list of nodes."""
     names = _names(150)
     labels = [{"topology.kubernetes.io/zone": f"z{at * at % zones}"} for at in range(150)]
     snapshot = make_snapshot(
@@ -116,8 +116,8 @@ def test_cycles_equal_a_slow_twin(
         assert feasible == trace.feasible_rows.tolist()
 
 
-def test_every_node_gets_its_turn() -> None:
-    """With a share of the nodes to look at, the search goes on where it stopped."""
+def test_the_next_search_starts_where_the_last_one_stopped() -> None:
+    """Every node is evaluated in time."""
     snapshot = make_snapshot(make_node(name) for name in _names(300))
     cycle = cycle_of(toy("P", filter={}, score={}), percentage=34)
     seen: set[int] = set()
@@ -130,8 +130,8 @@ def test_every_node_gets_its_turn() -> None:
 
 
 @pytest.mark.parametrize("remembers", [False, True])
-def test_sampling_remembers_nothing(remembers: bool) -> None:
-    """A cycle that looks at a share of the nodes decides the same with a memory."""
+def test_sampling_decides_the_same_with_memory(remembers: bool) -> None:
+    """Remembered answers are for searches of all nodes."""
     snapshot = make_snapshot(make_node(name) for name in _names(150))
     plain = cycle_of(toy("P", filter={}, score={}), percentage=67)
     cycle = cycle_of(toy("P", filter={}, score={}), percentage=67, remembers=remembers)
@@ -141,8 +141,8 @@ def test_sampling_remembers_nothing(remembers: bool) -> None:
         assert (expected.node_name, expected.feasible) == (decision.node_name, decision.feasible)
 
 
-def test_a_rejected_pod_was_looked_at_everywhere() -> None:
-    """When nothing fits, every node has been tried, whatever the share."""
+def test_a_rejection_is_about_all_nodes() -> None:
+    """Whatever the percentage."""
     names = _names(120)
     snapshot = make_snapshot(make_node(name) for name in names)
     cycle = cycle_of(toy("P", filter=dict.fromkeys(names, NO)), percentage=10)
@@ -151,16 +151,16 @@ def test_a_rejected_pod_was_looked_at_everywhere() -> None:
     assert "0/120 nodes are available: 120 no." == decision.message
 
 
-def test_the_start_is_kept_when_all_nodes_are_looked_at() -> None:
-    """A search of all nodes ends where it began."""
+def test_a_search_of_all_nodes_keeps_the_start() -> None:
+    """It ends where it began."""
     cycle = cycle_of(toy("P", filter={}), percentage=100)
     cycle.sampler.next_start = 7
     cycle.schedule_one(POD, make_snapshot(make_node(name) for name in _names(120)))
     assert 7 == cycle.sampler.next_start
 
 
-def test_a_restricted_search_moves_the_start_too() -> None:
-    """The start moves by what was looked at, also for a pod that may stand on few nodes only."""
+def test_a_restricted_search_moves_the_start() -> None:
+    """By the number of nodes it evaluated."""
     few = frozenset(_names(120)[:5])
     cycle = cycle_of(toy("P", pre_filter=PreFilterResult[None](node_names=few), filter={}))
     cycle.schedule_one(POD, make_snapshot(make_node(name) for name in _names(120)))

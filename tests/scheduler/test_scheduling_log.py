@@ -1,4 +1,4 @@
-"""The lines of the running scheduler, at their levels."""
+"""Log lines of the running scheduler, by verbosity."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def _three_pods() -> dict[str, str]:
 
 
 def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[Line]:
-    """Return message and fields of what is logged at a verbosity."""
+    """Return message and fields of the log at a verbosity."""
     with caplog.at_level(level, "kubesched.scheduler.scheduling_log"):
         assert {"early": "n1"} == run(_three_pods())
     return [
@@ -53,7 +53,7 @@ MOVED = "Pod moved to an internal scheduling queue"
 
 
 def test_outcomes_at_two(caplog: pytest.LogCaptureFixture) -> None:
-    """Verbosity 2 tells what became of pods."""
+    """The outcome for each pod."""
     *_, last = found = lines(caplog, V2)
     assert [NO_NODES, BOUND] == found[:-1]
     assert "Unable to schedule pod; no fit; waiting" == last[0]
@@ -62,13 +62,13 @@ def test_outcomes_at_two(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_attempts_at_three(caplog: pytest.LogCaptureFixture) -> None:
-    """Verbosity 3 tells of each attempt before its outcome."""
+    """Each attempt, before its outcome."""
     attempts = [fields["pod"] for message, fields in lines(caplog, V3) if message.startswith("Att")]
     assert [EARLY, EARLY, LARGE] == attempts
 
 
 def test_observations_at_three(caplog: pytest.LogCaptureFixture) -> None:
-    """Verbosity 3 tells of nodes and pods that come and go, in the order seen."""
+    """Nodes and pods that are added and deleted, in the order of the events."""
     seen = [
         (message, fields.get("node") or str(fields["pod"]))
         for message, fields in lines(caplog, V3)
@@ -84,7 +84,7 @@ def test_observations_at_three(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_moves_at_five(caplog: pytest.LogCaptureFixture) -> None:
-    """Verbosity 5 tells where pods wait and why."""
+    """Moves in the queue, with their reason."""
     moves = [
         (fields["pod"], fields["event"], fields["queue"])
         for message, fields in lines(caplog, V5)
@@ -100,7 +100,7 @@ def test_moves_at_five(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_scores_at_ten(caplog: pytest.LogCaptureFixture) -> None:
-    """Verbosity 10 tells each plugin's score and the sums, which agree."""
+    """Each plugin's score and the sums, which agree."""
 
     async def two_nodes() -> None:
         async with running() as cluster:
@@ -120,8 +120,8 @@ def test_scores_at_ten(caplog: pytest.LogCaptureFixture) -> None:
         assert sum(parts.values()) == total
 
 
-def test_errors_are_always_told(caplog: pytest.LogCaptureFixture) -> None:
-    """A binding that the server refuses is an error, with upstream's mark."""
+def test_errors_are_logged_at_any_verbosity(caplog: pytest.LogCaptureFixture) -> None:
+    """A refused binding is an error, with upstream's mark."""
 
     async def refused() -> None:
         async with running() as cluster:

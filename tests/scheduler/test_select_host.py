@@ -1,4 +1,4 @@
-"""BestRows draws what `select_host` draws, however totals change in between."""
+"""BestRows chooses what `select_host` chooses, whatever totals change in between."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _STEPS = st.lists(st.tuples(st.integers(0, 7), st.integers(-2, 4)) | _TOTALS, ma
 
 @pytest.mark.slow
 @given(_TOTALS, _STEPS, st.booleans())
-def test_draws_equal_those_of_a_look_at_all_rows(
+def test_draws_equal_those_of_select_host(
     first: list[int], steps: list[tuple[int, int] | list[int]], draws_each_time: bool
 ) -> None:
-    """From the same random, after any changes of single totals and of whole columns."""
+    """With equal random sources, after changes of single totals and of whole columns."""
     totals, best = np.array(first, np.int64), BestRows()
     random, same_random = Random(7), Random(7)
     for number, step in enumerate(steps):
@@ -36,8 +36,8 @@ def test_draws_equal_those_of_a_look_at_all_rows(
             assert best.select(totals, random) == select_host(totals, same_random)
 
 
-def test_rows_are_listed_anew_when_none_is_left() -> None:
-    """Taking the best down one by one leads to the next best, and on."""
+def test_the_next_best_rows_are_listed_when_none_is_left() -> None:
+    """Each of the best totals is lowered in turn."""
     totals, best = np.array([5, 5, 3], np.int64), BestRows()
     drawn = []
     for _ in range(5):
@@ -48,8 +48,8 @@ def test_rows_are_listed_anew_when_none_is_left() -> None:
     assert [total for _, total in drawn] == [5, 5, 3, 2, 2]
 
 
-def test_a_row_that_rises_and_falls_does_not_cost_the_list() -> None:
-    """Below a single best row the others stay listed: the column is not read again."""
+def test_a_row_that_rises_and_falls_keeps_the_list() -> None:
+    """The column is not read again."""
     totals, best = np.array([5, 5, 3], np.int64), BestRows()
     for _ in range(2):
         best.select(totals, Random(1))

@@ -1,4 +1,4 @@
-"""Statuses that are written faster than they come back."""
+"""Statuses that are written faster than the watch returns them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW = "2026-01-01T00:00:00Z"
 
 
 class _Patches(FakeApi):
-    """Takes differences as a client computes them; refuses some.
+    """Computes patches as a client does, and refuses some.
 
     Attributes:
         sent: The messages that were sent, and "nothing".
@@ -40,7 +40,7 @@ class _Patches(FakeApi):
         condition: PodConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
-        """Take the difference to the pod as it is handed over."""
+        """Compute the patch against the given pod."""
         await asyncio.sleep(1)
         patch: dict[str, Any] = pod_status_patch(pod, condition, nominated_node_name, NOW)
         said = [one.get("message", "") for one in patch.get("conditions", ())]
@@ -88,10 +88,10 @@ def _wanted(message: str) -> PodConditionPatch:
         ),
     ],
 )
-def test_each_is_a_difference_to_the_one_before(
+def test_a_patch_is_the_difference_to_the_last_write(
     writes: list[tuple[Pod, str]], refused: tuple[str, ...], expected: list[str]
 ) -> None:
-    """The last word is what the server has in the end, though no write has come back yet."""
+    """The server ends with the last status, though no write has been observed yet."""
 
     async def main() -> list[str]:
         api = _Patches()
@@ -105,8 +105,8 @@ def test_each_is_a_difference_to_the_one_before(
     assert expected == run(main())
 
 
-def test_nominations_are_among_the_differences() -> None:
-    """A nomination that was written and is not wanted any more is cleared."""
+def test_a_written_nomination_is_cleared() -> None:
+    """By the next status without one."""
 
     async def main() -> list[str]:
         api = _Patches()
@@ -120,8 +120,8 @@ def test_nominations_are_among_the_differences() -> None:
     assert ["taint on alpha", "on None"] == run(main())
 
 
-def test_a_pod_is_bound_after_what_was_said_of_it() -> None:
-    """A Binding waits for a status that is still on its way: that would outlive it."""
+def test_a_binding_waits_for_status_writes() -> None:
+    """A status that arrives after it would outlive it."""
 
     async def main() -> list[str]:
         order: list[str] = []

@@ -1,4 +1,4 @@
-"""What the cycle leaves in a trace."""
+"""The trace of a cycle."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ POD = make_pod_info("pod")
 NO = unschedulable("no")
 
 
-def test_the_story_of_a_placement() -> None:
-    """Every step is there: PreFilter, who was restricted to what, rows, scores, totals."""
+def test_trace_of_a_placement() -> None:
+    """Every step: PreFilter, restrictions, rows, scores, totals."""
     snapshot = make_snapshot(make_node(name) for name in "abcd")
     only = PreFilterResult[None](node_names=frozenset("abc"))
     plugins = [
@@ -42,8 +42,8 @@ def test_the_story_of_a_placement() -> None:
     assert not trace.nominated_hit
 
 
-def test_a_nominated_hit() -> None:
-    """The trace tells that only the nominated node was looked at."""
+def test_trace_of_a_nominated_node_that_fits() -> None:
+    """It says that no other node was evaluated."""
     pod = make_pod_info("pod", nominated_node_name="b")
     trace = Trace()
     cycle = cycle_of(toy("P", filter={}))
@@ -53,8 +53,8 @@ def test_a_nominated_hit() -> None:
     assert trace.totals is None
 
 
-def test_a_rejection_by_pre_filter() -> None:
-    """The combined status is there, and nothing of what did not happen."""
+def test_trace_of_a_rejection_by_pre_filter() -> None:
+    """It has the combined status, and no later step."""
     trace = Trace()
     cycle = cycle_of(toy("P", pre_filter=PreFilterResult[None](status=NO)))
     rejected(cycle.schedule_one(POD, make_snapshot([make_node()]), trace))
@@ -62,8 +62,8 @@ def test_a_rejection_by_pre_filter() -> None:
     assert (0, 0, 0) == (len(trace.tried_rows), len(trace.feasible_rows), len(trace.statuses))
 
 
-def test_a_failure_leaves_what_came_before() -> None:
-    """The trace of a failed cycle ends where it failed."""
+def test_trace_of_a_failure() -> None:
+    """It ends at the failing step."""
     trace = Trace()
     plugins = [
         toy("First", filter={"a": NO}, pre_score=PreScoreResult()),

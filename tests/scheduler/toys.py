@@ -1,4 +1,4 @@
-"""Plugins that say what a test tells them to, and cycles made of them."""
+"""Plugins whose answers a test sets, and cycles with them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Bind(BindPlugin):
     name: ClassVar = "Bind"
 
     async def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Do nothing."""
+        """Return success."""
         return SUCCESS
 
 
@@ -67,7 +67,7 @@ class Toy(
     PreScorePlugin[Any],
     ScorePlugin[Any],
 ):
-    """Answers from a script; runs only at the points that its script speaks of.
+    """Answers from a script, and runs only at the extension points in it.
 
     Attributes:
         points: Where it runs.
@@ -92,29 +92,29 @@ class Toy(
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[Any]:
-        """Say what the script says."""
+        """Return the scripted result."""
         return self._say("pre_filter", snapshot.nodes.names, PreFilterResult())  # type: ignore[no-any-return]  # the script's
 
     def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> Any:
-        """Filter without PreFilter, where the script has none."""
+        """Return None, so that Filter runs without PreFilter."""
         return None
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Any:
-        """Score without PreScore, where the script has none."""
+        """Return None, so that Score runs without PreScore."""
         return None
 
     def add_pod(self, state: Any, pod: PodInfo, added: PodInfo, nodes: NodeTable) -> Status:
-        """Say what the script says."""
+        """Return the scripted status."""
         return self._say("add_pod", (*nodes.names, added.name), SUCCESS)  # type: ignore[no-any-return]  # the script's
 
     def remove_pod(self, state: Any, pod: PodInfo, removed: PodInfo, nodes: NodeTable) -> Status:
-        """Say what the script says."""
+        """Return the scripted status."""
         return self._say("remove_pod", (*nodes.names, removed.name), SUCCESS)  # type: ignore[no-any-return]  # the script's
 
     def filter(self, state: Any, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Give each node its status of the script; a function of the row's pods may decide too."""
+        """Return the scripted status of each node; it may be a function of the node's pods."""
         said = self._say("filter", nodes.names, {})
         statuses = []
         for row, name in enumerate(nodes.names):
@@ -127,26 +127,26 @@ class Toy(
     def post_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
     ) -> PostFilterResult:
-        """Say what the script says."""
+        """Return the scripted result."""
         shown = [f"{statuses[row].code.label}" for row in range(len(statuses))]
         return self._say("post_filter", shown, PostFilterResult(SUCCESS))  # type: ignore[no-any-return]  # the script's
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PreScoreResult[Any]:
-        """Say what the script says."""
+        """Return the scripted result."""
         names = [snapshot.nodes.names[row] for row in np.flatnonzero(feasible)]
         return self._say("pre_score", names, PreScoreResult())  # type: ignore[no-any-return]  # the script's
 
     def score(self, state: Any, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Give each node its score of the script."""
+        """Return the scripted scores."""
         said = self._say("score", nodes.names, {})
         return np.array([said.get(name, 0) for name in nodes.names], np.int64)
 
     def normalize_score(
         self, state: Any, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
-        """Let the script's function do it."""
+        """Apply the scripted function."""
         said = self._say("normalize", [str(row) for row in rows], lambda same: same)
         return said(scores)  # type: ignore[no-any-return]  # the script's
 
@@ -192,7 +192,7 @@ _CLASS_KEYS: Final = (
 
 
 def profile_of(*plugins: type[Toy], seed: int = 0, percentage: int = 0) -> Profile:
-    """Build a profile in which each plugin runs where its script says."""
+    """Build a profile in which each plugin runs at the points of its script."""
     sets: dict[str, list[PluginEntry]] = {"queue_sort": [PluginEntry("Sort")]}
     sets["bind"] = [PluginEntry("Bind")]
     for plugin in plugins:
@@ -225,13 +225,13 @@ def decide(
     seed: int = 0,
     trace: Trace | None = None,
 ) -> Decision:
-    """Decide knowing nothing and with what is remembered more and more; make sure they agree."""
+    """Decide without memory, and with more and more of it; assert that all decisions agree."""
     plugins = tuple(plugins)
     decision = cycle_of(*plugins, seed=seed).schedule_one(pod, snapshot, trace)
     remembering = cycle_of(*plugins, seed=seed, remembers=True)
     for _ in range(3):
         remembering.profile.random.seed(seed)
-        assert told(decision) == told(remembering.schedule_one(pod, snapshot))
+        assert comparable(decision) == comparable(remembering.schedule_one(pod, snapshot))
     return decision
 
 
@@ -259,8 +259,8 @@ def rejections(decision: Decision) -> dict[str, tuple[str, str]]:
     return {name: (status.plugin, status.message) for name, status in nodes}
 
 
-def told(decision: Decision) -> tuple[object, ...]:
-    """Return everything of a decision that somebody acts on or reads."""
+def comparable(decision: Decision) -> tuple[object, ...]:
+    """Return the parts of a decision that callers use or users read."""
     match decision:
         case Placed():
             return "placed", decision.node_name, decision.row, decision.feasible, decision.evaluated
@@ -281,5 +281,5 @@ def told(decision: Decision) -> tuple[object, ...]:
 
 
 def points_asked(plugin: type[Toy]) -> list[str]:
-    """Return the questions a plugin was asked, without their rows."""
+    """Return the points at which a plugin was called."""
     return [point for point, _ in plugin.asked]

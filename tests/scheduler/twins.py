@@ -1,4 +1,4 @@
-"""Two clusters that live through the same history: one remembers answers, one does not."""
+"""Two clusters with the same history: one remembers answers, the other does not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.testing.builders import make_node, make_pod
-from tests.scheduler.toys import told
+from tests.scheduler.toys import comparable
 
 ZONE: Final = "topology.kubernetes.io/zone"
 HOST: Final = "kubernetes.io/hostname"
@@ -62,7 +62,7 @@ def _zone_affinity(operator: str, *zones: str) -> dict[str, object]:
 
 
 def _of_daemon_set(*nodes: int, **term: object) -> dict[str, object]:
-    """Return the affinity of pods for these nodes, as the controller of DaemonSets writes it."""
+    """Return the node affinity that the DaemonSet controller writes for these nodes."""
     terms = [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"node-{node}"]}]}
         | term
@@ -156,7 +156,7 @@ TEMPLATES: Final[tuple[Fields, ...]] = (
 
 
 def pod_of(template: int, number: int, **more: object) -> Pod:
-    """Build the pod of that number; its namespace follows from it."""
+    """Build pod number n; its namespace follows from the number."""
     fields = {**TEMPLATES[template % len(TEMPLATES)], **more}
     namespace = NAMESPACES[number % 3 == 0]
     return make_pod(f"pod-{number}", namespace=namespace, **fields)  # type: ignore[arg-type]  # the keywords are TypedDict's
@@ -261,7 +261,7 @@ OBJECTS: Final[tuple[KubeObject, ...]] = (
 
 
 class Twins:
-    """A remembering and a forgetful cluster; each step does the same to both and compares."""
+    """A cluster with memory and one without; each step changes both and compares them."""
 
     def __init__(self, seed: int = 0) -> None:
         self.clusters = tuple(
@@ -290,7 +290,7 @@ class Twins:
     # Pods.
 
     def schedule(self, template: int, *, traced: bool = False, **more: object) -> None:
-        """Let a new pod come and be decided on."""
+        """Schedule a new pod."""
         self._number += 1
         pod = pod_of(template, self._number, **more)
         self.waiting[pod.metadata.uid] = pod
@@ -299,7 +299,7 @@ class Twins:
         self._decide(pod.metadata.uid, traced=traced)
 
     def retry(self, which: int) -> None:
-        """Decide again on a pod that waits."""
+        """Schedule a pending pod again."""
         if self.waiting:
             self._decide(_pick(self.waiting, which))
 
@@ -308,7 +308,7 @@ class Twins:
         trace = Trace() if traced else None
         decision = remembering.schedule_one(remembering.pending[uid], trace)
         expected = forgetful.schedule_one(forgetful.pending[uid])
-        assert told(expected) == told(decision)
+        assert comparable(expected) == comparable(decision)
         self._carry_out(uid, decision)
 
     def _carry_out(self, uid: str, decision: Decision) -> None:
@@ -330,7 +330,7 @@ class Twins:
                 del self.bound[victim.uid]
 
     def confirm(self, which: int) -> None:
-        """Let the informer bring a bound pod: as it was assumed, or changed since."""
+        """Confirm a bound pod as the informer does: as assumed, or changed since."""
         if not self.bound:
             return
         uid = _pick(self.bound, which)
@@ -358,7 +358,7 @@ class Twins:
         self.bound[uid] = msgspec.structs.replace(self.bound[uid], metadata=metadata)
 
     def remove_pod(self, which: int) -> None:
-        """Let a bound pod go."""
+        """Delete a bound pod."""
         if self.bound:
             uid = _pick(self.bound, which)
             del self.bound[uid]
@@ -366,7 +366,7 @@ class Twins:
                 cluster.cache.remove_pod(uid)
 
     def give_up(self, which: int) -> None:
-        """Let a waiting pod go."""
+        """Delete a pending pod."""
         if self.waiting:
             uid = _pick(self.waiting, which)
             del self.waiting[uid]
@@ -375,7 +375,7 @@ class Twins:
                 cluster.nominator.delete(uid)
 
     def nominate(self, which: int, name: int) -> None:
-        """Promise a node to a waiting pod; 0 takes the promise back."""
+        """Nominate a node for a pending pod; 0 clears the nomination."""
         if self.waiting:
             uid = _pick(self.waiting, which)
             for cluster in self.clusters:
@@ -384,13 +384,13 @@ class Twins:
     # Nodes and other objects.
 
     def put_node(self, name: int, variant: int) -> None:
-        """Add a node or change it."""
+        """Add or update a node."""
         self.nodes[name] = variant
         for cluster in self.clusters:
             cluster.cache.add_node(node_of(name, variant))
 
     def remove_node(self, which: int) -> None:
-        """Let a node go; its pods wait for it."""
+        """Delete a node; its pods stay until it is added again."""
         if self.nodes:
             name = sorted(self.nodes)[which % len(self.nodes)]
             del self.nodes[name]
@@ -403,13 +403,13 @@ class Twins:
             cluster.cache.put(OBJECTS[which % len(OBJECTS)])
 
     def delete(self, which: int) -> None:
-        """Drop one of those."""
+        """Delete one of these objects."""
         for cluster in self.clusters:
             cluster.cache.delete(OBJECTS[which % len(OBJECTS)])
 
 
 def random_step(twins: Twins, random: Random) -> None:
-    """Do one thing; mostly pods come and go."""
+    """Do one random step; most add or delete pods."""
     big = random.randrange(10_000)
     match random.randrange(40):
         case 0 if len(twins.nodes) > random.randrange(10):

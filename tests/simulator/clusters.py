@@ -1,4 +1,4 @@
-"""A simulation of a cluster as a function."""
+"""Simulations and rehearsals of small clusters, as functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GATES = FeatureGates.parse("")
 
 
 def configured(gates: FeatureGates, *names: str) -> Configuration:
-    """Return the default configuration with further plugins."""
+    """Return the default configuration with more plugins."""
     if not names:
         return default_configuration(gates)
     enabled = [{"name": name} for name in names]
@@ -41,7 +41,7 @@ def rehearse(
     gates: str = "",
     seed: int = 0,
 ) -> T:
-    """Carry out steps in an empty cluster; check its scheduler and return the steps' result."""
+    """Run steps in an empty cluster; check its scheduler and return the steps' result."""
     feature_gates = FeatureGates.parse(gates)
     registry = in_tree_registry()
     for plugin in plugins:

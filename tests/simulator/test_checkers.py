@@ -1,4 +1,4 @@
-"""Checkers find what must not happen."""
+"""Checkers find violated invariants."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def _tell(story: Story) -> None:
     run(main())
 
 
-def test_nothing_wrong() -> None:
-    """A pod that waits in the queue, and one that is bound, are as they should be."""
+def test_a_consistent_world_passes_all_checks() -> None:
+    """With a pod in the queue and a bound one."""
 
     async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
         world.server.create(make_pod("a"))
@@ -57,8 +57,8 @@ def test_nothing_wrong() -> None:
     _tell(story)
 
 
-def test_node_promised_more_than_it_has() -> None:
-    """Two pods that do not fit together are found, with node, pod and seed."""
+def test_an_overcommitted_node_is_found() -> None:
+    """The message has node, pod and seed."""
 
     async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
         for name in ("a", "b"):
@@ -71,8 +71,8 @@ def test_node_promised_more_than_it_has() -> None:
     _tell(story)
 
 
-def test_lost_answers_are_an_excuse() -> None:
-    """The scheduler cannot know of a binding whose answer was lost."""
+def test_overcommitment_after_a_lost_answer_is_accepted() -> None:
+    """The scheduler cannot know of this binding."""
 
     async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
         world.api.on_unanswered("node-1")
@@ -84,8 +84,8 @@ def test_lost_answers_are_an_excuse() -> None:
     _tell(story)
 
 
-def test_pods_that_others_placed_do_not_count() -> None:
-    """Whoever creates a pod with a node answers for it."""
+def test_pods_created_with_a_node_are_not_checked() -> None:
+    """The scheduler did not place them."""
 
     async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
         world.server.create(make_pod("a", requests={"cpu": "9"}, node_name="node-1"))
@@ -94,8 +94,8 @@ def test_pods_that_others_placed_do_not_count() -> None:
     _tell(story)
 
 
-def test_pod_bound_twice() -> None:
-    """A pod that changes its node is found."""
+def test_a_pod_that_changes_its_node_is_found() -> None:
+    """The message names the pod."""
 
     async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
         world.server.create(make_pod("a"))
@@ -107,8 +107,8 @@ def test_pod_bound_twice() -> None:
     _tell(story)
 
 
-def test_forgotten_pod() -> None:
-    """A pod that the scheduler heard of, and that is nowhere, is found."""
+def test_a_forgotten_pod_is_found() -> None:
+    """The scheduler observed it, and it is neither queued nor bound."""
 
     async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
         world.server.create(make_pod("a"))
@@ -123,8 +123,8 @@ def test_forgotten_pod() -> None:
     _tell(story)
 
 
-def test_broken_parts_are_found() -> None:
-    """The parts' own checks are asked."""
+def test_the_checks_of_parts_run() -> None:
+    """A wrong count in the cache's columns is found."""
 
     async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
         world.server.create(make_pod("a", node_name="node-1"))

@@ -1,4 +1,4 @@
-"""A dump's objects put together: what counts as what, nominations, binding, eviction."""
+"""The cluster of a dump: roles of its objects, nominations, binding, eviction."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _check(cluster: ClusterState) -> None:
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_objects_come_in_any_order(order: tuple[int, ...]) -> None:
-    """A pod counts on its node whether it comes before it or after."""
+def test_objects_may_be_in_any_order(order: tuple[int, ...]) -> None:
+    """A pod counts on its node if it comes before it."""
     objects: list[KubeObject] = [
         make_node("a", allocatable={"pods": 1}),
         make_node("b", allocatable={"pods": 1}),
@@ -63,8 +63,8 @@ def test_objects_come_in_any_order(order: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 @pytest.mark.parametrize("node", ["a", ""])
-def test_finished_pods_are_not_seen(phase: str, node: str) -> None:
-    """A pod that has finished neither takes room nor waits."""
+def test_finished_pods_are_ignored(phase: str, node: str) -> None:
+    """They are neither on a node nor pending."""
     finished = make_pod("done", node_name=node, status={"phase": phase}, nominated_node_name="a")
     cluster = _cluster(make_node("a"), finished)
     assert (0, 0, False) == (
@@ -74,8 +74,8 @@ def test_finished_pods_are_not_seen(phase: str, node: str) -> None:
     )
 
 
-def test_pending_and_other_objects() -> None:
-    """Pods without a node wait in order of arrival; other objects are there for plugins."""
+def test_pending_pods_keep_their_order() -> None:
+    """Other objects are there for plugins."""
     namespace = msgspec.convert({"metadata": {"name": "n"}}, Namespace)
     cluster = _cluster(make_pod("q"), namespace, make_pod("p"))
     assert ["q", "p"] == [info.name for info in cluster.pending.values()]
@@ -83,8 +83,8 @@ def test_pending_and_other_objects() -> None:
     assert all(profile.objects is cluster.cache.objects for profile in cluster.profiles.values())
 
 
-def test_no_nodes() -> None:
-    """In an empty cluster nothing can be decided."""
+def test_without_nodes_decisions_fail() -> None:
+    """As in kube-scheduler."""
     cluster = _cluster()
     decision = cluster.schedule_one(cluster.add_pending(make_pod("p")))
     assert isinstance(decision, Failed)
@@ -108,8 +108,8 @@ def _waiting(**more: object) -> Pod:
         pytest.param(_waiting(spec={"schedulerName": "default-scheduler"}), "a", id="named"),
     ],
 )
-def test_who_counts_as_nominated(pod: Pod, expected: str) -> None:
-    """A pending pod of ours that nothing holds back is nominated where its status says."""
+def test_nominations_of_the_input(pod: Pod, expected: str) -> None:
+    """A pending pod of ours that is not gated is nominated to the node in its status."""
     loaded = _cluster(make_node("a"), pod)
     assert expected == loaded.nominator.node_of("default/w")
     added = _cluster(make_node("a"))
@@ -117,16 +117,16 @@ def test_who_counts_as_nominated(pod: Pod, expected: str) -> None:
     assert expected == added.nominator.node_of("default/w")
 
 
-def test_nominated_pods_keep_their_room() -> None:
-    """A pod leaves room for nominated ones of its priority, not for lesser ones."""
+def test_nominated_pods_reserve_room() -> None:
+    """For pods of equal and lower priority."""
     node = make_node("a", allocatable={"pods": 1})
     for priority, kind in ((0, Rejected), (-1, Placed)):
         cluster = _cluster(node, make_pod("w", nominated_node_name="a", priority=priority))
         assert kind is type(cluster.schedule_one(cluster.add_pending(make_pod("p"))))
 
 
-def test_nominate_takes_promises_from_lesser_pods() -> None:
-    """Promising a node takes it from pods of lower priority, and only from those."""
+def test_nominate_clears_nominations_of_lower_priority() -> None:
+    """Only those to the same node."""
     pods = [
         make_pod(name, priority=priority, nominated_node_name=node)
         for name, priority, node in (
@@ -146,8 +146,8 @@ def test_nominate_takes_promises_from_lesser_pods() -> None:
     _check(cluster)
 
 
-def test_a_promise_taken_back() -> None:
-    """An empty node name takes the pod's own promise back, and nobody else's."""
+def test_an_empty_node_name_clears_the_nomination() -> None:
+    """Of this pod only."""
     cluster = _cluster(
         make_node("a"),
         make_pod("p", priority=5, nominated_node_name="a"),
@@ -161,8 +161,8 @@ def test_a_promise_taken_back() -> None:
 # What is carried out.
 
 
-def test_bind() -> None:
-    """A bound pod waits no longer, takes room, and gives its promise back."""
+def test_a_bound_pod_is_not_pending() -> None:
+    """It takes room, and its nomination is cleared."""
     cluster = _cluster(make_node("a"), make_node("b"), make_pod("p", nominated_node_name="b"))
     info = cluster.pending["default/p"]
     cluster.bind(info, "a")
@@ -172,8 +172,8 @@ def test_bind() -> None:
     _check(cluster)
 
 
-def test_decide_carries_nothing_out() -> None:
-    """Deciding twice without binding decides on the same cluster."""
+def test_a_decision_does_not_change_the_cluster() -> None:
+    """Two decisions without a binding are equal."""
     cluster = _cluster(make_node("a", allocatable={"pods": 1}))
     info = cluster.add_pending(make_pod("p"))
     assert isinstance(cluster.schedule_one(info), Placed)
@@ -205,8 +205,8 @@ def test_preemption_step_by_step() -> None:
 # Profiles.
 
 
-def test_profiles_by_scheduler_name() -> None:
-    """A pod belongs to the profile it names; without a name to the default one."""
+def test_a_pods_scheduler_name_selects_the_profile() -> None:
+    """An empty name stands for the default one."""
     cluster = ClusterState(in_tree_setup(GATES, TWO_PROFILES))
     profiles = [
         cluster.profile_of(make_pod_info(spec={"schedulerName": name}))
@@ -229,24 +229,24 @@ def test_each_profile_decides_for_its_pods() -> None:
     assert [True, False] == scored
 
 
-def test_pods_of_another_scheduler_are_no_question() -> None:
-    """Asking about somebody else's pod is a fault of the caller."""
+def test_pods_of_another_scheduler_cannot_be_decided() -> None:
+    """The caller has a bug then."""
     cluster = _cluster(make_node("a"))
     info = make_pod_info(spec={"schedulerName": "other"})
     with pytest.raises(AssertionError, match="another scheduler"):
         cluster.schedule_one(info)
 
 
-def test_pre_enqueue() -> None:
-    """A pod with scheduling gates is held back, in the plugin's name."""
+def test_a_pod_with_scheduling_gates_is_gated() -> None:
+    """The plugin is named."""
     cluster = _cluster()
     assert cluster.pre_enqueue(make_pod_info()).is_success
     held = cluster.pre_enqueue(make_pod_info(scheduling_gates=["g"]))
     assert ("SchedulingGates", True) == (held.plugin, held.is_rejected)
 
 
-def test_the_run_is_repeated_from_its_seed() -> None:
-    """The same seed places the same pods on the same nodes."""
+def test_equal_seeds_choose_equal_nodes() -> None:
+    """For the same pods."""
 
     def run(seed: int) -> list[str]:
         cluster = _cluster(*(make_node(f"n{n}") for n in range(8)), seed=seed)

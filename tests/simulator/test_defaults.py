@@ -1,4 +1,4 @@
-"""Defaults: what a manifest lacks that an object from an API server has."""
+"""Defaults: fields that an API server sets and a manifest may lack."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def priority_class(name: str, value: int, *, default: bool = False) -> PriorityC
     return PriorityClass(metadata=ObjectMeta(name=name), value=value, global_default=default)
 
 
-def test_limits_are_requests() -> None:
-    """A limit without a request is the request; a request stays what it is."""
+def test_limits_are_default_requests() -> None:
+    """A given request does not change."""
     resources = ResourceRequirements(
         requests={"cpu": "1"}, limits={"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": "1"}
     )
@@ -41,8 +41,8 @@ def test_limits_are_requests() -> None:
     assert expected == spec.containers[0].resources.requests
 
 
-def test_ports_of_the_host() -> None:
-    """On the host's network a container port is a host port, unless one is given."""
+def test_host_network_makes_host_ports() -> None:
+    """A given host port does not change."""
     ports = (ContainerPort(container_port=80), ContainerPort(container_port=81, host_port=9))
     containers = (Container(name="c", ports=ports),)
     on_host = completed(PodSpec(containers=containers, host_network=True))
@@ -62,8 +62,8 @@ def test_ports_of_the_host() -> None:
         pytest.param(PodSpec(priority_class_name="none"), None, id="unknown"),
     ],
 )
-def test_priority(spec: PodSpec, expected: int | None) -> None:
-    """The priority comes from the class, or from the default class."""
+def test_priority_comes_from_the_class(spec: PodSpec, expected: int | None) -> None:
+    """Or from the default class."""
     classes = (
         priority_class("high", 100),
         priority_class("usual", 5, default=True),
@@ -72,35 +72,35 @@ def test_priority(spec: PodSpec, expected: int | None) -> None:
     assert expected == completed(spec, *classes).priority
 
 
-def test_unknown_classes_are_remembered() -> None:
-    """Names of classes that are not there are kept for a warning."""
+def test_unknown_classes_are_collected() -> None:
+    """For a warning."""
     classes = PriorityClasses(())
     pod = Pod(spec=PodSpec(priority_class_name="none"))
     pod_with_defaults(pod, classes)
     assert ["none"] == list(classes.unknown)
 
 
-def test_preemption_policy_of_the_class() -> None:
-    """A class that never preempts makes pods that never do."""
+def test_preemption_policy_comes_from_the_class() -> None:
+    """A class with Never makes pods with Never."""
     polite = PriorityClass(metadata=ObjectMeta(name="a"), value=9, preemption_policy="Never")
     assert "Never" == completed(PodSpec(priority_class_name="a"), polite).preemption_policy
 
 
-def test_complete_pod_is_the_same_object() -> None:
-    """Nothing is made anew for a pod that has everything."""
+def test_a_complete_pod_is_returned_unchanged() -> None:
+    """It is the same object."""
     spec = PodSpec(containers=(Container(name="c"),), priority=0)
     pod = Pod(metadata=ObjectMeta(name="p", namespace="ns", uid="1"), spec=spec)
     assert pod is pod_with_defaults(pod, NO_CLASSES)
 
 
-def test_uid() -> None:
-    """A pod without a uid gets one that is its own."""
+def test_a_missing_uid_is_set() -> None:
+    """Each pod gets a different one."""
     pod = Pod(metadata=ObjectMeta(name="p", namespace="ns"))
     assert "ns/p" == pod_with_defaults(pod, NO_CLASSES).metadata.uid
 
 
-def test_node_offers_its_capacity() -> None:
-    """A node that says only what it has offers all of it."""
+def test_capacity_is_the_default_allocatable() -> None:
+    """Of nodes."""
     node = Node(status=NodeStatus(capacity={"cpu": "4"}))
     assert {"cpu": "4"} == node_with_defaults(node).status.allocatable
     other = Node(status=NodeStatus(capacity={"cpu": "4"}, allocatable={"cpu": "3"}))

@@ -46,7 +46,7 @@ def _evaluate(plugins: object) -> dict[str, Any]:
 
 
 def test_a_preemption_that_ends_in_an_error_is_not_reported() -> None:
-    """Where the dry run only meets errors, the error is all there is to say."""
+    """If the dry run only fails, the answer has the error alone."""
     answer = _evaluate({"preFilter": {"disabled": [{"name": "PodTopologySpread"}]}})
     assert "Error" == answer["postfilter_code"]
     assert "PodTopologySpread" in answer["postfilter_message"]

@@ -1,4 +1,4 @@
-"""A configuration under which every node is looked at."""
+"""A configuration under which every node is evaluated."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from kubesched.config.load import load_configuration
 from kubesched.simulator.evaluate import exhaustive
 
 
-def test_every_node_is_looked_at() -> None:
-    """Percentages become 100, in all profiles; other arguments stay."""
+def test_percentages_become_one_hundred() -> None:
+    """In all profiles; other arguments do not change."""
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

@@ -1,4 +1,4 @@
-"""Numbers in words."""
+"""Numbers as text."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kubesched.simulator.figures import duration, number, percent
         pytest.param(1234.5, "1,234", id="large"),
     ],
 )
-def test_number(value: float, expected: str) -> None:
-    """Three digits that count, more for whole numbers."""
+def test_numbers_have_three_significant_digits(value: float, expected: str) -> None:
+    """Whole numbers may have more."""
     assert expected == number(value)
 
 
@@ -32,8 +32,8 @@ def test_number(value: float, expected: str) -> None:
         pytest.param(864_000, "10 d", id="days"),
     ],
 )
-def test_duration(seconds: float, expected: str) -> None:
-    """The largest unit that fits."""
+def test_durations_use_the_largest_unit(seconds: float, expected: str) -> None:
+    """The number before it is at least one."""
     assert expected == duration(seconds)
 
 

@@ -1,4 +1,4 @@
-"""Whoever follows an informer ends with the objects that there are, whatever breaks."""
+"""Followers of an informer end with the server's objects, whatever fails in between."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kubesched.testing.builders import make_pod
 
 
 class Follower:
-    """Keeps what it is told, and notes how it was told."""
+    """Keeps the objects it got, and records each call."""
 
     def __init__(self) -> None:
         self.there: dict[str, KubeObject] = {}
@@ -29,19 +29,19 @@ class Follower:
         self.told.append((round(now, 3), what, item.metadata.name))
 
     def added(self, item: KubeObject) -> None:
-        """Take note."""
+        """Record the object."""
         assert item.metadata.name not in self.there, "added twice"
         self.there[item.metadata.name] = item
         self._note("added", item)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
-        """Take note."""
+        """Record the object."""
         assert old == self.there[new.metadata.name], "the old state is the one told before"
         self.there[new.metadata.name] = new
         self._note("updated", new)
 
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
-        """Take note."""
+        """Record the object."""
         del self.there[item.metadata.name]
         self._note("deleted" if is_final_state_known else "vanished", item)
 
@@ -52,8 +52,8 @@ def _start(server: ObjectServer, follower: Follower, latency: float = 1.0) -> Si
     return informer
 
 
-def test_tells_what_is_there_and_what_changes() -> None:
-    """The initial list is told at once, changes after the latency."""
+def test_an_informer_reports_the_list_and_changes() -> None:
+    """The list at once, changes after the latency."""
     follower = Follower()
 
     async def main() -> None:
@@ -81,8 +81,8 @@ def test_tells_what_is_there_and_what_changes() -> None:
     ]
 
 
-def test_finished_pods_are_gone() -> None:
-    """To the scheduler a pod that finished is deleted, and its removal is no news."""
+def test_a_finished_pod_is_reported_as_deleted() -> None:
+    """Its deletion is not reported again."""
     follower = Follower()
 
     async def main() -> None:
@@ -122,8 +122,10 @@ def test_finished_pods_are_gone() -> None:
         ),
     ],
 )  # fmt: skip
-def test_lost_watch(expired: bool, expected: list[tuple[float, str, str]]) -> None:
-    """After an outage everything that happened meanwhile is told, one way or the other."""
+def test_changes_during_an_outage_are_reported(
+    expired: bool, expected: list[tuple[float, str, str]]
+) -> None:
+    """By the watch or by another list."""
     follower = Follower()
 
     async def main() -> int:
@@ -144,8 +146,8 @@ def test_lost_watch(expired: bool, expected: list[tuple[float, str, str]]) -> No
     assert expected == follower.told
 
 
-def test_a_watch_that_fell_behind_lists_again() -> None:
-    """When changes are compacted before they are read, nothing is missed all the same."""
+def test_a_watch_that_is_too_old_lists_again() -> None:
+    """If changes are compacted before they are read, none is lost."""
     follower = Follower()
 
     async def main() -> None:
@@ -164,8 +166,8 @@ def test_a_watch_that_fell_behind_lists_again() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 30))
-def test_ends_with_what_is_there(seed: int, kept: int) -> None:
-    """After any history of writes, losses and compactions a follower has what the server has."""
+def test_a_follower_ends_with_the_servers_objects(seed: int, kept: int) -> None:
+    """After any history of writes, outages and compactions."""
 
     async def main() -> None:
         random = Random(seed)

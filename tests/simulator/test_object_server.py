@@ -1,4 +1,4 @@
-"""What the simulated API server does to objects, and refuses."""
+"""The simulated API server: what it sets, and what it refuses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server(clock: Clock) -> ObjectServer:
 
 
 def test_created_objects_get_a_uid_and_a_version(server: ObjectServer, clock: Clock) -> None:
-    """Two objects never have the same uid; the creation time is the server's."""
+    """Uids are unique; the creation time is the server's."""
     clock.now = 61.0
     first = server.create(make_pod("a", uid=""))
     second = server.create(make_pod("b", uid=""))
@@ -53,14 +53,14 @@ def test_kinds_are_stored_under_plural_and_group() -> None:
     assert key_of(make_pod("a")) == ("pods", "default", "a")
 
 
-def test_nodes_offer_their_capacity(server: ObjectServer) -> None:
-    """A node that does not say what is allocatable offers all it has."""
+def test_capacity_is_the_default_allocatable(server: ObjectServer) -> None:
+    """Of a node without any."""
     node = server.create(make_node("node-2", status={"capacity": {"cpu": "7"}, "allocatable": {}}))
     assert node.status.allocatable == {"cpu": "7"}
 
 
-def test_bind(server: ObjectServer) -> None:
-    """Binding sets the node, takes the nomination back and says PodScheduled."""
+def test_bind_sets_the_node(server: ObjectServer) -> None:
+    """It clears the nomination and sets the condition PodScheduled."""
     pod = server.create(make_pod("a", uid="", nominated_node_name="node-2"))
     bound = server.bind("default", "a", pod.metadata.uid, "node-1")
     assert (bound.spec.node_name, bound.status.nominated_node_name) == ("node-1", "")
@@ -94,14 +94,14 @@ def _deleted(server: ObjectServer, uid: str) -> None:
         ),
     ],
 )
-def test_bind_refusals(
+def test_refused_bindings_change_nothing(
     server: ObjectServer,
     before: Callable[[ObjectServer, str], object] | None,
     uid: str | None,
     error: type[ApiError],
     words: str,
 ) -> None:
-    """A pod that may not be bound is left as it is."""
+    """The pod is the same afterwards."""
     created = server.create(make_pod("a", uid=""))
     if before is not None:
         before(server, created.metadata.uid)
@@ -111,16 +111,16 @@ def test_bind_refusals(
     assert was == server.pod("default", "a")
 
 
-def test_gated_pods_are_not_bound(server: ObjectServer) -> None:
-    """Scheduling gates are a conflict, and a condition from the beginning."""
+def test_binding_a_gated_pod_is_a_conflict(server: ObjectServer) -> None:
+    """The pod has had the condition since its creation."""
     pod = server.create(make_pod("a", uid="", scheduling_gates=["wait"]))
     assert [c.reason for c in pod.status.conditions] == ["SchedulingGated"]
     with pytest.raises(ConflictError, match=r"non-empty \.spec\.schedulingGates"):
         server.bind("default", "a", pod.metadata.uid, "node-1")
 
 
-def test_patch_status_writes_only_changes(server: ObjectServer) -> None:
-    """The same condition and nomination again make no new version."""
+def test_patch_status_without_changes_is_not_written(server: ObjectServer) -> None:
+    """An equal condition and nomination make no new version."""
     pod = server.create(make_pod("a", uid=""))
     uid = pod.metadata.uid
     first = server.patch_status("default", "a", uid, NO, "node-1")
@@ -144,10 +144,10 @@ def test_patch_status_writes_only_changes(server: ObjectServer) -> None:
         pytest.param(True, "Succeeded", None, False, id="finished"),
     ],
 )
-def test_delete_pod(
+def test_only_pods_on_a_kubelet_are_deleted_gracefully(
     server: ObjectServer, is_bound: bool, phase: str, grace: int | None, remains: bool
 ) -> None:
-    """Only a pod that a kubelet has to stop goes gracefully."""
+    """Others are deleted at once."""
     pod = server.create(make_pod("a", uid=""))
     if is_bound:
         pod = server.set_phase(server.bind("default", "a", pod.metadata.uid, "node-1"), phase)
@@ -159,8 +159,8 @@ def test_delete_pod(
         assert left.metadata.deletion_grace_period_seconds == 30
 
 
-def test_deleting_again_changes_nothing_unless_sooner(server: ObjectServer) -> None:
-    """A second deletion counts only if it is shorter."""
+def test_deleting_again_may_only_shorten_the_grace_period(server: ObjectServer) -> None:
+    """Otherwise nothing changes."""
     pod = server.create(make_pod("a", uid=""))
     server.bind("default", "a", pod.metadata.uid, "node-1")
     server.delete_pod("default", "a", grace_seconds=20)
@@ -174,7 +174,7 @@ def test_deleting_again_changes_nothing_unless_sooner(server: ObjectServer) -> N
 
 
 def test_start_time_is_set_once(server: ObjectServer, clock: Clock) -> None:
-    """A pod that starts again keeps the time of its first start."""
+    """A pod that starts again keeps it."""
     pod = server.create(make_pod("a", uid=""))
     pod = server.bind("default", "a", pod.metadata.uid, "node-1")
     clock.now = 5.0
@@ -184,8 +184,8 @@ def test_start_time_is_set_once(server: ObjectServer, clock: Clock) -> None:
     assert pod.status.start_time == "2026-01-01T00:00:05Z"
 
 
-def test_new_priority_classes_count_at_once(server: ObjectServer) -> None:
-    """A class serves pods that are created after it, and no longer when it is gone."""
+def test_priority_classes_count_for_pods_created_after_them(server: ObjectServer) -> None:
+    """Until they are deleted."""
     named = make_pod("a", uid="", spec={"priorityClassName": "high"})
     with pytest.raises(ApiError, match="no PriorityClass with name high"):
         server.create(named)
@@ -196,8 +196,8 @@ def test_new_priority_classes_count_at_once(server: ObjectServer) -> None:
         server.create(make_pod("b", uid="", spec={"priorityClassName": "high"}))
 
 
-def test_the_end_of_a_pod_is_a_change_and_a_deletion(server: ObjectServer) -> None:
-    """A pod that goes at once is seen with no time left, and then going."""
+def test_an_immediate_deletion_has_two_watch_events(server: ObjectServer) -> None:
+    """MODIFIED with a grace period of 0, then DELETED."""
     watch = server.store.watch("pods", server.store.version)
     server.create(make_pod("a", uid=""))
     server.delete_pod("default", "a")
@@ -209,8 +209,8 @@ def test_the_end_of_a_pod_is_a_change_and_a_deletion(server: ObjectServer) -> No
     assert changes == [("ADDED", None, 1), ("MODIFIED", 0, 2), ("DELETED", 0, 2)]
 
 
-def test_bound_pods_say_where_they_are(server: ObjectServer) -> None:
-    """Binding copies zone and region of the node, and nobody observed a generation."""
+def test_bound_pods_have_the_topology_labels_of_their_node(server: ObjectServer) -> None:
+    """Binding copies zone and region; conditions have no observed generation."""
     zone = "topology.kubernetes.io/zone"
     server.create(make_node("far", labels={zone: "z", "disk": "ssd"}))
     pod = server.create(make_pod("a", uid="", labels={"app": "web"}))

@@ -1,4 +1,4 @@
-"""What the simulated API server makes of a pod that is created."""
+"""What admission of the simulated API server sets on a pod."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ CLASSES = [
         pytest.param({"priority": 5}, 5, "PreemptLowerPriority", id="given"),
     ],
 )
-def test_priority(spec: Json, priority: int, policy: str) -> None:
-    """Priority and preemption policy come from the class."""
+def test_priority_and_policy_come_from_the_class(spec: Json, priority: int, policy: str) -> None:
+    """Or from the default class."""
     pod = complete_pod(make_pod(spec=spec), PriorityClasses(CLASSES), 0.0)
     assert (priority, policy) == (pod.spec.priority, pod.spec.preemption_policy)
 
 
 def test_without_classes_the_priority_is_zero() -> None:
-    """No class, no default: 0."""
+    """There is no default class."""
     assert complete_pod(make_pod(), PriorityClasses([]), 0.0).spec.priority == 0
 
 
-def test_unknown_class_is_forbidden() -> None:
-    """The pod is refused, and the next one is not."""
+def test_an_unknown_class_is_forbidden() -> None:
+    """The next pod is accepted."""
     classes = PriorityClasses(CLASSES)
     with pytest.raises(ApiError, match="no PriorityClass with name none was found") as caught:
         complete_pod(make_pod(spec={"priorityClassName": "none"}), classes, 0.0)
@@ -51,8 +51,8 @@ def test_unknown_class_is_forbidden() -> None:
     complete_pod(make_pod(), classes, 0.0)
 
 
-def test_defaults() -> None:
-    """What is not given is as upstream has it."""
+def test_defaults_equal_upstreams() -> None:
+    """Given fields do not change."""
     pod = complete_pod(make_pod(limits={"cpu": "1"}), PriorityClasses([]), 0.0)
     spec = pod.spec
     assert (spec.scheduler_name, spec.restart_policy) == ("default-scheduler", "Always")
@@ -77,8 +77,8 @@ def test_defaults() -> None:
         ),
     ],
 )
-def test_tolerations_of_failing_nodes(given: list[Json], added: list[str]) -> None:
-    """A pod bears a failing node for five minutes unless it says otherwise."""
+def test_default_tolerations_of_failing_nodes(given: list[Json], added: list[str]) -> None:
+    """Five minutes, unless the pod tolerates them itself."""
     pod = complete_pod(make_pod(tolerations=given), PriorityClasses([]), 0.0)
     more = pod.spec.tolerations[len(given) :]
     assert added == [toleration.key.removeprefix("node.kubernetes.io/") for toleration in more]

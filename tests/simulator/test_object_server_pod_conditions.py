@@ -1,4 +1,4 @@
-"""Conditions: set once, transition times kept."""
+"""Conditions of pods and their transition times."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from kubesched.testing.builders import make_pod
 NO = PodConditionPatch("PodScheduled", "False", "Unschedulable", "no room")
 
 
-def test_same_condition_is_the_same_pod() -> None:
-    """Nothing changes, so nothing is to be written."""
+def test_an_equal_condition_changes_nothing() -> None:
+    """The pod is the same object."""
     pod = with_condition(make_pod(), NO, 0.0)
     assert pod is with_condition(pod, NO, 5.0)
 
 
-def test_transition_time_moves_with_the_status_only() -> None:
-    """Other words leave the time of the transition."""
+def test_the_transition_time_changes_with_the_status_only() -> None:
+    """Not with reason and message."""
     pod = with_condition(make_pod(), NO, 1.0)
     pod = with_condition(pod, PodConditionPatch("PodScheduled", "False", "Other", "x"), 5.0)
     (condition,) = pod.status.conditions
@@ -26,8 +26,8 @@ def test_transition_time_moves_with_the_status_only() -> None:
     assert condition.last_transition_time == "2026-01-01T00:00:09Z"
 
 
-def test_conditions_stand_side_by_side() -> None:
-    """Another type is another condition; order is that of arrival."""
+def test_each_type_has_one_condition() -> None:
+    """In the order of their first writes."""
     pod = with_condition(make_pod(), NO, 0.0)
     pod = with_condition(pod, PodConditionPatch("Ready", "False", "", ""), 0.0)
     pod = with_condition(pod, PodConditionPatch("PodScheduled", "True", "", ""), 0.0)

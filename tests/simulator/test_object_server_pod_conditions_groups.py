@@ -15,8 +15,8 @@ REJECTED = PodGroupConditionPatch(NAME, "False", "Unschedulable", "no", 1)
 GROUP = PodGroup(metadata=ObjectMeta(name="gang", namespace="default"))
 
 
-def test_a_new_condition_has_the_time() -> None:
-    """Everything of the patch, and since when."""
+def test_a_new_condition_has_a_transition_time() -> None:
+    """And all fields of the patch."""
     (condition,) = with_group_condition(GROUP, REJECTED, 5.0).status.conditions
     assert (NAME, "False", "Unschedulable", "no", 1) == (
         condition.type,
@@ -28,8 +28,8 @@ def test_a_new_condition_has_the_time() -> None:
     assert condition.last_transition_time is not None
 
 
-def test_the_same_condition_changes_nothing() -> None:
-    """The very same group comes back."""
+def test_an_equal_condition_changes_nothing() -> None:
+    """The group is the same object."""
     group = with_group_condition(GROUP, REJECTED, 5.0)
     assert group is with_group_condition(group, REJECTED, 9.0)
 
@@ -46,10 +46,10 @@ def test_the_same_condition_changes_nothing() -> None:
         pytest.param(PodGroupConditionPatch(NAME, "True", "Scheduled", "", 1), True, id="status"),
     ],
 )
-def test_the_transition_time_goes_with_the_status(
+def test_the_transition_time_changes_with_the_status_only(
     patch: PodGroupConditionPatch, moves: bool
 ) -> None:
-    """Other changes leave it alone."""
+    """Not with other fields."""
     before = with_group_condition(GROUP, REJECTED, 5.0)
     after = with_group_condition(before, patch, 9.0)
     (old,), (new,) = before.status.conditions, after.status.conditions
@@ -58,7 +58,7 @@ def test_the_transition_time_goes_with_the_status(
 
 
 def test_the_server_writes_changes_only() -> None:
-    """The version moves with the first write, and not with the second."""
+    """The first write makes a new version, the second does not."""
     server = ObjectServer(lambda: 0.0)
     server.create(GROUP)
     first = server.patch_pod_group_status("default", "gang", REJECTED)

@@ -1,4 +1,4 @@
-"""The openb lists: what rows become, and which files are turned away where."""
+"""Lists of openb: the objects of their rows, and errors about invalid files."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def pods_of(text: str) -> list[Pod]:
     return [cast("Pod", found.object) for found in read_openb(text.encode(), "pods.csv")]
 
 
-def test_node() -> None:
-    """A node offers cpu, memory, 1001 pods and whole GPUs, and its model is a label."""
+def test_a_node_of_the_list() -> None:
+    """It has CPU, memory, 1001 pods and whole GPUs; its GPU model is a label."""
     (found,) = read_openb(f"{NODES}n-1,96000,393216,8,G2\n".encode(), "nodes.csv")
     node = cast("Node", found.object)
     expected = {"cpu": "96000m", "memory": "393216Mi", "pods": "1001", GPU: "8"}
@@ -33,8 +33,8 @@ def test_node() -> None:
     assert {"kubernetes.io/hostname": "n-1", MODEL_LABEL: "G2"} == node.metadata.labels
 
 
-def test_node_without_gpu() -> None:
-    """A node without GPUs has neither the resource nor the label."""
+def test_a_node_without_gpus() -> None:
+    """It has neither the resource nor the label."""
     (found,) = read_openb(f"{NODES}n-1,32000,262144,0,\n".encode(), "nodes.csv")
     node = cast("Node", found.object)
     assert GPU not in node.status.allocatable
@@ -49,8 +49,8 @@ def test_node_without_gpu() -> None:
         pytest.param("p,4000,1024,8,1000,,LS,Running,0,9,0", "8", id="several"),
     ],
 )
-def test_pod_requests(row: str, expected: str | None) -> None:
-    """Requests and limits are equal, and GPUs are whole."""
+def test_requests_of_a_pod(row: str, expected: str | None) -> None:
+    """They equal the limits; GPUs are whole."""
     (pod,) = pods_of(f"{PODS}{row}\n")
     resources = pod.spec.containers[0].resources
     assert resources.limits == resources.requests
@@ -60,7 +60,7 @@ def test_pod_requests(row: str, expected: str | None) -> None:
     assert "openb" == pod.metadata.namespace
 
 
-def test_pod_spec_is_required_affinity() -> None:
+def test_gpu_spec_is_required_affinity() -> None:
     """`A|B` requires one of the two models."""
     (pod,) = pods_of(f"{PODS}p,1,1,1,1000,V100|T4,LS,Running,0,9,0\n")
     assert pod.spec.affinity is not None
@@ -75,8 +75,8 @@ def test_pod_spec_is_required_affinity() -> None:
     )
 
 
-def test_order_is_creation_then_name() -> None:
-    """Pods come in order of creation_time, then by name; the phase says nothing."""
+def test_pods_are_sorted_by_creation_time_then_name() -> None:
+    """The phase of the list is ignored."""
     rows = "c,1,1,0,0,,,Failed,5,9,5\nb,1,1,0,0,,,Running,7,9,7\na,1,1,0,0,,,Running,7,9,7\n"
     pods = pods_of(PODS + rows)
     assert ["c", "a", "b"] == [pod.metadata.name for pod in pods]
@@ -84,15 +84,15 @@ def test_order_is_creation_then_name() -> None:
     assert "" == pods[0].status.phase
 
 
-def test_fewer_columns() -> None:
-    """A list without gpu_spec and times is read, and says nothing of when pods came."""
+def test_columns_may_be_missing() -> None:
+    """Without times, pods have no creation time."""
     pods = pods_of("name,cpu_milli,memory_mib,num_gpu,gpu_milli\nb,1,1,1,1000\na,1,1,1,1000\n")
     assert ["a", "b"] == [pod.metadata.name for pod in pods]
     assert pods[0].metadata.creation_timestamp is None
 
 
-def test_forms_of_files() -> None:
-    """Compression, a byte order mark, Windows' line ends and blank lines make no difference."""
+def test_file_formats() -> None:
+    """Compression, byte order mark, Windows' line ends and blank lines make no difference."""
     plain = f"{NODES}n-1,1,1,0,\n"
     forms = (
         gzip.compress(plain.encode()),
@@ -141,8 +141,8 @@ def test_forms_of_files() -> None:
         pytest.param(f'{NODES}"n,1,1,0,\n', "f: line 2: unexpected end of data", id="open quote"),
     ],
 )
-def test_errors_name_the_place(text: str, expected: str) -> None:
-    """An error says in which line and column, and what is required."""
+def test_errors_have_line_and_column(text: str, expected: str) -> None:
+    """And what is required."""
     with pytest.raises(DecodeError) as raised:
         read_openb(text.encode(), "f")
     assert expected in str(raised.value)
@@ -156,8 +156,8 @@ def test_errors_name_the_place(text: str, expected: str) -> None:
         pytest.param(NODES.encode() + b"\xff,1,1,0,\n", id="no UTF-8"),
     ],
 )
-def test_unreadable_files(data: bytes) -> None:
-    """Broken files are told, not raised as what broke."""
+def test_unreadable_files_are_user_errors(data: bytes) -> None:
+    """Not exceptions of the reader."""
     with pytest.raises(DecodeError):
         read_openb(data, "f")
 
@@ -171,13 +171,13 @@ def test_unreadable_files(data: bytes) -> None:
         pytest.param(b'{"kind": "Node"}', False, id="JSON"),
     ],
 )
-def test_recognised_by_header(head: bytes, expected: bool) -> None:
-    """The header tells, not the file's name."""
+def test_lists_are_recognised_by_their_header(head: bytes, expected: bool) -> None:
+    """The file's name does not matter."""
     assert expected == is_openb(head)
 
 
-def test_example_is_what_the_script_writes(tmp_path: Path) -> None:
-    """The committed lists are those that the committed script writes."""
+def test_the_example_is_generated_by_its_script(tmp_path: Path) -> None:
+    """Both are committed."""
     example = Path(__file__).parents[2] / "examples" / "openb-like"
     script = tmp_path / "generate.py"
     source = (example / "generate.py").read_text(encoding="utf-8")

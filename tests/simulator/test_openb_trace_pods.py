@@ -26,42 +26,42 @@ def _file(directory: Path, text: str, name: str = "trace.csv") -> str:
     return str(path)
 
 
-def test_pods_come_in_order_and_run_as_long(tmp_path: Path) -> None:
-    """Times count from the first pod; a pod runs from its binding."""
+def test_arrival_and_run_times_of_a_trace(tmp_path: Path) -> None:
+    """Arrivals count from the first pod; a pod's run time from its binding."""
     pods = trace_pods(_file(tmp_path, PODS))
     got = [(at, pod.metadata.name, run_seconds_of(pod)) for at, pod in pods]
     assert got == [(0.0, "early", 300.0), (100.0, "endless", None), (200.0, "late", 150.0)]
     assert all(not pod.metadata.uid and not pod.metadata.creation_timestamp for _, pod in pods)
 
 
-def test_speed_and_count(tmp_path: Path) -> None:
-    """Ten times as fast, everything takes a tenth; the earliest pods are kept."""
+def test_speed_and_count_of_a_trace(tmp_path: Path) -> None:
+    """At speed ten everything takes a tenth; the earliest pods are kept."""
     pods = trace_pods(_file(tmp_path, PODS), speed=10.0, count=2)
     got = [(at, pod.metadata.name, run_seconds_of(pod)) for at, pod in pods]
     assert got == [(0.0, "early", 30.0), (10.0, "endless", None)]
 
 
-def test_compressed(tmp_path: Path) -> None:
-    """A compressed file is the same trace."""
+def test_a_compressed_trace(tmp_path: Path) -> None:
+    """It is the same trace."""
     path = tmp_path / "trace.csv.gz"
     path.write_bytes(gzip.compress(PODS.encode()))
     assert trace_pods(_file(tmp_path, PODS)) == trace_pods(str(path))
 
 
-def test_without_times(tmp_path: Path) -> None:
-    """A trace without times is a batch: all at once, for good."""
+def test_a_trace_without_times(tmp_path: Path) -> None:
+    """All pods arrive at once, and run for ever."""
     text = "name,cpu_milli,memory_mib,num_gpu\na,1000,512,0\nb,1000,512,0\n"
     pods = trace_pods(_file(tmp_path, text))
     assert [(at, run_seconds_of(pod)) for at, pod in pods] == [(0.0, None), (0.0, None)]
 
 
-def test_nodes(tmp_path: Path) -> None:
-    """Nodes are those of the list."""
+def test_nodes_of_a_trace(tmp_path: Path) -> None:
+    """They are those of the list."""
     assert [node.metadata.name for node in trace_nodes(_file(tmp_path, NODES))] == ["node-1"]
 
 
-def test_mixed_up(tmp_path: Path) -> None:
-    """A list of the other kind, or none, is an error that names the file."""
+def test_errors_about_wrong_lists_name_the_file(tmp_path: Path) -> None:
+    """A list of the other kind, or no list."""
     with pytest.raises(DecodeError, match="expected nodes"):
         trace_nodes(_file(tmp_path, PODS))
     with pytest.raises(DecodeError, match="expected pods"):

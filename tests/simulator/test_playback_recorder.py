@@ -1,4 +1,4 @@
-"""What a recorder keeps of a simulation, compared with the report of the same simulation."""
+"""What a recorder keeps of a simulation, compared with its report."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _scenario(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_the_record_has_what_the_report_counts() -> None:
-    """Under drains, failures, removals, preemption and faults, sums of rows are the totals."""
+def test_rows_of_the_record_add_up_to_the_report() -> None:
+    """Under drains, failures, removals, preemption and injected failures."""
     totals, playback = _played(HARD)
     pods = playback.pods
     ends = Counter(playback.pod_ends[end] for end in pods.ends)
@@ -52,7 +52,7 @@ def test_the_record_has_what_the_report_counts() -> None:
 
 
 def test_pods_have_times_nodes_and_ends() -> None:
-    """Eight pods come, four are drained away and lost, and four finish."""
+    """Eight pods arrive, four are drained and lost, and four finish."""
     event = {"at": "10m", "drain": {"names": ["node-0"]}}
     _, playback = _played(_scenario(events=[event]))
     pods, ends = playback.pods, [playback.pod_ends[end] for end in playback.pods.ends]
@@ -69,8 +69,8 @@ def test_pods_have_times_nodes_and_ends() -> None:
     )
 
 
-def test_resources_are_one_column_each() -> None:
-    """Amounts of nodes stand in the order of the resources."""
+def test_each_resource_is_a_column() -> None:
+    """Amounts of nodes are in the order of the resources."""
     _, playback = _played(_scenario())
     assert ("cpu", "memory", "pods") == playback.resources
     assert ((4000, 4000), (8 << 30, 8 << 30), (110, 110)) == playback.nodes.allocatable
@@ -78,7 +78,7 @@ def test_resources_are_one_column_each() -> None:
 
 
 def test_pods_belong_to_workloads() -> None:
-    """Pods of one owner, priority and shape have one row; those without an owner go by `app`."""
+    """Pods of one owner, priority and shape are one workload; without an owner, `app` counts."""
     deployment = {"name": "d", "deployment": {"replicas": 3}, "requests": {"memory": "1Gi"}}
     pods = {"name": "p", "pods": {"at": ["0s"], "burst": 2}, "requests": {"cpu": 1}}
     _, playback = _played(_scenario(workloads=[deployment, pods]))
@@ -93,8 +93,8 @@ def test_pods_belong_to_workloads() -> None:
     } == asked
 
 
-def test_why_pods_wait() -> None:
-    """A reason is kept once for as long as it does not change."""
+def test_reasons_of_pending_pods() -> None:
+    """A reason is kept once while it does not change."""
     workload = {
         "name": "w",
         "pods": {"at": ["0s", "1m"], "burst": 9, "runTime": {"fixed": "20m"}},
@@ -105,8 +105,8 @@ def test_why_pods_wait() -> None:
     assert list(range(8, 18)) == sorted(playback.pod_reasons.pods)
 
 
-def test_preemptors_are_named() -> None:
-    """A victim's row is beside that of the pod it made room for."""
+def test_victims_have_their_preemptor() -> None:
+    """The row of a victim has the preemptor's row."""
     classes = [{"name": "high", "value": 10}]
     low = {"at": ["0s"], "burst": 8}
     high = {"at": ["1m"], "burst": 1}
@@ -136,8 +136,8 @@ def test_preemptors_are_named() -> None:
         ),
     ],
 )
-def test_states_of_a_node(event: dict[str, Any], expected: list[str]) -> None:
-    """A node's changes are in the order of time."""
+def test_changes_of_a_node(event: dict[str, Any], expected: list[str]) -> None:
+    """They are in the order of time."""
     _, playback = _played(_scenario(events=[{"at": "10m", **event}]))
     changes = playback.node_changes
     found = zip(changes.nodes, changes.states, strict=True)
@@ -145,7 +145,7 @@ def test_states_of_a_node(event: dict[str, Any], expected: list[str]) -> None:
 
 
 def test_a_record_ends_at_its_limit() -> None:
-    """It ends when one pod too many arrives, and keeps nothing of what comes later."""
+    """It ends when one pod too many arrives, and has nothing later."""
     workload = {
         "name": "w",
         "pods": {"at": ["1m", "5m"], "burst": 2, "runTime": {"fixed": "5m"}},
@@ -158,7 +158,7 @@ def test_a_record_ends_at_its_limit() -> None:
 
 
 def test_recording_changes_no_decision() -> None:
-    """The same scenario has the same report with and without a recorder."""
+    """The report is the same with and without a recorder."""
     raw = _scenario()
     reports = [
         simulate(load_scenario(raw), in_tree_registry(), recorder=recorder)

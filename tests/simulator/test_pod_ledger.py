@@ -1,4 +1,4 @@
-"""The books of pods, against adding everything up."""
+"""The ledger of pods, compared with sums over the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubesched.testing.builders import make_node, make_pod
 
 
 class Reader(LedgerReader):
-    """Notes every step."""
+    """Records every step."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[str, str, float]] = []
@@ -27,27 +27,27 @@ class Reader(LedgerReader):
         self.steps.append((step, pod.metadata.name, now))
 
     def pod_arrived(self, pod: Pod, now: float) -> None:
-        """Take note."""
+        """Record the step."""
         self._note("arrived", pod, now)
 
     def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
-        """Take note."""
+        """Record the step."""
         self._note("placed" if waiting is None else "bound", pod, now)
 
     def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
-        """Take note."""
+        """Record the step."""
         self._note("released", pod, now)
 
     def pending_pod_deleted(self, pod: Pod, waiting: Waiting, now: float) -> None:
-        """Take note."""
+        """Record the step."""
         self._note("gave up", pod, now)
 
     def pod_disrupted(self, pod: Pod, now: float) -> None:
-        """Take note."""
+        """Record the step."""
         self._note("disrupted", pod, now)
 
     def capacity_changed(self, allocatable: object, now: float) -> None:
-        """Take note."""
+        """Record the step."""
         assert isinstance(allocatable, dict)
         self.capacity = dict(allocatable)
 
@@ -67,8 +67,8 @@ def _ledger() -> tuple[ObjectServer, PodLedger, Reader, Clock]:
     return server, ledger, reader, clock
 
 
-def test_a_pods_life() -> None:
-    """Each step is told once, at its time."""
+def test_each_step_of_a_pod_is_reported_once() -> None:
+    """With its time."""
     server, ledger, reader, clock = _ledger()
     server.create(make_pod("a", requests={"cpu": "1"}))
     assert [waiting.key for waiting in ledger.waiting.values()] == ["default/a"]
@@ -97,16 +97,16 @@ def test_a_pods_life() -> None:
     ]
 
 
-def test_pods_that_never_get_a_node() -> None:
-    """A pod that is deleted while it waits gave up."""
+def test_a_pending_pod_that_is_deleted() -> None:
+    """It is reported as given up."""
     server, _, reader, _ = _ledger()
     server.create(make_pod("a"))
     server.delete_pod("default", "a")
     assert [step for step, _, _ in reader.steps] == ["arrived", "gave up"]
 
 
-def test_other_pods() -> None:
-    """Other schedulers' pods do not wait for us, but hold what they hold."""
+def test_pods_of_other_schedulers() -> None:
+    """They are not pending, but their amounts count on nodes."""
     server, ledger, reader, _ = _ledger()
     server.create(make_pod("a", spec={"schedulerName": "other"}))
     server.create(make_pod("b", node_name="node-1"))
@@ -116,8 +116,8 @@ def test_other_pods() -> None:
     assert ledger.booked["node-1"]["pods"] == 2
 
 
-def test_what_was_there_before() -> None:
-    """A ledger that begins later has the same books."""
+def test_a_ledger_that_begins_later() -> None:
+    """It has the same sums."""
     server = ObjectServer(lambda: 0.0)
     server.create(make_node("node-1", allocatable={"cpu": "4"}))
     server.create(make_pod("a", node_name="node-1", requests={"cpu": "1"}))
@@ -128,8 +128,8 @@ def test_what_was_there_before() -> None:
     assert list(ledger.node_names()) == ["node-1"]
 
 
-def test_capacity() -> None:
-    """What all nodes offer together follows the nodes."""
+def test_capacity_follows_the_nodes() -> None:
+    """It is the sum over all nodes."""
     server, ledger, reader, _ = _ledger()
     one = server.create(make_node("node-1", allocatable={"cpu": "4"}))
     server.create(make_node("node-2", allocatable={"cpu": "500m"}))
@@ -142,8 +142,8 @@ def test_capacity() -> None:
     assert allocatable["cpu"] == 500
 
 
-def test_a_pod_that_changes_its_node_is_noticed() -> None:
-    """No API server allows it, so a checker wants to know."""
+def test_a_pod_that_changes_its_node_is_reported() -> None:
+    """No API server allows it; checkers use this."""
     server, ledger, _, _ = _ledger()
     server.create(make_pod("a", node_name="node-1"))
     server.update(make_pod("a", node_name="node-2"))
@@ -151,8 +151,8 @@ def test_a_pod_that_changes_its_node_is_noticed() -> None:
     assert list(ledger.booked) == ["node-2"]
 
 
-def test_check_finds_wrong_books() -> None:
-    """A sum that is not one is found."""
+def test_check_finds_a_wrong_sum() -> None:
+    """It compares all sums with the store."""
     server, ledger, _, _ = _ledger()
     server.create(make_pod("a", node_name="node-1", requests={"cpu": "1"}))
     ledger.check()
@@ -163,8 +163,8 @@ def test_check_finds_wrong_books() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 2**32))
-def test_books_are_right_after_any_history(seed: int) -> None:
-    """Waiting and booked are what one would count in the store."""
+def test_the_ledger_equals_the_store_after_any_history(seed: int) -> None:
+    """Pending pods and amounts on nodes."""
     random = Random(seed)
     server, ledger, _, clock = _ledger()
     for _ in range(60):
@@ -187,8 +187,8 @@ def test_books_are_right_after_any_history(seed: int) -> None:
         assert {pod.metadata.uid for pod in live if pod.spec.node_name} == set(ledger.bookings)
 
 
-def test_no_event_loop_is_needed() -> None:
-    """The books are kept as the writes are made."""
+def test_the_ledger_needs_no_event_loop() -> None:
+    """It is updated by the writes."""
     with pytest.raises(RuntimeError):
         asyncio.get_running_loop()
     server, ledger, _, _ = _ledger()

@@ -1,4 +1,4 @@
-"""Streams of random numbers: independent, repeatable."""
+"""Random streams are independent and repeatable."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ import sys
 from kubesched.simulator.random_streams import RandomStreams
 
 
-def test_same_seed_same_stream() -> None:
-    """A stream depends on seed and name alone."""
+def test_a_stream_depends_on_seed_and_name() -> None:
+    """On nothing else."""
     draws = [RandomStreams(7).stream("arrivals").random() for _ in range(2)]
     assert draws[0] == draws[1]
     assert draws[0] != RandomStreams(8).stream("arrivals").random()
     assert draws[0] != RandomStreams(7).stream("faults").random()
 
 
-def test_drawing_in_one_moves_no_other() -> None:
-    """One more draw in a stream leaves the others as they are."""
+def test_streams_are_independent() -> None:
+    """Draws from one do not change the others."""
     quiet, busy = RandomStreams(1), RandomStreams(1)
     for _ in range(100):
         busy.stream("a").random()
     assert quiet.stream("b").random() == busy.stream("b").random()
 
 
-def test_asking_again_goes_on() -> None:
-    """A stream is handed out where it stands."""
+def test_a_stream_continues() -> None:
+    """The same name returns the same stream."""
     random_streams = RandomStreams(1)
     first = random_streams.stream("a").random()
     assert first != random_streams.stream("a").random()
     assert random_streams.stream("a") is random_streams.stream("a")
 
 
-def test_hash_seed_does_not_matter() -> None:
-    """The numbers are the same under any PYTHONHASHSEED."""
+def test_numbers_do_not_depend_on_the_hash_seed() -> None:
+    """Whatever PYTHONHASHSEED is."""
     code = (
         "from kubesched.simulator.random_streams import RandomStreams;"
         " print(RandomStreams(3).stream('x').random())"

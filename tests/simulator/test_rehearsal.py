@@ -1,4 +1,4 @@
-"""The production scheduler settles in a cluster, and again after each change of it."""
+"""Rehearsals: the production scheduler settles in a cluster, and again after each change."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def running(name: str, node_name: str, cpu: int, **more: object) -> Pod:
 # Changes.
 
 
-def test_settles_again_after_each_change() -> None:
-    """A pod waits for room: a new node, a deletion and a cordon decide where it goes."""
+def test_a_rehearsal_settles_after_each_change() -> None:
+    """A pending pod is placed after a node is added, a pod deleted or a node uncordoned."""
 
     async def steps(rehearsal: Rehearsal) -> list[dict[str, str]]:
         server, found = rehearsal.server, []
@@ -80,8 +80,8 @@ def test_settles_again_after_each_change() -> None:
     assert expected == rehearse(steps)
 
 
-def test_a_random_source_of_its_own_breaks_ties() -> None:
-    """One that always returns 0 favours the node that was loaded first."""
+def test_the_given_random_source_breaks_ties() -> None:
+    """If it always returns 0, the node that was loaded first is chosen."""
 
     class First(Random):
         def random(self) -> float:
@@ -99,8 +99,8 @@ def test_a_random_source_of_its_own_breaks_ties() -> None:
     assert expected == virtual_loop.run(main())
 
 
-def test_a_drained_pod_moves_unless_its_budget_forbids() -> None:
-    """Evictions ask the disruption budgets; a replacement goes to another node."""
+def test_a_drained_pod_moves_if_its_budget_allows() -> None:
+    """Its replacement is placed on another node."""
     budget = decode_object(
         {
             "apiVersion": "policy/v1",
@@ -128,8 +128,8 @@ def test_a_drained_pod_moves_unless_its_budget_forbids() -> None:
     assert {"again": "second"} == rehearse(steps)
 
 
-def test_pods_start_after_those_of_the_cluster() -> None:
-    """Of equally important pods the one that started last is evicted: one that was placed here."""
+def test_pods_placed_here_started_last() -> None:
+    """Of pods with equal priority the one that started last is evicted."""
 
     async def steps(rehearsal: Rehearsal) -> list[tuple[str, bool]]:
         pods = [make_pod(name, requests={"cpu": 1}) for name in ("first", "last")]

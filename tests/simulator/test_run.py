@@ -77,8 +77,8 @@ def _pods(count: int, **fields: Any) -> dict[str, Any]:
     return {"name": "w", "pods": pods, "requests": {"cpu": 1}, **fields}
 
 
-def test_pods_come_run_and_go() -> None:
-    """Where there is room, pods are bound at once and run to their end."""
+def test_pods_arrive_run_and_finish() -> None:
+    """If there is room, they are bound at once."""
     report = _simulate(_scenario(workloads=[_pods(20, requests={"cpu": "500m"})]))
     totals = report.totals
     assert (totals.arrived, totals.bound, totals.finished, totals.pending) == (20, 20, 20, 0)
@@ -88,8 +88,8 @@ def test_pods_come_run_and_go() -> None:
     assert report.checks > 100
 
 
-def test_full_clusters_make_pods_wait() -> None:
-    """Eight pods of ten minutes each fit; the others wait for them."""
+def test_pods_wait_in_a_full_cluster() -> None:
+    """Eight pods of ten minutes fit; the others wait for them."""
     workload = _pods(16)
     workload["pods"]["every"] = "1s"
     report = _simulate(_scenario(workloads=[workload]))
@@ -100,8 +100,8 @@ def test_full_clusters_make_pods_wait() -> None:
     assert report.resources[0].peak_share == 1.0
 
 
-def test_rejections_for_the_same_reason_write_no_status() -> None:
-    """Each pod that ends wakes all that wait; their condition is what it was before."""
+def test_equal_rejections_write_no_status() -> None:
+    """Each finished pod requeues all pending ones; their condition does not change."""
     workload = _pods(16)
     workload["pods"]["every"] = "1s"
     report = _simulate(_scenario(workloads=[workload]))
@@ -127,8 +127,8 @@ def test_rejections_for_the_same_reason_write_no_status() -> None:
         pytest.param({"delete": {"names": ["w-0"]}}, {"lost": 1}, id="delete"),
     ],
 )
-def test_pods_that_are_stopped(event: dict[str, Any], expected: dict[str, int]) -> None:
-    """Four pods run on each node; what happens to a node is in the totals."""
+def test_pods_stopped_by_their_node(event: dict[str, Any], expected: dict[str, int]) -> None:
+    """The totals count what happened to them."""
     workload = _pods(8, pods={"at": ["0s"], "burst": 8})
     totals = _simulate(
         _scenario(workloads=[workload], events=[{"at": "10m", **event}], duration="30m")
@@ -138,15 +138,15 @@ def test_pods_that_are_stopped(event: dict[str, Any], expected: dict[str, int]) 
     assert {name: count for name, count in found.items() if count} == expected
 
 
-def test_nothing_happens() -> None:
-    """An empty cluster is no dead lock."""
+def test_an_empty_cluster_is_no_deadlock() -> None:
+    """The simulation ends at its duration."""
     report = _simulate({"version": 1, "duration": "10m"})
     assert report.duration_seconds == 600.0
     assert report.totals.arrived == 0
 
 
-def test_decision_log() -> None:
-    """A line per decision and binding, in order of time; moves on request."""
+def test_the_decision_log_is_in_order_of_time() -> None:
+    """One line per decision and binding; queue moves on request."""
     lines: list[bytes] = []
     report = _simulate(_scenario(workloads=[_pods(3)]), write_decision=lines.append)
     decoded = [msgspec.json.decode(line) for line in lines]
@@ -159,8 +159,8 @@ def test_decision_log() -> None:
     assert len(with_moves) > len(lines)
 
 
-def test_rejections_say_why() -> None:
-    """The log has upstream's words."""
+def test_rejections_in_the_log_have_upstreams_message() -> None:
+    """With the counts of nodes."""
     lines: list[bytes] = []
     big = _pods(1, requests={"cpu": 9})
     report = _simulate(_scenario(workloads=[big]), write_decision=lines.append)
@@ -169,8 +169,8 @@ def test_rejections_say_why() -> None:
     assert first["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
 
 
-def test_preemption() -> None:
-    """Urgent pods push others out, and victims that are to be restarted come back."""
+def test_preemption_in_a_scenario() -> None:
+    """Urgent pods evict others, and victims that restart are pending again."""
     low = _pods(8, name="low")
     low["pods"] |= {"every": "1s", "restart": True, "runTime": {"fixed": "20m"}}
     high = _pods(1, name="high", priorityClassName="high")
@@ -188,8 +188,8 @@ def test_preemption() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_hard_times(seed: int) -> None:
-    """With everything going wrong at once, no invariant is violated and pods get through."""
+def test_invariants_hold_with_all_failures_at_once(seed: int) -> None:
+    """Pods are bound in the end."""
     report = _simulate(HARD, seed=seed)
     totals = report.totals
     assert totals.arrived == totals.bound + totals.gave_up + totals.pending
@@ -199,8 +199,8 @@ def test_hard_times(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_same_seed_same_bytes() -> None:
-    """The report and the log depend on scenario and seed alone, not on how Python hashes."""
+def test_equal_seeds_give_equal_bytes() -> None:
+    """Report and log do not depend on PYTHONHASHSEED."""
     code = (
         "import sys, msgspec\n"
         "from kubesched.plugins.registry import in_tree_registry\n"
@@ -225,16 +225,16 @@ def test_same_seed_same_bytes() -> None:
     assert msgspec.json.decode(outputs[0], type=TimelineReport).decisions > 100
 
 
-def test_seeds_differ() -> None:
-    """Another seed is another story."""
+def test_different_seeds_differ() -> None:
+    """In their reports."""
     workload = _pods(50)
     workload["pods"] = {"perHour": 50}
     digests = [_simulate(_scenario(workloads=[workload]), seed=seed) for seed in (1, 2)]
     assert digests[0].decision_digest != digests[1].decision_digest
 
 
-def test_faults_of_watches_move_no_arrivals() -> None:
-    """Every concern has its own random_streams: with faults or without, the same pods come."""
+def test_watch_failures_do_not_change_arrivals() -> None:
+    """Each has its own random stream."""
     workload = _pods(0)
     workload["pods"] = {"perHour": 50, "runTime": {"exponential": "5m"}}
     quiet = _simulate(_scenario(workloads=[workload]))
@@ -244,8 +244,8 @@ def test_faults_of_watches_move_no_arrivals() -> None:
     assert troubled.relists > 0
 
 
-def test_configuration_counts() -> None:
-    """Scoring by the scenario's configuration: all pods on one node instead of both."""
+def test_the_scenarios_configuration_is_used() -> None:
+    """Its scoring puts all pods on one node instead of two."""
     configuration = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -275,16 +275,16 @@ def test_configuration_counts() -> None:
     assert len(nodes) == 1
 
 
-def test_wrong_configuration() -> None:
-    """Faults of the scheduler's configuration are told as such."""
+def test_invalid_scheduler_configurations() -> None:
+    """Unknown kinds and feature gates are field errors."""
     with pytest.raises(ConfigError):
         _simulate(_scenario(scheduler={"configuration": {"kind": "Other"}}))
     with pytest.raises(ConfigError):
         _simulate(_scenario(scheduler={"featureGates": {"NoSuchGate": True}}))
 
 
-def test_objects_and_traces(tmp_path: Path) -> None:
-    """A cluster from files: nodes and pods of a trace, and other objects."""
+def test_a_cluster_of_files(tmp_path: Path) -> None:
+    """Nodes and pods of a trace, and other objects."""
     (tmp_path / "nodes.csv").write_text(
         "sn,cpu_milli,memory_mib,gpu,model\nbig,8000,8192,0,\n", encoding="utf-8"
     )
@@ -311,8 +311,8 @@ def test_objects_and_traces(tmp_path: Path) -> None:
     assert pytest.approx([0.0, 50.0], abs=0.1) == bound
 
 
-def test_a_watch_ends_the_simulation() -> None:
-    """The report says what happened until then, and that it is partial."""
+def test_a_watch_can_stop_the_simulation() -> None:
+    """The report is about the time until then, and is marked as partial."""
     seen: list[tuple[float, int, int]] = []
 
     def watch(now: float, attempts: int, bound: int) -> bool:
@@ -327,8 +327,8 @@ def test_a_watch_ends_the_simulation() -> None:
     assert not _simulate(_scenario(workloads=[_pods(1)]), watch=lambda *_: True).partial
 
 
-def test_without_checks() -> None:
-    """Checks can be left out; nothing else changes."""
+def test_checks_do_not_change_the_report() -> None:
+    """They can be left out."""
     scenario = _scenario(workloads=[_pods(5)])
     checked, unchecked = _simulate(scenario), _simulate(scenario, checks=False)
     assert unchecked.checks == 0

@@ -1,4 +1,4 @@
-"""Disruption budgets in scenarios: preemption and drains see what the controller keeps."""
+"""Disruption budgets in scenarios, for preemption and drains."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def _service(name: str, budget: dict[str, Any] | None) -> dict[str, Any]:
         pytest.param(({"minAvailable": 1}, {"maxUnavailable": 1}), "b", id="one-can-be-spared"),
     ],
 )
-def test_preemption_spares_the_protected(
+def test_preemption_prefers_victims_without_violations(
     budgets: tuple[dict[str, Any] | None, dict[str, Any] | None], victims: str
 ) -> None:
-    """Of two equal victims the one goes whose budget can spare it."""
+    """Of two equal victims, the one whose budget allows a disruption."""
     first, second = budgets
     _, decisions = _played(
         priorityClasses=[{"name": "high", "value": 1000}],
@@ -65,7 +65,7 @@ def test_preemption_spares_the_protected(
 
 
 def test_drains_wait_for_replacements() -> None:
-    """Both nodes are drained together; the service is moved, but never gone."""
+    """Both nodes are drained together; the service always has a pod."""
     report, decisions = _played(
         nodes=[
             {"name": "old", "count": 2, "allocatable": {"cpu": 2}},

@@ -20,7 +20,7 @@ SCENARIO = {"name": "s", "pod": POD}
 
 
 def test_lines_are_answered_one_by_one() -> None:
-    """An answer is there before the next line is asked for."""
+    """Each answer is returned before the next line is read."""
     asked: list[int] = []
 
     def lines() -> Iterator[bytes]:
@@ -33,22 +33,22 @@ def test_lines_are_answered_one_by_one() -> None:
     assert asked == [1]
 
 
-def test_blank_lines_count_but_have_no_answer() -> None:
-    """The number is that of the line in its file."""
+def test_blank_lines_are_counted_and_not_answered() -> None:
+    """Line numbers are those of the file."""
     found = list(answer_lines(EVALUATOR, [b"\n", b"  \n", json.dumps(SCENARIO).encode()]))
     assert [answered.number for answered in found] == [3]
 
 
-def test_expectation_is_handed_on() -> None:
-    """What was recorded comes with the answer."""
+def test_the_answer_has_the_recorded_expectation() -> None:
+    """Unchanged."""
     line = json.dumps({"scenario": SCENARIO, "expected": {"name": "s"}}).encode()
     (answered,) = answer_lines(EVALUATOR, [line])
     assert answered.expected == {"name": "s"}
     assert answered.answer["fit_error"] == "no nodes available to schedule pods"
 
 
-def test_configuration_faults_are_told_with_their_fields() -> None:
-    """All faults of a configuration are in the error."""
+def test_the_answer_has_all_field_errors_of_a_configuration() -> None:
+    """With their paths."""
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -79,15 +79,15 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["name", "pod", "pods", "objects", "config"]), JSON))
-def test_whatever_the_values_there_is_an_answer(values: dict[str, object]) -> None:
-    """Wrong types anywhere are answered, never raised, and never called our own fault."""
+def test_wrong_types_are_answered_with_an_error(values: dict[str, object]) -> None:
+    """They are never raised, and never called an internal error."""
     line = json.dumps({"name": "s", "pod": POD, **values}).encode()
     (answered,) = answer_lines(EVALUATOR, [line])
     assert not str(answered.answer.get("error", "")).startswith("internal error")
 
 
 @given(st.binary(max_size=40))
-def test_whatever_the_bytes_there_is_an_answer(line: bytes) -> None:
-    """Any line but a blank one has exactly one answer."""
+def test_every_line_has_one_answer(line: bytes) -> None:
+    """Whatever its bytes, unless it is blank."""
     found = list(answer_lines(EVALUATOR, [line]))
     assert len(found) == (1 if line.strip() else 0)

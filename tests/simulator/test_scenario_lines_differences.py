@@ -32,14 +32,16 @@ JSON = st.recursive(
         pytest.param({"a": 1, "b": 2}, {"b": 2, "a": 1}, [], id="order-of-keys"),
     ],
 )
-def test_differences(expected: Any, got: Any, found: list[tuple[str, str, str]]) -> None:
-    """Each difference has its path and both values."""
+def test_a_difference_has_its_path_and_both_values(
+    expected: Any, got: Any, found: list[tuple[str, str, str]]
+) -> None:
+    """One per key that differs."""
     assert [Difference(*parts) for parts in found] == list(differences(expected, got))
 
 
 @given(JSON, JSON)
-def test_no_difference_means_equal_json(left: Any, right: Any) -> None:
-    """There is no difference exactly if the values are the same JSON."""
+def test_no_difference_if_and_only_if_json_is_equal(left: Any, right: Any) -> None:
+    """For any two values."""
 
     def typed(value: Any) -> Any:
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Scenarios are read strictly, and every field error is told."""
+"""Scenarios are decoded strictly, and all field errors are reported."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ events:
 """
 
 
-def test_reads_everything() -> None:
+def test_every_field_is_read() -> None:
     """Fields have Kubernetes' names and durations."""
     expected = Scenario(
         version=1,
@@ -67,8 +67,8 @@ def test_reads_everything() -> None:
     assert expected == load_scenario(TEXT)
 
 
-def test_the_documented_example_is_one() -> None:
-    """What the documentation shows can be read."""
+def test_the_documented_example_is_valid() -> None:
+    """It is the one in the documentation."""
     (example,) = re.findall(r"```yaml\n(.*?)```", HOWTO.read_text(encoding="utf-8"), re.DOTALL)
     assert load_scenario(example).name == "batch and web"
 
@@ -275,13 +275,13 @@ def _workload(**fields: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_field_errors(raw: object, errors: list[str]) -> None:
-    """Each field error has its path and says what would be right."""
+def test_field_errors_have_path_and_remedy(raw: object, errors: list[str]) -> None:
+    """One case per rule."""
     assert errors == _errors(raw)
 
 
-def test_all_field_errors_at_once() -> None:
-    """One field error hides no other."""
+def test_all_field_errors_are_reported_at_once() -> None:
+    """Not only the first one."""
     raw = {
         "version": 1,
         "duration": "soon",
@@ -310,14 +310,14 @@ def test_all_field_errors_at_once() -> None:
         ),
     ],
 )
-def test_templates_are_decoded(raw: object, words: str) -> None:
-    """What Kubernetes' types do not take is a field error of the scenario."""
+def test_field_errors_in_templates(raw: object, words: str) -> None:
+    """They are those of Kubernetes' types, with the path in the scenario."""
     (field_error,) = _errors(raw)
     assert field_error.startswith(words)
 
 
-def test_files_are_found_from_the_scenario(tmp_path: Path) -> None:
-    """Paths are relative to the scenario's own directory."""
+def test_paths_are_relative_to_the_scenario(tmp_path: Path) -> None:
+    """To its directory."""
     text = """
 version: 1
 duration: 1h
@@ -341,8 +341,8 @@ scheduler: {configurationFile: config.yaml}
     assert tuple(str(tmp_path / name) for name in names) == found
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """The message names the file."""
+def test_a_missing_file(tmp_path: Path) -> None:
+    """The message names it."""
     with pytest.raises(ConfigError, match=r"none\.yaml: cannot read file"):
         load_scenario(tmp_path / "none.yaml")
 
@@ -355,8 +355,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         pytest.param({}, ["workloads[0].pods: Required value: one of at, every, perHour"], id="no"),
     ],
 )
-def test_a_field_that_cannot_be_read_is_given(pods: dict[str, Any], errors: list[str]) -> None:
-    """Where one of several fields is required, one with a wrong value is not missing, too."""
+def test_a_wrong_value_is_not_a_missing_field(pods: dict[str, Any], errors: list[str]) -> None:
+    """If one of several fields is required."""
     raw = {"version": 1, "duration": "1h", "workloads": [{"name": "w", "pods": pods}]}
     found = _errors(raw)
     assert len(errors) == len(found)

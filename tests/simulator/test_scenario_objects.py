@@ -1,4 +1,4 @@
-"""Objects that a scenario stands for."""
+"""Objects that a scenario describes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kubesched.simulator.scenario_objects import (
 )
 
 
-def test_nodes() -> None:
-    """Names are numbered, zones given out in turn, and what is given wins over the template."""
+def test_nodes_of_a_scenario() -> None:
+    """Names are numbered, zones assigned in turn, and given fields override the template."""
     group = NodeGroup(
         name="gpu",
         count=3,
@@ -44,8 +44,8 @@ def test_nodes() -> None:
     assert [taint.key for taint in first.spec.taints] == ["gpu"]
 
 
-def test_template() -> None:
-    """Requests belong to the first container; labels have the workload's name."""
+def test_the_template_of_a_workload() -> None:
+    """Requests are the first container's; labels have the workload's name."""
     workload = ScenarioWorkload(
         name="web",
         requests={"cpu": "1"},
@@ -70,14 +70,14 @@ def test_template() -> None:
     assert two.resources.requests == {}
 
 
-def test_template_without_anything() -> None:
-    """A workload that says nothing has a container that asks for nothing."""
+def test_a_workload_without_a_template() -> None:
+    """It has one container without requests."""
     template = template_of(ScenarioWorkload(name="web"))
     assert [container.name for container in template.spec.containers] == ["main"]
 
 
 def test_controllers_select_their_pods() -> None:
-    """Replica sets and daemon sets select the pods of their template."""
+    """ReplicaSets and DaemonSets select the labels of their template."""
     workload = ScenarioWorkload(
         name="web", deployment=ScenarioDeployment(replicas=3), daemon_set=ScenarioDaemonSet()
     )
@@ -90,7 +90,7 @@ def test_controllers_select_their_pods() -> None:
         assert selector.match_labels == {"app": "web"}
 
 
-def test_priority_class() -> None:
-    """A class as Kubernetes has it; no policy is the default one."""
+def test_a_priority_class() -> None:
+    """The default preemption policy is Kubernetes'."""
     found = priority_class_of(PriorityClassSpec("high", 10))
     assert (found.metadata.name, found.value, found.preemption_policy) == ("high", 10, None)

@@ -1,4 +1,4 @@
-"""When pods come and how long they run."""
+"""Arrival times and run times of pods."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from kubesched.simulator.script import arrival_seconds, run_seconds
         pytest.param(PodArrivals(every=4.0, start=11.0), 10.0, [], id="too-late"),
     ],
 )
-def test_times(arrivals: PodArrivals, end: float, expected: list[float]) -> None:
-    """Times are in order and before the end."""
+def test_arrival_times_are_sorted(arrivals: PodArrivals, end: float, expected: list[float]) -> None:
+    """All are before the end."""
     assert expected == list(arrival_seconds(arrivals, end, Random(0)))
 
 
-def test_every_does_not_drift() -> None:
-    """The millionth time is where it belongs."""
+def test_a_fixed_interval_does_not_drift() -> None:
+    """The millionth time is exact."""
     times = arrival_seconds(PodArrivals(every=0.1), 1e9, Random(0))
     assert next(islice(times, 1_000_000, None)) == 1_000_000 * 0.1
 
 
-def test_poisson_process() -> None:
-    """The number per hour comes out, and so does its spread."""
+def test_poisson_arrivals_have_mean_and_variance() -> None:
+    """Per hour."""
     times = list(arrival_seconds(PodArrivals(per_hour=60.0), 3600.0 * 500, Random(1)))
     assert times == sorted(times)
     assert pytest.approx(60.0, rel=0.03) == len(times) / 500
@@ -46,8 +46,8 @@ def test_poisson_process() -> None:
 
 
 @given(st.integers(0, 100))
-def test_same_seed_same_times(seed: int) -> None:
-    """Nothing but the seed decides."""
+def test_equal_seeds_give_equal_times(seed: int) -> None:
+    """Nothing else matters."""
     arrivals = PodArrivals(per_hour=100.0, start=50.0)
     first, again = (list(arrival_seconds(arrivals, 3600.0, Random(seed))) for _ in range(2))
     assert first == again
@@ -63,8 +63,10 @@ def test_same_seed_same_times(seed: int) -> None:
         pytest.param(RunTime(log_normal=LogNormal(4.0, 0.5)), 4.53, 0.0, 200.0, id="log-normal"),
     ],
 )
-def test_run_times(run_time: RunTime, mean: float, lowest: float, highest: float) -> None:
-    """Run times have the mean and the bounds that were asked for."""
+def test_run_times_have_mean_and_bounds(
+    run_time: RunTime, mean: float, lowest: float, highest: float
+) -> None:
+    """Those of the scenario."""
     draw = run_seconds(run_time, Random(2))
     drawn = [draw() for _ in range(5_000)]
     known = [seconds for seconds in drawn if seconds is not None]
@@ -73,6 +75,6 @@ def test_run_times(run_time: RunTime, mean: float, lowest: float, highest: float
     assert pytest.approx(mean, rel=0.06) == sum(known) / len(known)
 
 
-def test_no_run_time_is_for_ever() -> None:
-    """Without one a pod runs until it is deleted."""
+def test_pods_without_a_run_time_run_for_ever() -> None:
+    """They end when they are deleted."""
     assert run_seconds(None, Random(0))() is None

@@ -1,4 +1,4 @@
-"""Series over time, against a list of everything that happened."""
+"""Time series, compared with lists of all changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEPS = st.lists(st.tuples(st.floats(0, 1_000), st.floats(0, 100)), min_size=1, 
 
 @given(STEPS, st.floats(0.1, 50))
 def test_gauge_means_are_weighted_by_time(steps: list[tuple[float, float]], width: float) -> None:
-    """The bins' areas add up to that of the steps, and their peaks to its peak."""
+    """The area of the bins equals that of the steps, and so does the peak."""
     gauge = Gauge(width)
     now = value = area = 0.0
     for delay, following in steps:
@@ -46,8 +46,8 @@ def test_gauge_by_hand() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-5, 5)), max_size=60))
-def test_gauge_add_is_set(steps: list[tuple[int, int]]) -> None:
-    """Many changes of one moment give what setting each value gives."""
+def test_adding_to_a_gauge_equals_setting_it(steps: list[tuple[int, int]]) -> None:
+    """Also for many changes at one time."""
     added, put = Gauge(2.0), Gauge(2.0)
     now = 0.0
     for delay, change in steps:
@@ -58,16 +58,16 @@ def test_gauge_add_is_set(steps: list[tuple[int, int]]) -> None:
     assert (put.value, put.peak, put.mean()) == (added.value, added.peak, added.mean())
 
 
-def test_gauge_without_time_is_its_value() -> None:
-    """At second 0 the mean is what was set."""
+def test_the_mean_of_a_gauge_at_second_zero() -> None:
+    """It is the value that was set."""
     gauge = Gauge()
     gauge.set(0.0, 3.0)
     assert (gauge.mean(), gauge.values().means) == (3.0, (3.0,))
 
 
 @given(st.lists(st.floats(0, 500), min_size=1, max_size=60))
-def test_counter_counts_everything(delays: list[float]) -> None:
-    """Merging bins loses nothing."""
+def test_merged_bins_have_all_counts(delays: list[float]) -> None:
+    """Merging loses none."""
     counter = CountSeries(1.0)
     now = 0.0
     for delay in delays:
@@ -80,8 +80,8 @@ def test_counter_counts_everything(delays: list[float]) -> None:
     assert len(values.means) <= BINS_MAX
 
 
-def test_memory_is_bounded() -> None:
-    """Ten thousand hours take no more bins than one."""
+def test_the_number_of_bins_is_bounded() -> None:
+    """Ten thousand hours have as many as one."""
     counter, gauge = CountSeries(1.0), Gauge(1.0)
     for hour in range(10_000):
         counter.add(hour * 3600.0)
@@ -91,7 +91,7 @@ def test_memory_is_bounded() -> None:
     assert counter.values().width_seconds * BINS_MAX >= 10_000 * 3600
 
 
-def test_a_bin_needs_a_width() -> None:
-    """Nothing can be counted in no time."""
+def test_a_bin_width_must_be_positive() -> None:
+    """Zero is an error."""
     with pytest.raises(ValueError, match="width"):
         Gauge(0.0)

@@ -1,4 +1,4 @@
-"""Requests take time and fail as planned."""
+"""Simulated requests: latencies and injected failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Test = Callable[[ObjectServer, SimulatedApi, Pod], Awaitable[None]]
 
 
 def _run(test: Test, faults: FaultPlan | None = None, request: float = 2.0) -> float:
-    """Run a test with one pod; return how long it took."""
+    """Run a test with one pod; return how long it took, seconds."""
 
     async def main() -> float:
         loop = asyncio.get_running_loop()
@@ -40,8 +40,8 @@ def _run(test: Test, faults: FaultPlan | None = None, request: float = 2.0) -> f
     return run(main())
 
 
-def test_binding_takes_time() -> None:
-    """A request takes between half and one and a half of the latency."""
+def test_a_binding_takes_about_the_latency() -> None:
+    """Between half and one and a half of it."""
 
     async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
         await api.bind(pod, "node-1")
@@ -53,8 +53,8 @@ def test_binding_takes_time() -> None:
     assert 1.0 <= _run(test) <= 3.0
 
 
-def test_status_and_deletion_arrive() -> None:
-    """The other requests do what they say."""
+def test_status_and_deletion_are_carried_out() -> None:
+    """Deleting a missing pod is a failed request."""
 
     async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
         await api.patch_pod_status(pod, NO, "node-1")
@@ -70,8 +70,8 @@ def test_status_and_deletion_arrive() -> None:
     _run(test)
 
 
-def test_events_are_handed_on() -> None:
-    """Recording an event waits for nothing."""
+def test_events_are_recorded_at_once() -> None:
+    """They need no request."""
 
     async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
         got: list[EventRecord] = []
@@ -91,8 +91,8 @@ def test_events_are_handed_on() -> None:
         pytest.param(RequestFaults(unanswered=ALWAYS), 0, True, id="unanswered"),
     ],
 )
-def test_faults_of_binding(faults: RequestFaults, code: int, is_bound: bool) -> None:
-    """A refused request changes nothing; one whose answer is lost was carried out."""
+def test_injected_failures_of_bindings(faults: RequestFaults, code: int, is_bound: bool) -> None:
+    """A refused request changes nothing; one without an answer is carried out."""
     lost: list[str] = []
 
     async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
@@ -109,8 +109,8 @@ def test_faults_of_binding(faults: RequestFaults, code: int, is_bound: bool) -> 
     assert (["node-1"] if is_bound else []) == lost
 
 
-def test_slow_requests() -> None:
-    """A slow request takes so much longer."""
+def test_slow_requests_take_longer() -> None:
+    """By the time of the plan."""
 
     async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
         await api.bind(pod, "node-1")
@@ -119,8 +119,8 @@ def test_slow_requests() -> None:
     assert 61.0 <= _run(test, plan) <= 63.0
 
 
-def test_pods_deleted_while_binding() -> None:
-    """Somebody deletes the pod just before it would be bound."""
+def test_a_pod_deleted_before_its_binding() -> None:
+    """The binding is refused."""
 
     async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
         with pytest.raises(NotFoundError):
@@ -129,8 +129,8 @@ def test_pods_deleted_while_binding() -> None:
     _run(test, FaultPlan(deleted_while_binding=ALWAYS))
 
 
-def test_faults_of_one_kind_move_no_other() -> None:
-    """Who draws for bindings draws nothing for patches."""
+def test_failures_of_one_request_do_not_change_others() -> None:
+    """Each kind of request has its own random stream."""
     faults = RequestFaults(conflict=0.5)
     one, other = RandomStreams(1), RandomStreams(1)
     binds = RequestFaultDraws(one, "bind", faults)
@@ -140,8 +140,8 @@ def test_faults_of_one_kind_move_no_other() -> None:
     assert expected == [RequestFaultDraws(one, "status", faults).draw().refusal is None]
 
 
-def test_shares_come_out() -> None:
-    """Over many requests the shares are those of the plan."""
+def test_shares_of_injected_failures() -> None:
+    """Over many requests they are those of the plan."""
     random_streams = RequestFaultDraws(
         RandomStreams(5), "bind", RequestFaults(conflict=0.1, error=0.2, unanswered=0.3)
     )

@@ -1,4 +1,4 @@
-"""A simulated extender answers as its scenario says, late, wrongly or not at all."""
+"""A simulated extender: the answers of its scenario, late, wrong or missing."""
 
 from __future__ import annotations
 
@@ -55,29 +55,29 @@ def _ask(verb: str, question: object, server: ObjectServer | None = None) -> tup
     return status, json.loads(answer) if answer else None
 
 
-def test_filter_by_names() -> None:
-    """Names come back without the refused ones, which are told why."""
+def test_filter_with_names() -> None:
+    """Refused names are missing, with their reasons."""
     status, answer = _ask("filter", {"Pod": {}, "Nodes": None, "NodeNames": ["a", "b", "c"]})
     assert 200 == status
     assert ["a", "c"] == answer["NodeNames"]
     assert ["b"] == list(answer["FailedNodes"])
 
 
-def test_filter_by_nodes() -> None:
-    """Whole nodes come back whole."""
+def test_filter_with_nodes() -> None:
+    """The remaining nodes are returned unchanged."""
     items = [{"metadata": {"name": name}, "spec": {"x": name}} for name in "abc"]
     _, answer = _ask("filter", {"Nodes": {"items": items}, "NodeNames": None})
     assert [items[0], items[2]] == answer["Nodes"]["items"]
 
 
-def test_prioritize() -> None:
-    """Ten points for nodes with the labels."""
+def test_nodes_with_the_labels_get_ten_points() -> None:
+    """Others get none."""
     _, answer = _ask("rate", {"NodeNames": ["a", "c"], "Nodes": None})
     assert [{"Host": "a", "Score": 10}, {"Host": "c", "Score": 0}] == answer
 
 
-def test_preempt_keeps_the_victims() -> None:
-    """Whole victims come back as uids, uids as they are."""
+def test_preempt_returns_the_victims_as_uids() -> None:
+    """Whether they were sent as pods or uids."""
     whole = {"Pods": [{"metadata": {"uid": "u"}}], "NumPDBViolations": 1}
     meta = {"Pods": [{"UID": "u"}], "NumPDBViolations": 1}
     for question in ({"NodeNameToVictims": {"a": whole}}, {"NodeNameToMetaVictims": {"a": meta}}):
@@ -85,8 +85,8 @@ def test_preempt_keeps_the_victims() -> None:
         assert {"NodeNameToMetaVictims": {"a": meta}} == answer
 
 
-def test_bind_goes_through_the_server() -> None:
-    """The pod has its node; binding again is refused in the server's words."""
+def test_bind_is_sent_to_the_server() -> None:
+    """Binding again is refused with the server's message."""
     server = _server()
     pod = server.create(make_pod("p", uid=""))
     question = {
@@ -104,7 +104,7 @@ def test_bind_goes_through_the_server() -> None:
 
 
 def test_other_verbs_are_not_found() -> None:
-    """An extender knows the verbs of its configuration only."""
+    """Only the verbs of the configuration exist."""
     assert (404, None) == _ask("filters", {})
 
 
@@ -125,8 +125,8 @@ def _now() -> float:
 QUESTION = b'{"NodeNames": ["a"], "Nodes": null}'
 
 
-def test_answers_take_time() -> None:
-    """About as long as the scenario says."""
+def test_answers_take_the_scenarios_latency() -> None:
+    """Approximately."""
 
     async def story(extender: SimulatedExtender) -> None:
         await extender.post(f"{URL}/filter", QUESTION, 5.0)
@@ -142,8 +142,8 @@ def test_answers_take_time() -> None:
         pytest.param(ExtenderFaults(slow=1.0, slow_by=60.0), id="too-slow"),
     ],
 )
-def test_nobody_waits_longer_than_the_timeout(faults: ExtenderFaults) -> None:
-    """What is lost and what is too slow look the same."""
+def test_requests_end_at_the_timeout(faults: ExtenderFaults) -> None:
+    """Lost answers and late ones have the same error."""
 
     async def story(extender: SimulatedExtender) -> None:
         with pytest.raises(TimeoutError):
@@ -154,8 +154,8 @@ def test_nobody_waits_longer_than_the_timeout(faults: ExtenderFaults) -> None:
     _under(faults, story)
 
 
-def test_slow_answers_arrive() -> None:
-    """Within the timeout they are answers like any other."""
+def test_slow_answers_within_the_timeout_are_used() -> None:
+    """Like any others."""
 
     async def story(extender: SimulatedExtender) -> None:
         status, _ = await extender.post(f"{URL}/filter", QUESTION, 5.0)
@@ -166,8 +166,8 @@ def test_slow_answers_arrive() -> None:
     _under(ExtenderFaults(slow=1.0, slow_by=2.0), story)
 
 
-def test_errors_are_answers() -> None:
-    """500 and nothing else."""
+def test_errors_are_status_500() -> None:
+    """With an empty body."""
 
     async def story(extender: SimulatedExtender) -> None:
         assert (500, b"") == await extender.post(f"{URL}/filter", QUESTION, 5.0)
@@ -176,7 +176,7 @@ def test_errors_are_answers() -> None:
 
 
 def test_outages_begin_and_end() -> None:
-    """Connections are refused at once, for as long as an outage lasts, again and again."""
+    """During an outage connections are refused at once."""
 
     async def story(extender: SimulatedExtender) -> None:
         refused = []
@@ -195,14 +195,14 @@ def test_outages_begin_and_end() -> None:
 
 
 def _lengths(times: list[float]) -> list[float]:
-    """How long runs of times less than two seconds apart are."""
+    """Return the durations of runs of times that are less than two seconds apart."""
     begins = [at for at, time in enumerate(times) if not at or time - times[at - 1] > 2]
     ends = [*begins[1:], len(times)]
     return [times[end - 1] - times[begin] for begin, end in zip(begins, ends, strict=True)]
 
 
-def test_unknown_extenders_let_everything_pass() -> None:
-    """One that the scenario does not describe still answers."""
+def test_extenders_without_a_description_accept_all_nodes() -> None:
+    """They answer every request."""
 
     async def ask() -> tuple[int, bytes]:
         extenders = SimulatedExtenders((), _server(), RandomStreams(1), ExtenderFaults())
@@ -246,8 +246,8 @@ def _simulated(ignorable: bool, faults: dict[str, Any]) -> TimelineReport:
     return simulate(load_scenario(scenario), in_tree_registry())
 
 
-def test_outages_delay_pods() -> None:
-    """While an extender that matters is out nothing is bound; afterwards everything is."""
+def test_an_outage_of_an_extender_delays_pods() -> None:
+    """Nothing is bound until it ends."""
     report = _simulated(ignorable=False, faults={"every": "2m", "outage": "30s"})
     assert report.totals.failed > 0
     assert report.totals.bound >= report.totals.arrived - 3
@@ -255,8 +255,8 @@ def test_outages_delay_pods() -> None:
     assert sent[URL].failed > 0
 
 
-def test_ignorable_extenders_delay_nobody() -> None:
-    """One that may be ignored costs no attempt, whatever happens to it."""
+def test_an_outage_of_an_ignorable_extender_delays_no_pod() -> None:
+    """No attempt fails."""
     report = _simulated(ignorable=True, faults={"error": 0.5, "unanswered": 0.2})
     assert 0 == report.totals.failed
     assert report.totals.bound >= report.totals.arrived - 3

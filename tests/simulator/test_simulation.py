@@ -1,4 +1,4 @@
-"""A simulation places what fits, evicts for what matters more, and ends."""
+"""Simulations of clusters: placing, preempting, and reports."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def node(name: str, cpu: int | str = 4, zone: str = "") -> Node:
 
 
 def wants(name: str, app: str, topology_key: str = "kubernetes.io/hostname") -> Pod:
-    """Return a pod that only goes where a pod of `app` is."""
+    """Return a pod with required affinity to pods of `app`."""
     term = {"topologyKey": topology_key, "labelSelector": {"matchLabels": {"app": app}}}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     return make_pod(name, labels={"app": name}, pod_affinity=affinity, requests={"cpu": "1m"})
 
 
 def created(name: str, second: int) -> Pod:
-    """Return a pod that fills a node alone."""
+    """Return a pod that fills a node."""
     time = f"2026-01-01T00:00:{second:02d}Z"
     return make_pod(name, requests={"cpu": 4}, metadata={"creationTimestamp": time})
 
@@ -59,8 +59,8 @@ def created(name: str, second: int) -> Pod:
 # Order.
 
 
-def test_priority_comes_first() -> None:
-    """The pod of higher priority gets the only place, though it came later."""
+def test_pods_are_placed_by_priority() -> None:
+    """The pod of higher priority gets the only place, though it is later in the file."""
     pods = (make_pod(name, requests={"cpu": 4}, priority=p) for name, p in (("a", 1), ("b", 2)))
     report = simulate([node("n"), *pods])
     assert {"b": "n"} == placed(report)
@@ -68,7 +68,7 @@ def test_priority_comes_first() -> None:
 
 
 def test_creation_time_orders_pods_of_one_priority() -> None:
-    """If all pods say when they were created, the oldest is first."""
+    """If all pods have one."""
     report = simulate([node("n"), created("young", 9), created("old", 1)])
     assert {"old": "n"} == placed(report)
 
@@ -77,7 +77,7 @@ def test_creation_time_orders_pods_of_one_priority() -> None:
     "time", [pytest.param(None, id="none"), pytest.param("soon", id="no time")]
 )
 def test_file_order_if_a_creation_time_is_missing(time: str | None) -> None:
-    """If one pod does not say it, all come in the order of the files."""
+    """Of any pod."""
     metadata = {"creationTimestamp": time} if time else None
     odd = make_pod("odd", requests={"cpu": "100"}, metadata=metadata)
     report = simulate([node("n"), created("young", 9), created("old", 1), odd])
@@ -87,8 +87,8 @@ def test_file_order_if_a_creation_time_is_missing(time: str | None) -> None:
 # What is not tried.
 
 
-def test_gated_pods() -> None:
-    """A pod with a scheduling gate is reported as gated, with the plugin and its words."""
+def test_gated_pods_are_reported() -> None:
+    """With the plugin and its message."""
     report = simulate([node("n"), make_pod("a", scheduling_gates=["wait"])])
     (gated,) = report.gated
     assert ("default/a", "SchedulingGates") == (gated.pod, gated.plugin)
@@ -96,8 +96,8 @@ def test_gated_pods() -> None:
     assert (1, 0, 0) == (report.summary.gated, report.summary.unplaced, report.summary.attempts)
 
 
-def test_ignored_pods() -> None:
-    """Pods of other schedulers and pods being deleted are left alone, finished ones unknown."""
+def test_pods_that_are_not_scheduled() -> None:
+    """Pods of other schedulers and terminating ones are ignored, finished ones are left out."""
     objects = [
         node("n"),
         make_pod("other", spec={"schedulerName": "mine"}),
@@ -110,16 +110,16 @@ def test_ignored_pods() -> None:
     assert 0 == report.summary.pods
 
 
-def test_no_nodes() -> None:
-    """Without nodes nothing fits, in upstream's words."""
+def test_without_nodes_no_pod_fits() -> None:
+    """With upstream's message."""
     report = simulate([make_pod("a")])
     (unplaced,) = report.unplaced
     assert "no nodes available to schedule pods" == unplaced.message
     assert not unplaced.error
 
 
-def test_nothing_to_do() -> None:
-    """An empty cluster gives an empty report."""
+def test_an_empty_cluster_has_an_empty_report() -> None:
+    """Without placements."""
     summary = simulate([]).summary
     assert (0, 0, 0) == (summary.pods, summary.nodes, summary.attempts)
 
@@ -127,8 +127,8 @@ def test_nothing_to_do() -> None:
 # Rejections.
 
 
-def test_rejection_says_who_and_why() -> None:
-    """A pod that does not fit has upstream's message, its reasons and the plugins."""
+def test_a_rejection_has_message_reasons_and_plugins() -> None:
+    """The message is upstream's."""
     objects = [node("n"), node("m", 2), make_pod("a", requests={"cpu": 8})]
     (unplaced,) = simulate(objects).unplaced
     assert unplaced.message.startswith("0/2 nodes are available: 2 Insufficient cpu. ")
@@ -136,8 +136,8 @@ def test_rejection_says_who_and_why() -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 30])
-def test_chain_in_the_wrong_order(length: int) -> None:
-    """A pod is tried again when the one it wants to be with has come; a chain resolves itself."""
+def test_a_chain_of_affinities_is_resolved(length: int) -> None:
+    """A pod is retried when the pod of its affinity has been placed."""
     chain = [wants(f"p{at}", f"p{at + 1}") for at in range(length)]
     last = make_pod(f"p{length}", labels={"app": f"p{length}"})
     report = simulate([node("n"), node("m"), *chain, last])
@@ -147,8 +147,8 @@ def test_chain_in_the_wrong_order(length: int) -> None:
     assert [2] * length == [found.attempts for found in report.placements[1:]]
 
 
-def test_placement_does_not_wake_what_lacks_resources() -> None:
-    """A pod that lacks cpu is not tried again because others were placed."""
+def test_placements_do_not_requeue_pods_that_lack_resources() -> None:
+    """The pod has one attempt."""
     big = make_pod("big", requests={"cpu": 5}, priority=9, spec={"preemptionPolicy": "Never"})
     objects = [node("n"), big, *(make_pod(f"s{at}") for at in range(3))]
     report = simulate(objects)
@@ -159,8 +159,8 @@ def test_placement_does_not_wake_what_lacks_resources() -> None:
 # Preemption.
 
 
-def test_preemption() -> None:
-    """Victims leave at once, and the preemptor gets the node it was promised."""
+def test_preemption_in_one_step() -> None:
+    """Victims are deleted at once, and the preemptor is placed on its nominated node."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1"}
     victim = make_pod(
         "victim",
@@ -188,8 +188,8 @@ def test_preemption() -> None:
     )
 
 
-def test_eviction_wakes_what_lacks_resources() -> None:
-    """What an eviction frees beyond the preemptor's need goes to a pod that waited."""
+def test_evictions_requeue_pods_that_lack_resources() -> None:
+    """They may use what the preemptor does not need."""
     objects = [
         node("n"),
         make_pod("victim", node_name="n", requests={"cpu": 4}),
@@ -202,13 +202,13 @@ def test_eviction_wakes_what_lacks_resources() -> None:
 
 
 class LateGate(PreEnqueuePlugin):
-    """Holds pods of high priority back until some pod was on a node."""
+    """Gates pods of high priority until a pod is on a node."""
 
     name = "LateGate"
     is_late = False
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Look for pods."""
+        """Reject the pod while no pod is on a node."""
         self.is_late = self.is_late or int(snapshot.nodes.pod_counts.sum()) > 0
         return SUCCESS if self.is_late or pod.priority < 5 else unschedulable("too early")
 
@@ -217,8 +217,8 @@ class LateGate(PreEnqueuePlugin):
         return (ClusterEventWithHint(ClusterEvent("Pod", Action.ADD)),)
 
 
-def test_pod_placed_here_can_be_evicted_here() -> None:
-    """A pod that was held back may evict one that was placed meanwhile; it is not re-created."""
+def test_a_pod_placed_in_the_simulation_can_be_evicted() -> None:
+    """It is not created again."""
     objects = [
         node("n"),
         make_pod("boss", requests={"cpu": 4}, priority=10),
@@ -236,7 +236,7 @@ def test_pod_placed_here_can_be_evicted_here() -> None:
 
 
 class Refuses(ReservePlugin):
-    """Refuses pods by name, or breaks."""
+    """Rejects or fails at Reserve, by the pod's name."""
 
     name = "Refuses"
     undone: list[str] = []  # noqa: RUF012 - what the test looks at
@@ -252,8 +252,8 @@ class Refuses(ReservePlugin):
         self.undone.append(pod.name)
 
 
-def test_reserve_can_refuse() -> None:
-    """A refusal undoes the placement; a failure is an error of that pod alone."""
+def test_reserve_can_reject() -> None:
+    """A rejection undoes the placement; a failure is an error of that pod alone."""
     Refuses.undone.clear()
     pods = (make_pod(name, requests={"cpu": 1}) for name in ("refused", "broken", "fine"))
     report = simulate([node("n"), *pods], Refuses)
@@ -272,7 +272,7 @@ def test_reserve_can_refuse() -> None:
 
 
 class Waits(PermitPlugin):
-    """Lets pods wait until one named `last` is placed; all wait for ten seconds at most."""
+    """Lets pods wait at Permit until one named `last` is placed, for at most ten seconds."""
 
     name = "Waits"
 
@@ -289,8 +289,8 @@ class Waits(PermitPlugin):
         return (ClusterEventWithHint(ClusterEvent("Pod", Action.DELETE)),)
 
 
-def test_pods_wait_for_permission() -> None:
-    """Pods are placed when the last of them allows it; without it none is."""
+def test_pods_wait_at_permit() -> None:
+    """They are placed once the last one allows it; without it, none is."""
     early = [make_pod(name, requests={"cpu": 1}) for name in ("a", "b")]
     last = make_pod("last", requests={"cpu": 1})
     assert {"a", "b", "last"} == set(placed(simulate([node("n"), *early, last], Waits)))
@@ -305,8 +305,8 @@ def test_pods_wait_for_permission() -> None:
     assert {pod.message for pod in report.unplaced} <= set(messages.values())
 
 
-def test_room_held_by_a_waiting_pod_is_free_again() -> None:
-    """A pod that waits in vain gives its node to the next one."""
+def test_room_of_a_pod_that_times_out_at_permit_is_free_again() -> None:
+    """The next pod gets it."""
     pods = [make_pod(name, requests={"cpu": 4}) for name in ("held", "last")]
     report = simulate([node("n"), *pods], Waits)
     assert {"last": "n"} == placed(report)
@@ -314,7 +314,7 @@ def test_room_held_by_a_waiting_pod_is_free_again() -> None:
 
 
 class Dawdles(PreBindPlugin):
-    """Never ends."""
+    """Never returns from PreBind."""
 
     name = "Dawdles"
 
@@ -328,8 +328,8 @@ class Dawdles(PreBindPlugin):
         return SUCCESS
 
 
-def test_a_binding_that_never_ends_is_given_up() -> None:
-    """It ends the simulation, and is not reported as placed."""
+def test_a_binding_that_never_ends_ends_the_simulation() -> None:
+    """The pod is not reported as placed."""
     (unplaced,) = simulate([node("n"), make_pod("a")], Dawdles).unplaced
     assert ("default/a", "being bound on node n") == (unplaced.pod, unplaced.message)
 
@@ -351,8 +351,8 @@ class Stumbles(ReservePlugin):
         self.is_late = self.is_late or pod.name == "odd"
 
 
-def test_errors_are_tried_again_after_a_change() -> None:
-    """After backoff, if anything was bound meanwhile; a pod that fails for ever ends nothing."""
+def test_pods_with_errors_are_retried_after_a_binding() -> None:
+    """After backoff; a pod that always fails does not prevent the end."""
     pods = [make_pod(name, requests={"cpu": 1}) for name in ("odd", "broken", "fine")]
     report = simulate([node("n"), *pods], Stumbles)
     assert {"fine": "n", "odd": "n"} == placed(report)
@@ -361,7 +361,7 @@ def test_errors_are_tried_again_after_a_change() -> None:
     assert broken.attempts <= 3
 
 
-def test_what_an_extender_manages_is_not_counted() -> None:
+def test_resources_managed_by_an_extender_are_ignored() -> None:
     """The extender itself is not called."""
     managed = [{"name": "example.com/disk", "ignoredByScheduler": True}]
     gates = FeatureGates()
@@ -383,8 +383,8 @@ def test_what_an_extender_manages_is_not_counted() -> None:
 # Utilisation.
 
 
-def test_utilisation() -> None:
-    """Before, after and shares per node, zone and in total; pods on unknown nodes are not in."""
+def test_utilisation_before_and_after() -> None:
+    """Per node, per zone and in total; pods on unknown nodes do not count."""
     objects = [
         node("b", 4, "z1"),
         node("a", 4, "z2"),
@@ -422,8 +422,8 @@ def test_utilisation() -> None:
     )
 
 
-def test_absurd_amounts_add_up() -> None:
-    """Sums over nodes may be beyond int64."""
+def test_sums_may_exceed_int64() -> None:
+    """Over all nodes."""
     objects = [make_node(f"n{at}", allocatable={"memory": 2**63 - 1}) for at in range(3)]
     total = simulate(objects).summary.resources[1]
     assert 3 * (2**63 - 1) == total.allocatable
@@ -432,8 +432,8 @@ def test_absurd_amounts_add_up() -> None:
 # Runs.
 
 
-def test_interruption_reports_what_was_decided() -> None:
-    """Stopped in between, the report says what was decided and how many are left."""
+def test_an_interrupted_simulation_has_a_report() -> None:
+    """It has the decisions so far and the number of remaining pods."""
     objects = [node("n"), *(make_pod(f"p{at}", requests={"cpu": 1}) for at in range(6))]
     report = simulate(objects, watch=lambda tried, _total: tried < 2)
     assert report.partial
@@ -441,7 +441,7 @@ def test_interruption_reports_what_was_decided() -> None:
 
 
 def test_progress_counts_each_pod_once() -> None:
-    """The number of tried pods ends at the total, however often pods are tried again."""
+    """It ends at the total, however often pods are retried."""
     seen: list[tuple[int, int]] = []
 
     def watch(tried: int, total: int) -> bool:
@@ -454,7 +454,7 @@ def test_progress_counts_each_pod_once() -> None:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> list[Node | Pod]:
-    """Draw nodes in zones, pods on them, and pods that want and shun each other."""
+    """Draw nodes in zones, pods on them, and pods with affinity and anti-affinity."""
     nodes = [
         node(f"n{at}", draw(st.integers(1, 4)), draw(st.sampled_from(["", "z1", "z2"])))
         for at in range(draw(st.integers(1, 4)))
@@ -485,8 +485,8 @@ def clusters(draw: st.DrawFn) -> list[Node | Pod]:
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(objects=clusters(), seed=st.integers(0, 3))
-def test_any_cluster(objects: list[Node | Pod], seed: int) -> None:
-    """Every pod ends in one place, the numbers agree, and no pod that fits is left waiting."""
+def test_random_clusters(objects: list[Node | Pod], seed: int) -> None:
+    """Every pod has one outcome, the numbers agree, and no pending pod fits."""
 
     async def steps(rehearsal: Rehearsal) -> SimulationReport:
         simulation = Simulation(rehearsal, objects, seed)
@@ -533,8 +533,8 @@ def claim_of(name: str) -> dict[str, object]:
     }
 
 
-def test_devices_are_given_once() -> None:
-    """Two devices serve two claims; the third pod waits until one of the others is gone."""
+def test_devices_are_allocated_once() -> None:
+    """Two devices serve two claims; the third pod waits until one is freed."""
     raw: list[dict[str, object]] = [
         {
             "apiVersion": "resource.k8s.io/v1",
@@ -574,8 +574,8 @@ def test_devices_are_given_once() -> None:
     assert ["default/p0", "default/p2"] == rehearse(steps)
 
 
-def test_volumes_are_given_once() -> None:
-    """Two volumes that wait for a consumer serve two claims; the third pod finds none."""
+def test_volumes_are_bound_once() -> None:
+    """Two volumes that wait for a consumer serve two claims; the third pod has none."""
     storage = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
     raw: list[dict[str, object]] = [
         {

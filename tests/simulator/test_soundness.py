@@ -116,13 +116,13 @@ _PODS = "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExe
         ),
     ],
 )
-def test_pods_that_no_server_would_store(spec: dict[str, Any], expected: list[str]) -> None:
-    """Upstream's words, with the path of the field; all field errors at once."""
+def test_invalid_pods_are_field_errors(spec: dict[str, Any], expected: list[str]) -> None:
+    """All at once, in upstream's words."""
     assert expected == _errors("Pod", spec=spec)
 
 
-def test_nodes_offer_no_less_than_nothing() -> None:
-    """Both of what a node has and of what it offers."""
+def test_negative_amounts_of_nodes_are_field_errors() -> None:
+    """Of capacity and allocatable."""
     status = {"allocatable": {"cpu": "-4"}, "capacity": {"cpu": "4", "memory": "-1Gi"}}
     assert [
         'status.allocatable[cpu]: Invalid value: "-4": must be greater than or equal to 0',

@@ -1,4 +1,4 @@
-"""What a timeline adds up, and the report that is made of it."""
+"""Sums of a timeline, and its report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOUR = 3600.0
 
 
 class Scene:
-    """A server, its books and a timeline that reads them."""
+    """A server, its ledger and a timeline."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -27,11 +27,11 @@ class Scene:
         self.ledger.add_reader(self.timeline)
 
     def create(self, name: str, priority: int = 0, cpu: str = "1") -> None:
-        """Let a pod arrive."""
+        """Create a pod."""
         self.server.create(make_pod(name, priority=priority, requests={"cpu": cpu}))
 
     def bind(self, name: str) -> None:
-        """Give it a node."""
+        """Bind the pod to a node."""
         self.server.bind("default", name, "", "node-1")
 
     def report(self) -> TimelineReport:
@@ -59,7 +59,7 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Scene:
-    """Two hours: one pod waits an hour and runs another, one is never bound."""
+    """Return two hours in which one pod waits an hour and runs another, and one is never bound."""
     scene = Scene()
     scene.server.create(make_node("node-1", allocatable={"cpu": "4", "memory": "8Gi"}))
     scene.create("a", priority=5, cpu="2")
@@ -74,8 +74,8 @@ def scene() -> Scene:
     return scene
 
 
-def test_waits(scene: Scene) -> None:
-    """By priority, the highest first, all together before them."""
+def test_waiting_times_by_priority(scene: Scene) -> None:
+    """All pods first, then the highest priority."""
     overall, high, low = scene.report().waits
     assert (overall.arrived, overall.bound, overall.pending) == (2, 1, 1)
     assert (high.priority, high.max_seconds) == ("5", HOUR)
@@ -84,7 +84,7 @@ def test_waits(scene: Scene) -> None:
     assert (overall.pending_pod_hours, high.pending_pod_hours) == (3.0, 1.0)
 
 
-def test_resources(scene: Scene) -> None:
+def test_utilisation_over_time(scene: Scene) -> None:
     """Half of the cores, half of the time."""
     cpu, memory, pods, storage = scene.report().resources
     names = [resource.resource for resource in (cpu, memory, pods, storage)]
@@ -95,8 +95,8 @@ def test_resources(scene: Scene) -> None:
     assert memory.mean_fragmentation is None
 
 
-def test_totals(scene: Scene) -> None:
-    """Everything is counted once."""
+def test_everything_is_counted_once(scene: Scene) -> None:
+    """In the totals."""
     scene.timeline.binding_failed(scene.now)
     scene.server.delete_pod("default", "b")
     pod = scene.server.pod("default", "a")
@@ -107,8 +107,8 @@ def test_totals(scene: Scene) -> None:
     assert (totals.pending, totals.running, totals.binding_failures) == (0, 0, 1)
 
 
-def test_moves_and_queue_sizes(scene: Scene) -> None:
-    """Moves are counted by where from, where to and why; gauges follow them."""
+def test_queue_moves_and_sizes(scene: Scene) -> None:
+    """Moves are counted by origin, destination and event; gauges follow them."""
     report = scene.report()
     (move,) = report.moves
     assert (move.destination, move.event, move.count) == ("active", "UnschedulablePodAdd", 1)
@@ -117,8 +117,8 @@ def test_moves_and_queue_sizes(scene: Scene) -> None:
     assert max(sizes["backoff"].peaks) == 0.0
 
 
-def test_all_series_run_to_the_end(scene: Scene) -> None:
-    """Counts too, though nothing is counted after the first second: charts share a time axis."""
+def test_all_series_end_with_the_simulation(scene: Scene) -> None:
+    """Charts share a time axis."""
     scene.now = 2 * HOUR + 90.0
     report = scene.report()
     assert {(60.0, 122)} == {
@@ -126,8 +126,8 @@ def test_all_series_run_to_the_end(scene: Scene) -> None:
     }
 
 
-def test_pods_that_are_stopped(scene: Scene) -> None:
-    """What their nodes' lives do to pods is in the totals, and over time."""
+def test_disruptions_of_pods(scene: Scene) -> None:
+    """They are in the totals and over time."""
     for each in Disruption:
         scene.timeline.disrupted(each, HOUR)
     scene.server.delete_pod("default", "a", grace_seconds=0)
@@ -147,8 +147,8 @@ def test_pods_that_are_stopped(scene: Scene) -> None:
     }
 
 
-def test_priorities_and_moves_are_bounded() -> None:
-    """However many priorities and events there are, the report stays small."""
+def test_the_report_has_a_bounded_number_of_priorities_and_moves() -> None:
+    """However many there are."""
     scene = Scene()
     for number in range(100):
         scene.create(f"p{number}", priority=number)
@@ -170,8 +170,8 @@ def test_priorities_and_moves_are_bounded() -> None:
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_time() -> None:
-    """Ten thousand hours make a report of the size of one."""
+def test_the_report_does_not_grow_with_time() -> None:
+    """Ten thousand hours make one of the size of an hour's."""
     sizes = []
     for hours in (600, 10_000):
         scene = Scene()
@@ -187,8 +187,8 @@ def test_memory_does_not_grow_with_time() -> None:
     assert sizes[1] < sizes[0] * 2
 
 
-def test_report_is_json(scene: Scene) -> None:
-    """A report can be written and read again."""
+def test_the_report_is_json(scene: Scene) -> None:
+    """It can be written and read again."""
     report = scene.report()
     encoded = msgspec.json.encode(report)
     assert report == msgspec.json.decode(encoded, type=TimelineReport)

@@ -1,4 +1,4 @@
-"""What is free and of no use, by hand."""
+"""Fragmentation, computed by hand."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kubesched.testing.builders import make_node, make_pod, make_table
 GIB = 1024**3
 
 
-def test_average_pod() -> None:
-    """The mean of what was asked; what nobody asked for is left out."""
+def test_the_average_pod() -> None:
+    """The mean of the requests, without resources that no pod requests."""
     average = AveragePod()
     average.add({"cpu": 1000, "memory": 0})
     average.add({"cpu": 3000})
@@ -36,15 +36,15 @@ def test_fragmentation(used: dict[str, str], expected: dict[str, float]) -> None
     assert pytest.approx(expected) == got
 
 
-def test_nothing_to_measure() -> None:
-    """Without nodes, or without a pod to measure with, there is no fragmentation."""
+def test_no_fragmentation_without_nodes_or_pods() -> None:
+    """There is nothing to measure."""
     assert fragmentation(make_table([]), {"cpu": 1.0}) == {}
     assert fragmentation(make_table([make_node()]), {}) == {}
     assert fragmentation(make_table([make_node()]), {"example.com/unknown": 1.0, "pods": 1.0}) == {}
 
 
-def test_full_of_pods() -> None:
-    """Where no further pod is allowed, everything free is of no use."""
+def test_a_node_with_the_maximum_number_of_pods() -> None:
+    """All of its free amounts are fragmented."""
     node = make_node("node-1", allocatable={"pods": 1})
     table = make_table([node], [make_pod("a", node_name="node-1")])
     assert fragmentation(table, {"cpu": 1000.0}) == {"cpu": 1.0}

@@ -1,4 +1,4 @@
-"""Virtual time: waiting costs nothing, order is repeatable, dead ends are told."""
+"""Virtual time: waiting takes no real time, order is repeatable, deadlocks are errors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kubesched.simulator.virtual_loop import DeadlockError, run
 YEAR = 365 * 86_400.0
 
 
-def test_time_jumps() -> None:
-    """A year's sleep ends at once, a year later."""
+def test_virtual_time_jumps_to_the_next_timer() -> None:
+    """A year's sleep takes no real time."""
 
     async def main() -> float:
         await asyncio.sleep(YEAR)
@@ -26,8 +26,8 @@ def test_time_jumps() -> None:
     assert pytest.approx(YEAR) == run(main())
 
 
-def test_time_starts_where_told() -> None:
-    """The clock begins with `start`."""
+def test_virtual_time_begins_with_start() -> None:
+    """In seconds."""
 
     async def main() -> float:
         return asyncio.get_running_loop().time()
@@ -37,7 +37,7 @@ def test_time_starts_where_told() -> None:
 
 @given(st.lists(st.floats(0, 1e7, allow_nan=False), min_size=1, max_size=30))
 def test_timers_fire_in_order_and_on_time(delays: Iterable[float]) -> None:
-    """Timers fire at their time, up to a few ticks, earliest first."""
+    """Up to a few ticks late, the earliest first."""
 
     async def main() -> list[tuple[float, float]]:
         loop = asyncio.get_running_loop()
@@ -57,7 +57,7 @@ def test_timers_fire_in_order_and_on_time(delays: Iterable[float]) -> None:
 
 @given(st.floats(0, 1e8))
 def test_waiting_for_the_rest_of_a_second_ends(start: float) -> None:
-    """However little is left of a second, waiting for it moves the clock."""
+    """However short the rest is, waiting for it moves the clock."""
 
     async def main() -> float:
         loop = asyncio.get_running_loop()
@@ -70,8 +70,8 @@ def test_waiting_for_the_rest_of_a_second_ends(start: float) -> None:
 
 
 @pytest.mark.parametrize("start", [0.0, 1e7, 2e7, 1e9, 86_400.0 * 365 * 100])
-def test_a_timer_for_now_is_due(start: float) -> None:
-    """However long the simulation has lasted; and the next tick is another moment."""
+def test_a_timer_for_now_is_due_at_once(start: float) -> None:
+    """However long the simulation has lasted; the next tick is later."""
 
     async def main() -> list[float]:
         loop = asyncio.get_running_loop()
@@ -85,7 +85,7 @@ def test_a_timer_for_now_is_due(start: float) -> None:
 
 
 def test_any_delay_moves_the_clock() -> None:
-    """A time that is not now is later."""
+    """However short it is."""
 
     async def main() -> float:
         for _ in range(10):
@@ -95,8 +95,8 @@ def test_any_delay_moves_the_clock() -> None:
     assert run(main()) > 0
 
 
-def test_same_calls_same_order() -> None:
-    """Timers of one moment fire in the same order each time."""
+def test_timers_of_one_time_fire_in_a_fixed_order() -> None:
+    """The same in each run."""
 
     async def main() -> list[int]:
         fired: list[int] = []
@@ -113,8 +113,8 @@ def test_same_calls_same_order() -> None:
     assert sorted(first) == list(range(300))
 
 
-def test_dead_lock_is_told_with_names() -> None:
-    """Waiting for what never comes ends the run and says who waits."""
+def test_a_deadlock_names_the_waiting_tasks() -> None:
+    """The run ends with an error."""
 
     async def forever() -> None:
         await asyncio.Event().wait()
@@ -126,8 +126,8 @@ def test_dead_lock_is_told_with_names() -> None:
         run(main())
 
 
-def test_dead_lock_of_many_names_some() -> None:
-    """The message stays readable when a thousand tasks wait."""
+def test_a_deadlock_of_many_tasks_names_some() -> None:
+    """The message stays readable with a thousand tasks."""
 
     async def main() -> None:
         never = asyncio.Event()
@@ -137,8 +137,8 @@ def test_dead_lock_of_many_names_some() -> None:
         run(main())
 
 
-def test_timeouts_end_waiting() -> None:
-    """A time-out is a timer: no dead lock, and it fires at its time."""
+def test_a_timeout_is_no_deadlock() -> None:
+    """It fires at its time."""
 
     async def main() -> float:
         with pytest.raises(TimeoutError):
@@ -148,8 +148,8 @@ def test_timeouts_end_waiting() -> None:
     assert run(main()) == 3600
 
 
-def test_idle_is_called_once_per_moment() -> None:
-    """When all that can happen at a moment has happened, `on_idle` sees it."""
+def test_on_idle_is_called_once_per_time() -> None:
+    """After everything else of that time."""
     moments: list[int] = []
     happened: list[int] = []
 
@@ -163,8 +163,8 @@ def test_idle_is_called_once_per_moment() -> None:
     assert moments == [0, 2]
 
 
-def test_what_idle_raises_ends_the_run() -> None:
-    """A checker stops the simulation where the fault is."""
+def test_an_exception_of_on_idle_ends_the_run() -> None:
+    """So checkers stop a simulation where it went wrong."""
 
     def check() -> None:
         raise AssertionError("broken")
@@ -173,8 +173,8 @@ def test_what_idle_raises_ends_the_run() -> None:
         run(asyncio.sleep(1), on_idle=check)
 
 
-def test_what_a_callback_raises_ends_the_run() -> None:
-    """A fault in a timer is not only logged."""
+def test_an_exception_of_a_callback_ends_the_run() -> None:
+    """It is not only logged."""
 
     async def main() -> None:
         asyncio.get_running_loop().call_later(1, lambda: 1 // 0)
@@ -184,8 +184,8 @@ def test_what_a_callback_raises_ends_the_run() -> None:
         run(main())
 
 
-def test_inside_another_loop() -> None:
-    """As in a notebook, whose cells run in a loop."""
+def test_a_virtual_loop_inside_another_loop() -> None:
+    """As in a notebook, whose cells run in one."""
 
     async def main() -> float:
         await asyncio.sleep(YEAR)
@@ -198,7 +198,7 @@ def test_inside_another_loop() -> None:
 
 
 def test_an_interrupt_inside_another_loop_ends_the_run() -> None:
-    """Otherwise it would go on in its thread."""
+    """Otherwise its thread would continue."""
 
     def again() -> None:
         asyncio.get_running_loop().call_later(1, again)

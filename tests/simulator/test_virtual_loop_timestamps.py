@@ -1,4 +1,4 @@
-"""Virtual seconds as Kubernetes' times."""
+"""Virtual seconds as timestamps of Kubernetes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kubesched.simulator.virtual_loop import SECONDS_MAX, timestamp
         pytest.param(86_400.0, "2026-01-02T00:00:00Z", id="day"),
     ],
 )
-def test_timestamp(seconds: float, expected: str) -> None:
-    """A time is cut to whole seconds."""
+def test_a_timestamp_has_whole_seconds(seconds: float, expected: str) -> None:
+    """Fractions are cut off."""
     assert expected == timestamp(seconds)
 
 
-def test_the_longest_time_can_be_written_and_read() -> None:
-    """A hundred years on, times can still be told."""
+def test_the_longest_duration_has_a_timestamp() -> None:
+    """A hundred years."""
     assert parse_time(timestamp(SECONDS_MAX)) - parse_time(timestamp(0)) == SECONDS_MAX * 10**9

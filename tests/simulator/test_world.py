@@ -1,4 +1,4 @@
-"""Kubelets, nodes' lives and controllers: what becomes of pods outside the scheduler."""
+"""Kubelets, nodes and controllers of a simulation."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _effects(world: World) -> list[tuple[str, str]]:
 # Kubelets.
 
 
-def test_pods_start_run_and_end() -> None:
-    """A bound pod starts after a while, runs for its time, and is gone."""
+def test_a_bound_pod_starts_runs_and_ends() -> None:
+    """It starts after a delay, and is deleted at its end."""
 
     async def story(world: World) -> None:
         finished: list[str] = []
@@ -89,8 +89,8 @@ def test_pods_start_run_and_end() -> None:
     _tell(story)
 
 
-def test_pods_without_a_run_time_stay() -> None:
-    """Such a pod runs until it is deleted."""
+def test_a_pod_without_a_run_time_does_not_end() -> None:
+    """Until it is deleted."""
 
     async def story(world: World) -> None:
         pod = _create(world)
@@ -101,8 +101,8 @@ def test_pods_without_a_run_time_stay() -> None:
     _tell(story)
 
 
-def test_unbound_pods_are_nobodys() -> None:
-    """No kubelet starts a pod without a node."""
+def test_an_unbound_pod_is_not_started() -> None:
+    """No kubelet has it."""
 
     async def story(world: World) -> None:
         _create(world, node="", annotations={RUN_SECONDS: "1"})
@@ -112,8 +112,8 @@ def test_unbound_pods_are_nobodys() -> None:
     _tell(story)
 
 
-def test_graceful_deletion() -> None:
-    """A deleted pod stops after a while; its grace period is the limit."""
+def test_a_deleted_pod_stops_gracefully() -> None:
+    """Its grace period is the limit."""
 
     async def story(world: World) -> None:
         _create(world, "a", annotations={RUN_SECONDS: "4"})
@@ -131,8 +131,8 @@ def test_graceful_deletion() -> None:
     _tell(story)
 
 
-def test_a_pod_of_the_same_name_is_another_pod() -> None:
-    """What was planned for a pod is not done to its successor."""
+def test_timers_of_a_pod_do_not_affect_its_successor() -> None:
+    """A pod of the same name is another one."""
 
     async def story(world: World) -> None:
         _create(world, annotations={RUN_SECONDS: "10"})
@@ -148,8 +148,8 @@ def test_a_pod_of_the_same_name_is_another_pod() -> None:
 # Nodes.
 
 
-def test_removed_node_loses_its_pods() -> None:
-    """Pods of a node that is gone are collected some time later, those bound after it, too."""
+def test_pods_of_a_removed_node_are_deleted() -> None:
+    """After a delay, with those bound to it later."""
 
     async def story(world: World) -> None:
         _create(world, "a")
@@ -169,8 +169,8 @@ def test_removed_node_loses_its_pods() -> None:
     _tell(story)
 
 
-def test_node_that_comes_back_in_time_keeps_its_pods() -> None:
-    """A node of the same name takes the pods up again."""
+def test_a_node_added_again_in_time_keeps_its_pods() -> None:
+    """It has the same name."""
 
     async def story(world: World) -> None:
         _create(world)
@@ -185,7 +185,7 @@ def test_node_that_comes_back_in_time_keeps_its_pods() -> None:
 
 
 def test_drain_and_uncordon() -> None:
-    """Draining cordons and deletes pods, except daemons; uncordoning undoes the cordon."""
+    """Draining cordons the node and deletes its pods except daemons; uncordon undoes the cordon."""
 
     async def story(world: World) -> None:
         daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u"}
@@ -205,7 +205,7 @@ def test_drain_and_uncordon() -> None:
 
 
 def test_cordon_keeps_other_taints() -> None:
-    """Cordoning twice, and uncordoning, leaves what else the node says."""
+    """So do a second cordon and uncordoning."""
 
     async def story(world: World) -> None:
         taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
@@ -234,8 +234,8 @@ def test_cordon_keeps_other_taints() -> None:
         ),
     ],
 )  # fmt: skip
-def test_failed_node(tolerations: list[Json], leaves_after: float | None) -> None:
-    """A silent node is tainted, and its pods have to go when their patience ends."""
+def test_a_failed_node_is_tainted(tolerations: list[Json], leaves_after: float | None) -> None:
+    """Its pods are evicted when their tolerations end."""
 
     async def story(world: World) -> None:
         pod = world.server.create(make_pod("a", uid="", tolerations=tolerations))
@@ -264,8 +264,8 @@ def test_failed_node(tolerations: list[Json], leaves_after: float | None) -> Non
     _tell(story)
 
 
-def test_short_failure_is_not_noticed() -> None:
-    """A node that is back before anybody noticed lost only its pods' work."""
+def test_a_short_failure_adds_no_taint() -> None:
+    """The pods lose their progress."""
 
     async def story(world: World) -> None:
         _create(world, annotations={RUN_SECONDS: "100"})
@@ -279,8 +279,8 @@ def test_short_failure_is_not_noticed() -> None:
     _tell(story)
 
 
-def test_second_failure_replaces_the_recovery() -> None:
-    """The last word on when a node comes back counts."""
+def test_a_second_failure_delays_the_recovery() -> None:
+    """The later recovery counts."""
 
     async def story(world: World) -> None:
         world.nodes.fail("node-1", 100)
@@ -295,8 +295,8 @@ def test_second_failure_replaces_the_recovery() -> None:
     _tell(story)
 
 
-def test_pod_bound_to_a_lost_node_does_not_stay() -> None:
-    """A pod bound after its node failed leaves, too, when its toleration from then on ends."""
+def test_a_pod_bound_to_a_failed_node_is_evicted() -> None:
+    """When its toleration ends, which counts from the binding."""
 
     async def story(world: World) -> None:
         world.nodes.fail("node-1")
@@ -314,7 +314,7 @@ def test_pod_bound_to_a_lost_node_does_not_stay() -> None:
 
 
 def test_relabel() -> None:
-    """Labels are set and removed; what changes nothing writes nothing."""
+    """Labels are set and removed; an update without changes is not written."""
 
     async def story(world: World) -> None:
         world.nodes.relabel("node-1", {"a": "1", "b": "2"})
@@ -344,8 +344,8 @@ def _replica_set(replicas: int) -> ReplicaSet:
     )
 
 
-def test_replicas_are_replaced() -> None:
-    """As soon as a pod is on its way out, another one is created."""
+def test_terminating_replicas_are_replaced() -> None:
+    """At once."""
 
     async def story(world: World) -> None:
         world.workloads.add_replica_set(_replica_set(3))
@@ -366,8 +366,8 @@ def test_replicas_are_replaced() -> None:
     _tell(story)
 
 
-def test_scaling_down_spares_pods_with_a_node() -> None:
-    """Pods without a node go first, then the youngest."""
+def test_scaling_down_deletes_pods_without_a_node_first() -> None:
+    """Then the youngest ones."""
 
     async def story(world: World) -> None:
         world.workloads.add_replica_set(_replica_set(4))
@@ -386,8 +386,8 @@ def test_scaling_down_spares_pods_with_a_node() -> None:
     _tell(story)
 
 
-def test_daemons_follow_nodes() -> None:
-    """One pod per node that the template selects and whose taints it bears."""
+def test_daemons_run_on_matching_nodes() -> None:
+    """One per node that the template selects and whose taints it tolerates."""
 
     async def story(world: World) -> None:
         taint = {"key": "k", "effect": "NoSchedule"}
@@ -417,8 +417,8 @@ def test_daemons_follow_nodes() -> None:
     _tell(story)
 
 
-def test_a_daemons_successor_comes_when_it_has_gone() -> None:
-    """While a daemon stops, its node gets no other one."""
+def test_a_daemon_is_replaced_after_it_has_stopped() -> None:
+    """While it stops, its node gets no other one."""
 
     async def story(world: World) -> None:
         metadata = ObjectMeta(name="agent", namespace="default")
@@ -450,8 +450,8 @@ def _wanted_node(pod: Pod) -> str:
     return required.node_selector_terms[0].match_fields[0].values[0]
 
 
-def test_jobs_run_to_their_end_once() -> None:
-    """A job's pod that is stopped is created again; one that finished is not."""
+def test_a_jobs_pod_runs_to_its_end_once() -> None:
+    """A pod that is stopped before its end is created again."""
 
     async def story(world: World) -> None:
         metadata = ObjectMeta(annotations={RUN_SECONDS: "50"})
@@ -470,7 +470,7 @@ def test_jobs_run_to_their_end_once() -> None:
 
 
 def test_runs_of_a_job_have_one_owner() -> None:
-    """Pods of one template and one job are pods of one template to the scheduler."""
+    """Their pods have the same template."""
 
     async def story(world: World) -> None:
         for number in range(3):
@@ -486,8 +486,8 @@ def test_runs_of_a_job_have_one_owner() -> None:
     _tell(story)
 
 
-def test_a_template_that_is_refused_creates_nothing() -> None:
-    """A controller goes on when the API server does not take its pods."""
+def test_a_controller_continues_after_a_refused_template() -> None:
+    """The API server accepted none of its pods."""
 
     async def story(world: World) -> None:
         spec = make_pod(spec={"priorityClassName": "none"}).spec
@@ -502,18 +502,18 @@ def test_a_template_that_is_refused_creates_nothing() -> None:
 
 
 class Seen:
-    """Remembers which objects there are, in the order in which they were told."""
+    """Records the objects in the order of the calls."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
 
     def added(self, item: object) -> None:
-        """Take note."""
+        """Record the object."""
         assert isinstance(item, Pod | Node | ReplicaSet)
         self.names[item.metadata.name] = None
 
     def updated(self, old: object, new: object) -> None:
-        """Nothing to note."""
+        """Not recorded."""
 
     def deleted(self, item: object, *, is_final_state_known: bool = True) -> None:
         """Take note."""
@@ -521,8 +521,8 @@ class Seen:
         del self.names[item.metadata.name]
 
 
-def test_connect_tells_nodes_first_and_pods_last() -> None:
-    """A scheduler that starts knows the cluster before it hears of pods to place."""
+def test_connect_reports_nodes_first_and_pods_last() -> None:
+    """A scheduler knows the cluster before its pending pods."""
 
     async def story(world: World) -> None:
         _create(world)
@@ -534,8 +534,8 @@ def test_connect_tells_nodes_first_and_pods_last() -> None:
     _tell(story)
 
 
-def test_broken_watches_lose_nothing() -> None:
-    """However often watches break, the scheduler hears of everything in the end."""
+def test_no_event_is_lost_when_watches_break() -> None:
+    """However often they break."""
 
     async def story(world: World) -> None:
         seen = Seen()

@@ -7,7 +7,6 @@ Differs:  revisions are not kept, so that nothing can be rolled back; maxSurge i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import ceil
 from typing import Final
 
 import msgspec
@@ -22,6 +21,7 @@ from kubesched.cluster.controllers.owner_controller import (
     PodsController,
     is_active,
     pod_of,
+    scaled,
 )
 from kubesched.cluster.controllers.work_queue import Pause, short_pause
 from kubesched.cluster.server import Plain, Server
@@ -93,10 +93,8 @@ class DaemonSetController(PodsController):
         strategy = owner["spec"].get("updateStrategy", {})
         if strategy.get("type") == "OnDelete":
             return
-        limit = strategy.get("rollingUpdate", {}).get("maxUnavailable", 1)
-        if isinstance(limit, str):
-            limit = ceil(int(limit.removesuffix("%")) * len(on_node) / 100)
-        limit -= missing
+        bearable = strategy.get("rollingUpdate", {}).get("maxUnavailable", 1)
+        limit = scaled(bearable, len(on_node)) - missing
         current = template_hash(owner)
         old = []
         for pod in on_node.values():

@@ -8,14 +8,13 @@ Differs:  a deployment that is scaled while it rolls is not scaled in proportion
 from __future__ import annotations
 
 from hashlib import sha256
-from math import ceil, floor
 from typing import Final
 
 import msgspec
 
 from kubesched.api.well_known import TEMPLATE_HASH
 from kubesched.cluster.controllers.indexes import OwnedKind
-from kubesched.cluster.controllers.owner_controller import OwnerController, with_conditions
+from kubesched.cluster.controllers.owner_controller import OwnerController, scaled, with_conditions
 from kubesched.cluster.server import Plain, Server, key_of_plain
 from kubesched.cluster.store import Key
 
@@ -212,17 +211,11 @@ def _limits(spec: Plain, wanted: int) -> tuple[int, int]:
     if strategy.get("type") == "Recreate":
         return 0, wanted
     rolling = strategy.get("rollingUpdate", {})
-    surge = ceil(_part(rolling.get("maxSurge", "25%"), wanted))
-    unavailable = floor(_part(rolling.get("maxUnavailable", "25%"), wanted))
+    surge = scaled(rolling.get("maxSurge", "25%"), wanted)
+    unavailable = scaled(rolling.get("maxUnavailable", "25%"), wanted, rounds_up=False)
     if not surge and not unavailable:
         unavailable = 1
     return surge, min(unavailable, wanted)
-
-
-def _part(amount: int | str, whole: int) -> float:
-    if isinstance(amount, str):
-        return int(amount.removesuffix("%")) * whole / 100
-    return amount
 
 
 def _available_condition(is_enough: bool) -> Plain:

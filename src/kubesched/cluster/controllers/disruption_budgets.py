@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from math import ceil
 from typing import Final
 
 import msgspec
@@ -29,7 +28,7 @@ from kubesched.api.policy import (
 from kubesched.api.requirements import CompiledSelector, SelectorError
 from kubesched.api.selectors import compile_label_selector
 from kubesched.cluster.controllers.indexes import controller_of_plain
-from kubesched.cluster.controllers.owner_controller import seconds_of
+from kubesched.cluster.controllers.owner_controller import scaled, seconds_of
 from kubesched.cluster.controllers.work_queue import Following, Pause, WorkQueue, short_pause
 from kubesched.cluster.eviction import is_ready, plain_status, with_allowed_condition
 from kubesched.cluster.server import Plain, Server, Subscription
@@ -200,12 +199,12 @@ def wanted_pods(
     """
     if spec.max_unavailable is not None:
         number = expected()
-        return number, max(number - _scaled(spec.max_unavailable, number), 0)
+        return number, max(number - scaled(spec.max_unavailable, number), 0)
     if isinstance(spec.min_available, int):
         return selected, spec.min_available
     if spec.min_available is not None:
         number = expected()
-        return number, _scaled(spec.min_available, number)
+        return number, scaled(spec.min_available, number)
     return 0, 0
 
 
@@ -255,8 +254,3 @@ def _awaited(
         and since is not None
         and seconds_of(since) + _DELETION_TIMEOUT_SECONDS >= now
     }
-
-
-def _scaled(amount: int | str, total: int) -> int:
-    """Return a number of pods; a percentage of all is rounded up."""
-    return amount if isinstance(amount, int) else ceil(int(amount.removesuffix("%")) * total / 100)

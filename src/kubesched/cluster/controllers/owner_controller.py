@@ -7,6 +7,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import ceil, floor
 from typing import Final
 
 from kubesched.api.core import Pod
@@ -118,6 +119,14 @@ def ready_since(pod: Pod) -> float | None:
 def seconds_of(time: str | None) -> float:
     """Return a time in seconds since the epoch; 0 if it is missing."""
     return parse_time(time) / _NANOSECONDS if time else 0.0
+
+
+def scaled(amount: int | str, total: int, *, rounds_up: bool = True) -> int:
+    """Return a number of pods, given as a number or as a percentage of all."""
+    if isinstance(amount, int):
+        return amount
+    share = int(amount.removesuffix("%")) * total / 100
+    return ceil(share) if rounds_up else floor(share)
 
 
 def with_conditions(status: Plain, wanted: list[Plain], now: str) -> list[Plain]:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.listing import list_objects, list_options
+from kubesched.apiserver.list_options import list_options
+from kubesched.apiserver.listing import list_objects
 from kubesched.apiserver.presentation import PLAIN, Presentation
 from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import RESOURCES, Resource

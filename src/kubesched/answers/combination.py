@@ -74,7 +74,7 @@ def _requests(pod: Pod) -> Iterator[ContainerRequest]:
 
 
 def _without_all_terms(pod: Pod) -> Iterator[Draft]:
-    """Yield the pod without all required terms of a kind: one term less may change no reason."""
+    """Yield the pod without the required terms of a kind: dropping one may change no reason."""
     affinity = pod.spec.affinity
     if affinity is None:
         return
@@ -105,7 +105,7 @@ _POD_TERMS: Final = (
 def _changed(
     trial: ChangeTrial, steps: list[SuggestedChange], amounts: dict[str, Quantity] | None = None
 ) -> Pod:
-    """Return the pod after changes, found again by their sentences: their fields may move."""
+    """Return the pod after changes; they are found by sentence, as field paths may have changed."""
     pod = trial.pod
     for step in steps:
         if step.kind is ChangeKind.LOWER_REQUEST:
@@ -118,7 +118,7 @@ def _changed(
 
 
 def _with_amounts(trial: ChangeTrial, steps: list[SuggestedChange]) -> tuple[SuggestedChange, ...]:
-    """Replace requests of nothing by the largest ones that fit, one after another."""
+    """Replace requests of 0 by the largest that fit, one after another."""
     found: list[SuggestedChange] = []
     pod = _changed(trial, steps)
     originals = {request.field: request for request in _requests(trial.pod)}

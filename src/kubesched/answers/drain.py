@@ -1,13 +1,12 @@
 """What happens to each pod when nodes are drained, in the order that disruption budgets allow.
 
 All nodes are cordoned first, then drained one after another as `kubectl drain` does: every pod is
-evicted, those that a budget protects again after the replacements of the others run. Controllers
-create evicted pods again, and the production scheduler places them.
+evicted; evictions that a budget refuses are retried once the replacements of other pods run.
+Controllers replace evicted pods, and the production scheduler places them.
 
 Upstream: staging/src/k8s.io/kubectl/pkg/drain (v1.36)
-Differs:  a node whose pods wait for a budget does not keep the next ones from being drained; its
-          pods are tried again after these. Where kubectl drain would need a flag, it is taken as
-          given and reported.
+Differs:  if pods of a node wait for a budget, the next nodes are drained meanwhile, and its pods
+          are tried again later. Flags that kubectl drain would need are assumed and reported.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class DrainedPod(DocumentPart, frozen=True, kw_only=True):
         budgets: The budgets that do not let it go.
         message: Why it waits or stays pending; of the scheduler as kubectl shows it.
         flags: The flags of kubectl drain without which it is not evicted.
-        unknown: Whether the files lack objects that its being pending depends on.
+        unknown: Whether it may not be pending, because the files lack objects.
     """
 
     pod: str
@@ -81,7 +80,7 @@ class DrainedPod(DocumentPart, frozen=True, kw_only=True):
 
     @property
     def is_trouble(self) -> bool:
-        """Whether it ends without a node, or does not go."""
+        """Whether it ends without a node, or cannot be evicted."""
         return self.fate in _TROUBLES
 
 

@@ -34,7 +34,7 @@ def near_misses(pod: Pod, nodes: NodeTable) -> Iterator[str]:
 
 
 def near_values(nodes: NodeTable, key: str, wanted: str) -> list[str]:
-    """Return values of a label that are like one that no node has; none if some node has it."""
+    """Return existing values that are similar to one of a label; none if a node has that one."""
     existing = _values(nodes, key)
     if wanted in existing:
         return []
@@ -69,7 +69,7 @@ def term_text(term: NodeSelectorTerm) -> str:
 
 
 def _wanted(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the labels that nodes must have, with the values of which one is enough."""
+    """Yield the labels that nodes must have, each with its allowed values."""
     for key, text in sorted((pod.spec.node_selector or {}).items()):
         yield key, (text,)
     affinity = pod.spec.affinity

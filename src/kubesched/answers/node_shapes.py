@@ -132,7 +132,7 @@ def _read_shape(text: str, number: int) -> NodeShape:
 
 
 def shape_of(node: Node, price: float | None = None) -> NodeShape:
-    """Return the shape of an existing node, empty and without its troubles."""
+    """Return the shape of an existing node, without its pods, cordon and state taints."""
     taints = tuple(taint for taint in node.spec.taints if taint.key not in STATE_TAINTS)
     return NodeShape(
         node.metadata.name,

@@ -1,4 +1,4 @@
-"""Owners: the workload that people created, behind the controllers of a pod."""
+"""Owners: the topmost workload behind the controllers of a pod."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BETWEEN: Final = ("ReplicaSet", "Job")
 
 
 class PodOwner(NamedTuple):
-    """What a pod belongs to in the end.
+    """The topmost owner of a pod.
 
     Attributes:
         namespace: Its namespace; empty for a node, which owns its static pods.
@@ -46,7 +46,7 @@ class Owners:
                 self._above[key] = controller_of(metadata)
 
     def of(self, info: PodInfo) -> PodOwner:
-        """Return the topmost owner of a pod that is known."""
+        """Return the topmost known owner of a pod."""
         controller = info.template.controller
         if controller is None:
             return PodOwner(info.namespace, info.name, "Pod")

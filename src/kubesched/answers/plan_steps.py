@@ -1,4 +1,4 @@
-"""Carries the steps of a plan out in a trial cluster, each after the one before has settled."""
+"""Carries out the steps of a plan in a trial cluster, which settles after each of them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class PlanRun:
 
     def _remove(self, nodes: Sequence[str]) -> int:
         for name in nodes:
-            # No replacement goes to a node that is about to go.
+            # No replacement is placed on a node that is about to be removed.
             self._cluster.cordon(name)
         return sum(len(self._cluster.remove_node(name)) for name in nodes)
 
@@ -370,7 +370,7 @@ def _no_such(kind: str, name: str, existing: Any) -> str:
 
 
 def _lasting(pod: Pod) -> list[Any]:
-    """Return the tolerations that do not end after some time."""
+    """Return the tolerations without a time limit."""
     return [one for one in pod.spec.tolerations if one.toleration_seconds is None]
 
 

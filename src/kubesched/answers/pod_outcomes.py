@@ -15,10 +15,10 @@ _GONE = "it was evicted, and no controller creates it again"
 
 
 class PodOutcomeNow(NamedTuple):
-    """Where a pod is, or why it is nowhere.
+    """The node of a pod, or why it has none.
 
     Attributes:
-        pod: `namespace/name`; of the pod that took its place, if it went.
+        pod: `namespace/name`; of its replacement, if it was evicted.
         node: Its node; "" if it has none.
         message: The message of the condition PodScheduled=False, as kubectl shows it.
         reasons: The reasons in the message, sorted and without numbers.
@@ -62,7 +62,7 @@ class PreemptedPod(DocumentPart, frozen=True):
         preemptor: The pod that it is evicted for.
         priority: Its priority.
         controller: `Kind name` of its controller; empty if it has none.
-        new_node: The node that the pod goes to that takes its place; empty if there is none.
+        new_node: The node of its replacement; empty if there is none.
         message: Why it has no new node; empty if it has one.
     """
 
@@ -92,7 +92,7 @@ class PodOutcomes:
         return self._unknown.unknown()
 
     def of(self, uid: str, key: str = "") -> PodOutcomeNow:
-        """Return the outcome of a pod, or of the pod that took its place.
+        """Return the outcome of a pod, or of its replacement.
 
         `key` is its `namespace/name`, in case it is gone.
         """
@@ -128,7 +128,7 @@ class PodOutcomes:
         )
 
     def evicted(self, since: int = 0) -> tuple[PreemptedPod, ...]:
-        """Return the pods that preemption evicted, without the first ones."""
+        """Return the pods that preemption evicted, from that position on."""
         found = []
         for one in self._cluster.evictions[since:]:
             now = self.of(self._cluster.gone.get(one.pod, ""), one.pod)

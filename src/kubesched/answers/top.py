@@ -1,4 +1,4 @@
-"""Top: what pods request of what nodes can give, per node, pool, zone, namespace, priority, owner.
+"""Top: requests of pods and allocatable of nodes, by node, pool, zone, namespace, priority, owner.
 
 Reads:    the node table, the pods on nodes, and pending pods; ReplicaSets and Jobs for owners
 Rejects:  unknown labels and resources, and arguments that contradict each other.
@@ -116,7 +116,7 @@ class TopRow(DocumentPart, frozen=True, kw_only=True):
 
 
 class TopReport(Document, frozen=True, kw_only=True):
-    """What pods request of what nodes can give.
+    """What pods request, and what nodes have allocatable.
 
     Attributes:
         group: What the rows are.
@@ -189,7 +189,7 @@ class ClusterFigures:
 
 
 class _Key(NamedTuple):
-    """What tells a row from others, in the order of names."""
+    """The identity of a row; sorts by name."""
 
     falling_priority: int
     namespace: str

@@ -111,7 +111,7 @@ class ChangeTrial:
     def distance(self, pod: Pod) -> int:
         """Return for how many reasons a pod is rejected on its best node; 0 if it fits.
 
-        A pod that is rejected before any node is looked at is farther than any other.
+        A pod that PreFilter rejects has a greater distance than any other.
         """
         info, trace = PodInfo(pod), Trace(all_filters=True)
         self.decisions += 1

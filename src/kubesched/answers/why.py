@@ -1,4 +1,4 @@
-"""Why a pod is where it is, or nowhere: one sentence, then what would help.
+"""Why a pod is pending, or has its node: one sentence, then changes that would help.
 
 Reads:    the pod's status, an explanation of its decision, and trials of what would change it
 """

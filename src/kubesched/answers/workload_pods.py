@@ -67,7 +67,7 @@ class Made(NamedTuple):
 
 
 def replicas_of(item: Workload) -> int:
-    """Return how many pods a workload asks for; 0 for a DaemonSet, which asks for one per node."""
+    """Return the replicas of a workload; 0 for a DaemonSet, which has a pod per node."""
     match item:
         case DaemonSet():
             return 0
@@ -185,7 +185,7 @@ def _owned(owner: Plain, pod: Plain) -> Pod:
 
 
 def replacement_of(pod: Pod) -> Pod | None:
-    """Return the pod that a controller creates when this one is gone; None if none does."""
+    """Return the pod that a controller creates after this one; None without a controller."""
     owner = controller_of(pod.metadata)
     is_over = pod.status.phase in FINISHED or pod.metadata.deletion_timestamp
     if owner is None or owner.kind == "Node" or is_over:

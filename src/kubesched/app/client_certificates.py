@@ -1,7 +1,7 @@
 """Client certificates: verified against authorities, and the users that they name.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/authentication/request/x509/x509.go (v1.36)
-Rejects:  certificates of other authorities, expired ones, and those that are not for clients.
+Rejects:  certificates of other authorities, expired ones, and those not for clients.
 """
 
 from __future__ import annotations

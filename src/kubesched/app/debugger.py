@@ -55,7 +55,7 @@ class CacheDebugger:
         cache: Cache,
         queue: SchedulingQueue,
     ) -> None:
-        """Take what returns the nodes and the unfinished pods of the informers, and the rest."""
+        """Take functions that return the nodes and the unfinished pods of the informers."""
         self._observed_nodes = node_names
         self._observed_pods = pod_uids
         self._cache = cache

@@ -63,7 +63,7 @@ class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
 def decision_page(
     request: HttpRequest, read: Callable[[DecisionQuery], DecisionRecords]
 ) -> HttpResponse:
-    """Return the document that a request asks for; 400 for a query that makes no sense."""
+    """Return the document for a request; 400 for an invalid query."""
     try:
         query = _query_of(request)
     except ValueError as error:
@@ -101,7 +101,7 @@ _NOTHING: Final = _Preemption()
 
 
 class _Kept(msgspec.Struct, frozen=True, gc=False):
-    """A record as the loop leaves it."""
+    """A record as it is kept, before its texts are composed."""
 
     now_ns: int
     namespace: str
@@ -137,12 +137,12 @@ class DecisionRing(Observer):
         self.recorded = 0
         self._now_ns = now_ns
         self._records: deque[_Kept] = deque(maxlen=capacity)
-        # What `failed`, which always follows at once, needs from before.
+        # For `failed`, which is always called next.
         self._preemption = _NOTHING
         self._unbound = ""
 
     def decided(self, decision: Decision, now: float) -> None:
-        """Record a placement; what else was decided is recorded when the attempt fails."""
+        """Record a placement; rejections and failures are recorded by `failed`."""
         if isinstance(decision, Placed):
             pod = decision.pod
             self._add(
@@ -162,7 +162,7 @@ class DecisionRing(Observer):
             self._preemption = _preemption_of(decision)
 
     def rejected_again(self, again: RejectedAgain, now: float) -> None:
-        """Record the attempts of as many pods as are kept."""
+        """Record the attempts, at most as many as are kept."""
         self.recorded += max(0, again.pods - self.capacity)
         for _, attempt in again.each(self.capacity):
             self.failed(attempt, now)

@@ -1,4 +1,4 @@
-"""ShadowWatch follows events of a cluster, live or recorded, and decides what is decided there.
+"""ShadowWatch follows events of a cluster, live or recorded, and repeats its decisions.
 
 Differs:  extenders are not asked, and pods of pod groups are not judged.
 """
@@ -53,7 +53,7 @@ class ShadowSetup(msgspec.Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the report: what of the configuration is not used."""
+        """Notes for the report: the parts of the configuration that are not used."""
         return (_EXTENDERS_NOT_CALLED,) if self.scheduler.configuration.extenders else ()
 
 
@@ -134,7 +134,7 @@ class ShadowWatch:
             info, version = queued.pod_info, decision.version
             self.judge.judge(info, theirs, seen.first, seen.number, version)
             if not theirs.node:
-                # It is put back into the queue, behind those that wait already.
+                # It is put back into the queue after those that are pending already.
                 self._appeared += 1
                 self._pending[decision.uid] = _Seen(self._appeared, seen.first)
 

@@ -140,7 +140,7 @@ class NodeTemplate(msgspec.Struct, frozen=True):
 
 
 def looked_after(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
-    """Return a node as its kubelet and the node controllers would report it.
+    """Return a node as its kubelet and the node controllers would write it.
 
     Existing fields stay; missing ones get the values of a healthy node with this capacity. Its
     taints follow from its conditions. The same object is returned if nothing changes.

@@ -70,7 +70,7 @@ class Change(msgspec.Struct, Generic[V], frozen=True):
 
 
 class Listing(msgspec.Struct, Generic[V], frozen=True):
-    """Objects of a kind in the order of their creation, and the version at which they were so."""
+    """The objects of a kind at a version, in the order of their creation."""
 
     items: tuple[V, ...]
     version: int

@@ -80,8 +80,8 @@ class Handle(Protocol):
         """Run all filters on the rows of a what-if; results are not cached.
 
         Nominated pods are ignored. A filter's failure becomes the status of its row, as in
-        `filter_with_nominated_pods`, and does not affect other rows. If not `counts`, the caller
-        tells by `count_filters` how many evaluations these rows stand for.
+        `filter_with_nominated_pods`, and does not affect other rows. Without `counts`, the caller
+        counts the evaluations by `count_filters`.
         """
         ...
 

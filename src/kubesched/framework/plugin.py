@@ -44,7 +44,7 @@ class Scope(Enum):
     NODES = "nodes"  # the Node objects of all rows
     CLUSTER = "cluster"  # anything; never cached
 
-    # That of Enum is written in Python, and a plan of a cycle asks for it some 40 times.
+    # Enum's own is written in Python, and planning a cycle calls it some 40 times.
     __hash__ = object.__hash__
 
 
@@ -137,7 +137,7 @@ class Plugin(ABC):
 def _lacks_row_method(cls: type[Plugin], name: str) -> bool:
     """Whether the class that has the method for tables has none for one row.
 
-    A method for one row that is inherited from elsewhere would answer otherwise.
+    An inherited method for one row might return other answers.
     """
     row_method = f"{name}_row"
     owner = next(each for each in cls.__mro__ if {name, row_method} & each.__dict__.keys())
@@ -254,8 +254,8 @@ class FilterPlugin(Plugin, Generic[S]):
     def filter_row(self, state: S, pod: PodInfo, nodes: NodeTable, row: int) -> Status:
         """Return the status that `filter` returns for a row.
 
-        The answers for a few rows that changed are asked for row by row if a plugin overrides this
-        and does it without arrays.
+        For a few changed rows the scheduler calls this instead of `filter` if a plugin overrides
+        it. Override it only if it needs no arrays.
         """
         return self.filter(state, pod, nodes.row_view(row))[0]
 

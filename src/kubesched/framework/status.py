@@ -199,7 +199,7 @@ class NodeToStatus:
 
         Calls `status_of` once per distinct key.
         """
-        # Nearly all rows mostly have the same key.
+        # Usually nearly all rows have the same key.
         others = np.flatnonzero(keys != keys[:1])
         if len(others) <= _ROWS_FEW:
             first, some = keys[:1].tolist(), keys[others].tolist()

@@ -12,7 +12,7 @@ EXIT_INPUT: Final = 2
 
 
 class UserError(Exception):
-    """Something that the user can put right.
+    """An error in the input that the user can correct.
 
     Attributes:
         messages: One line per field error: what, where, and the remedy.
@@ -42,7 +42,7 @@ def cannot_listen(error: OSError, host: str, port: int) -> UserError:
 NEAR_MAX: Final = 5
 # Comparing is slow: with a million pods, a typing error must not take minutes.
 _COMPARED_MAX: Final = 10_000
-# A name that is this much less similar than the nearest one is no suggestion.
+# A name that is this much less similar than the nearest one is not suggested.
 _LESS_SIMILAR: Final = 0.15
 
 

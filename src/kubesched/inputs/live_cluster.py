@@ -116,7 +116,7 @@ def live_target(source: ClusterSource) -> tuple[ConnectionSettings, str]:
 
 
 async def _read(settings: ConnectionSettings, name: str, lists: list[KindList]) -> None:
-    # The lists are no result: when it ends, asyncio formats the result of its main task.
+    # The lists are not returned, because asyncio formats the result of its main task at the end.
     received = _Received()
     rest = connect(settings, qps=-1, timeout_seconds=_REQUEST_SECONDS_MAX, observer=received)
     shown = asyncio.create_task(_show(name, received), name="progress")
@@ -137,7 +137,7 @@ def problem_of(error: ApiError) -> str:
         return "the server refuses the credentials; log in again, or name another context"
     if error.code:
         return f"the server failed: {error}"
-    # Without the request, which is not the user's: `GET "https://...": reason`.
+    # The message is `GET "https://...": reason`; the request means nothing to the user.
     reason = str(error).rpartition('": ')[2]
     return f"{reason}; check the context's cluster and user"
 

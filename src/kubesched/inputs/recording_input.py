@@ -1,7 +1,7 @@
 """Recordings of `--record`, line by line.
 
-Rejects:  files that are no recording or end before its last line, and lines that are no JSON, lack
-          a field, or contradict those before; with file and line.
+Rejects:  files that are not a recording or are truncated, and lines that are not JSON, lack a field
+          or contradict earlier ones; with file and line.
 """
 
 from __future__ import annotations

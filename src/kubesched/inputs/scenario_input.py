@@ -1,6 +1,6 @@
 """Scenarios as a user names them: a file of one, or lists of the openb trace.
 
-Rejects:  what a scenario may not hold, with the file in front of each field error.
+Rejects:  invalid scenarios, with the file before each field error.
 """
 
 from __future__ import annotations

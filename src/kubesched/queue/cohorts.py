@@ -142,7 +142,7 @@ class Cohorts:
                 if other.followers:
                     self._led[then.key] = other
                 return False
-        # The fewer move to the more.
+        # The smaller cohort moves into the larger one.
         if len(one.followers) < len(other.followers):
             moved = [then, *reversed(one.followers.values())]
             into, source, is_last = other, one, False
@@ -186,7 +186,7 @@ class Cohorts:
             if not cohort.followers:
                 del self._led[leader.key]
             return self._new(cohort, late[0], late[1:]) if late else None
-        # The fewer move, so the late ones keep the cohort.
+        # The smaller part moves, so the late ones keep the cohort.
         del self._led[leader.key]
         for queued in early:
             del cohort.followers[queued.key]

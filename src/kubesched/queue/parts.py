@@ -54,7 +54,7 @@ class QueueParts:
         self.cohorts = Cohorts()
         self._pops_from_backoff = options.pops_from_backoff
         self._topics_of = topics_of
-        # The pods of each kind that others may follow, at one moment.
+        # The pod of each kind that others of the same timestamp may follow.
         self._latest: dict[_Kind, QueuedPodInfo] = {}
         self._latest_at = 0.0
 
@@ -167,7 +167,7 @@ class QueueParts:
         first = self._latest.setdefault(kind, queued)
         if first is queued:
             return
-        # The first may be back from another attempt in the same moment, rejected otherwise.
+        # Another attempt at the same time may have rejected the first pod for another reason.
         is_there = first is self.unschedulable.get(first.key) and self._kind_of(first) == kind
         if is_there and self.cohorts.join(first, queued):
             self.unschedulable.delete(queued.key)

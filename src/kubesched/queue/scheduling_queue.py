@@ -157,7 +157,7 @@ class SchedulingQueue:
         return uid in self._in_flight
 
     def place_of(self, key: str) -> QueuePlace:
-        """Return where the pod of that `namespace/name` is; NOWHERE as `get_pod` returns None."""
+        """Return where the pod of that `namespace/name` is; NOWHERE if `get_pod` returns None."""
         return self._parts.place_of(key)
 
     def backoff_end(self, queued: QueuedPodInfo) -> float:
@@ -223,7 +223,7 @@ class SchedulingQueue:
             return self._to_active(queued, QueuePlace.NOWHERE, _UPDATE_LABEL, now)
         queued.pod_info, queued.standing_message = new, ""
         self.nominator.update(old, new)
-        # There is at least one event, which files the pod anew.
+        # There is at least one event, and each files the pod again.
         return any(
             self._update_event(queued, ClusterChange(event, old.pod, new.pod), now)
             for event in events
@@ -429,15 +429,15 @@ class SchedulingQueue:
             self._parts.follow_latest(queued)
 
     def equal_pods(self, queued: QueuedPodInfo, last: int | None = None) -> Iterator[QueuedPodInfo]:
-        """Yield the pods that a pod stands for, or the last of them; copies but for the pod."""
+        """Yield the pod and copies of its followers; with `last`, only the last so many of them."""
         return self._cohorts.members(queued, last)
 
     def equal_objects(self, queued: QueuedPodInfo) -> Iterator[PodInfo]:
-        """Yield the same pods without what the queue knows of them, which is faster."""
+        """Yield the pod and its followers, without their queue state; faster than `equal_pods`."""
         return self._cohorts.objects(queued)
 
     def count_equal(self, queued: QueuedPodInfo) -> int:
-        """Return the number of pods that a pod stands for."""
+        """Return the number of a pod and its followers."""
         return self._cohorts.size(queued)
 
     def pop_specific_pod(self, info: PodInfo, now: float) -> QueuedPodInfo | None:

@@ -84,7 +84,7 @@ class UnschedulablePods:
         return [entry.queued for entry in sorted(self._entries.values())]
 
     def order(self, queued: QueuedPodInfo) -> Order:
-        """Return the order of `pods` but for the arrival, which is all there is."""
+        """Return (): the order of `pods` depends on their arrival alone."""
         return ()
 
     def filed_under(self, topics: Iterable[Topic]) -> list[QueuedPodInfo]:

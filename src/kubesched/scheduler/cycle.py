@@ -166,7 +166,7 @@ class SchedulingCycle:
             if nominated is not None:
                 return nominated
         if known is not self._nothing and search.names is None:
-            # What is known is known of all rows, and the pod may go to any.
+            # Remembered answers cover all rows, and PreFilter restricts the pod to none.
             filtering = self._filter(attempt, None)
             found = self._found_everywhere(attempt, filtering)
             if found.count:
@@ -227,7 +227,7 @@ class SchedulingCycle:
         return found
 
     def _found_everywhere(self, attempt: Attempt, filtering: Filtering) -> Feasible:
-        """Return the rows that passed where all were looked at."""
+        """Return the rows that passed a search of all rows."""
         self.profile.timer.filtered(attempt.cycle, filtering.answers_so_far.failed_at)
         known, passed = attempt.known, filtering.passed
         if passed is known.feasible:

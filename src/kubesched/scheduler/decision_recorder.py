@@ -4,7 +4,7 @@
     {"type":"ADDED","at":0.0,"object":{...}}             also MODIFIED and DELETED, as in a watch
     {"type":"SYNCED","at":0.2}                           the cluster is known
     {"type":"DECIDED","at":1.5,"decision":{"pod":"shop/web-1","uid":"...","node":"n1"}}
-    {"type":"UNDONE","at":1.6,"decision":{...}}          the pod is not on that node after all
+    {"type":"UNDONE","at":1.6,"decision":{...}}          the pod was not bound to that node
     {"type":"END","at":60.0}
 
 Invariants: the lines are in the order in which cache and queue change, so a scheduler that applies
@@ -64,7 +64,7 @@ class RecordedDecision(msgspec.Struct, frozen=True, rename="camel", omit_default
         message: Why there is none.
         nominated_node: The node to nominate the pod to; "" clears a nomination, None keeps it.
         next_start: Where the next search begins, if searches look at a part of the nodes.
-        version: The resource version of the pod with the decision, where it was observed.
+        version: The resource version of the pod with the decision, if it was observed.
     """
 
     pod: str
@@ -111,8 +111,8 @@ class _Handlers(Protocol):
 class DecisionRecorder(Observer):
     """Writes a recording.
 
-    It observes the decisions of a scheduler's loop, and stands before its event handlers: they
-    apply each event, then it is written.
+    It observes the decisions of a scheduler's loop, and wraps its event handlers: each event is
+    written after they have applied it.
     """
 
     def __init__(

@@ -50,14 +50,14 @@ V = TypeVar("V")
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
-    """Numbers of what plugins read of a pod: all plugins, and those whose answers are shared."""
+    """Numbers that stand for a pod's signs: of all plugins, and of those with shared answers."""
 
     whole: int
     shared: int
 
 
 class _Base(msgspec.Struct, frozen=True, gc=False):
-    """The number of the signs of what templates share, and how each plugin's sign counts."""
+    """The number that stands for the signs of a base, and the codes of the plugins' calls."""
 
     number: int
     codes: list[Code]
@@ -76,7 +76,7 @@ class Memory:
         self._came: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, Remembered] = OrderedDict()
         self._node_answers: OrderedDict[int, NodeAnswers] = OrderedDict()
-        # Some sign no pod, which is the same for all pods.
+        # A plugin that signs no pod returns the same for all of them.
         self._signing_base = [
             p for p in profile.plugins.values() if p.signs_base or type(p).sign is Plugin.sign
         ]
@@ -105,7 +105,7 @@ class Memory:
         try:
             if self._looks_at_all(snapshot):
                 known, is_hinted = self._recall(pod, snapshot)
-                # As upstream, which gives no hint to a pod that is nominated.
+                # As upstream, a nominated pod gets no hint.
                 is_hinted &= not pod.pod.status.nominated_node_name
         finally:
             timer.got_node_hint(timer.now() - began, is_hinted=is_hinted)
@@ -132,7 +132,7 @@ class Memory:
             if node_answers.names_nodes:
                 return node_answers, False
             if signature.whole not in self._came:
-                # One that comes again only after so many others would find its answers dropped.
+                # After more other signatures than this, its answers would have been dropped.
                 _keep(self._came, signature.whole, None, _limit(len(snapshot.nodes), _BYTES_MAX))
                 return node_answers, False
             answers = self._new_answers(signature, node_answers, pod, snapshot)

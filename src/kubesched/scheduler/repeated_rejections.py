@@ -1,9 +1,9 @@
 """RepeatedRejections rejects pods again, together with all equal ones, when this changes nothing.
 
-In a full cluster a pod that ends wakes all pending pods. The first takes its place, and the others
-are rejected as before. If a rejection is remembered for all pods of a template
-(`scheduler.rejection_memory`), and is the one that each of them had in its last attempt, nothing is
-left to do for a pod but to count: its condition and its place in the queue's order remain.
+In a full cluster a pod that ends requeues all pending pods. The first takes its place, and the
+others are rejected as before. If a rejection is remembered for all pods of a template
+(`scheduler.rejection_memory`) and equals the last one of each of them, their attempts only have to
+be counted: conditions and the order of the queue do not change.
 
 Upstream: nothing like it; moves, attempts, events and metrics are those of single attempts in
           pkg/scheduler/schedule_one.go (v1.36)

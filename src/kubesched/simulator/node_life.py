@@ -144,8 +144,8 @@ class NodeLife:
     def drain(self, name: str, *, evicts: bool = True) -> None:
         """Cordon a node and remove its pods, except those of DaemonSets.
 
-        With `evicts`, disruption budgets are asked, again and again until all pods are gone or the
-        node is uncordoned; otherwise pods are deleted.
+        With `evicts`, pods are evicted as disruption budgets allow, with retries until all are gone
+        or the node is uncordoned; otherwise they are deleted.
         """
         self.cordon(name)
         for pod in self._kubelets.pods_on(name):

@@ -1,7 +1,7 @@
 """Playback is what happened to the nodes and pods of a simulation over time, to be shown again.
 
-It is columnar, so that 50,000 pods take a few megabytes: a list has one value per row, and names
-stand once.
+It is columnar, so that 50,000 pods take a few megabytes: a list has one value per row, and each
+name appears once.
 
 Invariants: lists of one part have the same length; times are in seconds since the beginning and
             rise in lists of changes; rows of pods are in the order of arrival.
@@ -106,7 +106,7 @@ class PlaybackPods(DocumentPart, frozen=True):
 
 
 class PodReasons(DocumentPart, frozen=True):
-    """Why attempts to place pods failed, by time, where it differs from the time before; columns.
+    """Why attempts to place pods failed, by time, if it differs from the last attempt; columns.
 
     Attributes:
         at: When.
@@ -138,7 +138,7 @@ class Playback(Document, frozen=True):
         restarted_at: When the node of a pod failed and came back, so that the pod started over.
         restarted: Rows of these pods.
         preempted: Rows of the pods that were preempted.
-        preemptors: Rows of the pods that they had to make room for.
+        preemptors: Rows of the pods that preempted them.
         lost: Rows of pods that ended early and that no controller creates again.
     """
 

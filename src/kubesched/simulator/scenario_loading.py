@@ -1,6 +1,7 @@
 """Loads and validates a scenario, reporting all field errors with their paths.
 
-Rejects:  contradictions as documented in `scenario`; templates that are not Kubernetes objects.
+Rejects:  contradictions between fields, as documented in `scenario`; templates that are not
+          Kubernetes objects.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ Arguments = TypeVarTuple("Arguments")
 _TASKS_NAMED_MAX: Final = 10
 # A power of two, so that sums and remainders of times are exact for centuries.
 _TICKS_PER_SECOND: Final = 2**20
-# Fewer timers are not searched for cancelled ones.
+# A heap with fewer timers is not searched for cancelled ones.
 _TIMERS_MIN: Final = 100
 
 
@@ -66,7 +66,7 @@ class _Call(float):
         return float(self)
 
     def cancel(self) -> None:
-        """Call nothing; cancelling twice is fine."""
+        """Cancel the call; cancelling twice is fine."""
         if self.callback is not None:
             self.callback, self.args = None, ()
             if self.loop is not None:

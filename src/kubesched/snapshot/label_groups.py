@@ -80,7 +80,7 @@ class _View:
         return self.question.weigh(group)
 
     def places(self) -> Iterator[_Place]:
-        """Iterate over the places of groups that may count; for questions with markers."""
+        """Iterate over the places in the index of groups that may count; needs markers."""
         for marker in self.question.markers or ():
             if self.question.namespaces is None:
                 yield None, marker
@@ -195,7 +195,7 @@ class LabelGroups:
             view.counts.add(row, weight * pods)
 
     def _forget_old_views(self) -> None:
-        # Sizes are added up when there are an eighth more views than the last time.
+        # Adding up sizes takes long, so it is done when the number of views has grown by an eighth.
         if len(self._views) < self._views_next:
             return
         cells = sum(view.counts.cells for view in self._views.values())

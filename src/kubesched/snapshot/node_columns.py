@@ -123,7 +123,7 @@ class NodeColumns(NodeTable):
 
     @property
     def all_names(self) -> tuple[str, ...]:
-        """The node names per row, which stay as they are when nodes come and go."""
+        """The node names per row, as a tuple that later changes of the table do not affect."""
         if self._all_names is None:
             self._all_names = tuple(self.names)
         return self._all_names

@@ -85,9 +85,9 @@ class PodTemplate:
     def base(self) -> bytes:
         """What is read of the spec to compare the pod with a node, except requests.
 
-        That is images, host ports, volumes, tolerations, and what selects nodes. Pods with labels,
-        requests and claims of their own often share it: of a volume with a claim it has only that
-        there is one, because answers for such pods depend on other objects.
+        That is images, host ports, volumes, tolerations and node selection. Pods with labels,
+        requests and claims of their own often share it: claims are not named in it, because answers
+        for pods with claims depend on other objects anyway.
         """
         spec = self.spec
         return _encode(
@@ -280,7 +280,7 @@ def scheduler_name_of(pod: Pod) -> str:
 _templates: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
 # By the identity of the first pod's containers, which the template keeps alive, and its labels.
 _by_parts: WeakValueDictionary[tuple[object, ...], PodTemplate] = WeakValueDictionary()
-# The next pod of a template often comes when no other is left.
+# Keeps templates alive: the next pod often arrives when no other of its template is left.
 _recent: deque[PodTemplate] = deque(maxlen=_RECENT_MAX)
 _encode = msgspec.msgpack.Encoder().encode
 _fields_of = attrgetter(
@@ -305,7 +305,7 @@ _fields_of = attrgetter(
 
 
 def _template_of(pod: Pod) -> PodTemplate:
-    # The pods of a new template mostly come in a row.
+    # The pods of a new template mostly arrive one after another.
     if _recent and _recent[-1].has(pod):
         return _recent[-1]
     # The pods of a simulation mostly share the parts of a spec.
@@ -341,7 +341,7 @@ def _template_key(pod: Pod) -> bytes:
 
 
 def _volumes_of(spec: PodSpec) -> tuple[Volume, ...]:
-    """Return the volumes that count: one that mounts configuration may have any name."""
+    """Return the volumes whose source a plugin reads; of a ConfigMap, for example, none does."""
     if not spec.volumes:
         return ()
     return tuple([volume for volume in spec.volumes if volume.is_seen_by_scheduling])

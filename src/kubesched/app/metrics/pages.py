@@ -58,7 +58,7 @@ class MetricsPage:
         reset: Callable[[], None] = lambda: None,
         exposure: Exposure = EVERYTHING,
     ) -> None:
-        """Take the sources, the function of DELETE, and what to hide."""
+        """Set up; DELETE calls `reset`, and `exposure` says what to hide."""
         self._sources = tuple(sources)
         self._reset = reset
         self._exposure = exposure

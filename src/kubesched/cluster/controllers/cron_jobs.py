@@ -2,8 +2,8 @@
 
 Upstream: pkg/controller/cronjob, github.com/robfig/cron/v3 (v1.36)
 Rejects:  schedules with other than five fields, unknown names and numbers out of range.
-Differs:  `@every` is not known. Of several times that were missed only the last counts, however
-          many there are; a schedule or time zone that cannot be read is logged.
+Differs:  `@every` is not supported. Of several missed times only the last counts, however many
+          there are; an invalid schedule or time zone is logged.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def parse_schedule(text: str) -> CronSchedule:
     """Return the schedule of a text such as `*/5 * * * *`.
 
     Raises:
-        ValueError: The text is no schedule.
+        ValueError: The schedule is invalid.
     """
     fields = _NAMED.get(text.strip(), text).split()
     if len(fields) != len(_FIELDS):

@@ -1,7 +1,7 @@
 """DaemonSetController keeps one pod of each DaemonSet on every node that it selects.
 
 Upstream: pkg/controller/daemon (v1.36)
-Differs:  revisions are not kept, so that nothing can be rolled back; maxSurge is not known.
+Differs:  revisions are not kept, so rollbacks are impossible; maxSurge is not supported.
 """
 
 from __future__ import annotations

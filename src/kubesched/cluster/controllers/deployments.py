@@ -2,7 +2,7 @@
 
 Upstream: pkg/controller/deployment (v1.36)
 Differs:  a deployment that is scaled while it rolls is not scaled in proportion; progress has no
-          deadline; the hash in names of replica sets is another than upstream's.
+          deadline; the hash in names of replica sets differs from upstream's.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class DeploymentController(OwnerController):
 
 
 def current_replica_set(deployment: Plain) -> Plain:
-    """Return the ReplicaSet of a Deployment's present template, which asks for no pods yet."""
+    """Return the ReplicaSet of a Deployment's current template, with 0 replicas."""
     spec = deployment["spec"]
     named = template_hash(deployment)
     label = {TEMPLATE_HASH: named}

@@ -1,12 +1,12 @@
-"""Three controllers delete what has lost its owner, its namespace or its node.
+"""Three controllers delete objects without an owner, without a namespace, and pods without a node.
 
 Upstream: pkg/controller/garbagecollector, pkg/controller/namespace/deletion, pkg/controller/podgc
           (v1.36)
-Invariants: an object goes when none of its owners is there any more; one that waits for its
-            dependents goes when the last that blocks it has gone.
-Differs:  events are not looked at; a reference to an owner that is gone stays while others are
-          there; owners of kinds that are not served count as there. No condition of the namespace
-          lists what is left in it. Pods that have ended are kept, however many there are.
+Invariants: an object is deleted when none of its owners exists; one that waits for its dependents
+            is deleted after the last dependent that blocks it.
+Differs:  events are not collected; references to deleted owners stay while other owners exist;
+          owners of kinds that are not served count as existing. No condition of the namespace lists
+          its remaining objects. Pods that have ended are kept, however many there are.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class GarbageCollector(Following):
         if _DEFINITIONS in self._kinds:
             self._followed.append(server.follow(_DEFINITIONS, self._defined))
 
-    # What it receives.
+    # Watching.
 
     def _defined(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
         """Follow the objects of an added kind, which are kept under its definition's name."""
@@ -86,7 +86,7 @@ class GarbageCollector(Following):
         is_namespaced = self._server.is_namespaced(kind)
         return Key(kind, namespace if is_namespaced else "", reference["name"])
 
-    # What it does.
+    # Reconciling.
 
     def _reconcile(self, key: Key) -> None:
         plain = self._server.find(*key)
@@ -104,7 +104,7 @@ class GarbageCollector(Following):
             self._server.delete(key, _uid(plain))
 
     def _is_there(self, reference: Plain, dependent: Key) -> bool:
-        """Whether an owner is there and not waiting for this dependent."""
+        """Whether an owner exists and does not wait for this dependent."""
         owner_key = self._key_of(reference, dependent.namespace)
         if owner_key is None:
             # Owners of unknown kinds may exist, so their dependents are kept.

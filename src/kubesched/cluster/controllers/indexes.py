@@ -1,9 +1,9 @@
 """Indexes of objects: pods by owner and by node, and objects of any other kind by owner.
 
 Upstream: pkg/controller/controller_ref_manager.go (v1.36)
-Invariants: what a controller created or deleted through it counts at once, so that nothing is
-            created twice.
-Differs:  objects without an owner are not adopted, nor are others released.
+Invariants: objects that a controller creates or deletes through an index count immediately, so none
+            is created twice.
+Differs:  objects without an owner are not adopted, and none are released.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """JobController runs the pods of each Job until enough of them have succeeded.
 
 Upstream: pkg/controller/job (v1.36)
-Differs:  pods that are deleted are not counted; indexed completion, deadlines, policies for
-          failures and for success, and backing off are not known.
+Differs:  deleted pods are not counted; indexed completion, deadlines, failure and success policies,
+          and backoff are not supported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ReplicaSetController keeps the number of pods that each ReplicaSet asks for.
+"""ReplicaSetController keeps the number of pods that each ReplicaSet specifies.
 
 ReplicationControllers have the same fields and the same controller.
 

@@ -1,8 +1,8 @@
 """StatefulSetController keeps the pods of each StatefulSet, with stable names and claims.
 
 Upstream: pkg/controller/statefulset (v1.36)
-Differs:  revisions are not kept, so that nothing is rolled back and a partition keeps only pods
-          that are there; claims are never deleted; maxUnavailable is not known.
+Differs:  revisions are not kept, so rollbacks are impossible and a partition keeps existing pods
+          only; claims are never deleted; maxUnavailable is not supported.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class TaintEviction(Following):
         self._pods = pods
         pods.subscribe(self._pod_changed)
         self._tainted: dict[str, _Taints] = {}
-        # Since when a pod is on a node with these taints, in seconds since the epoch.
+        # When the toleration of a pod for these taints began, in seconds since the epoch.
         self._since: dict[Key, tuple[_Taints, float]] = {}
         self._followed = (server.watch(Node, self._node_changed),)
 

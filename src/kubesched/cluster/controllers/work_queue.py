@@ -1,8 +1,8 @@
-"""WorkQueue calls back for objects that may need something done, once for many requests.
+"""WorkQueue reconciles objects that have changed, once for many changes.
 
 Upstream: staging/src/k8s.io/client-go/util/workqueue (v1.36)
 Invariants: an object that is added while it is reconciled is reconciled again.
-Differs:  what fails is tried again after a second, without backing off.
+Differs:  failures are retried after a second, without backoff.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubesched.cluster.store import Key
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 1.0
-# So many objects are reconciled before other tasks run.
+# The number of objects that are reconciled before other tasks run.
 _BATCH: Final = 50
 _PAUSE_SECONDS: Final = 0.05
 
@@ -27,7 +27,7 @@ Pause = Callable[[], float]
 
 
 def short_pause() -> float:
-    """Return the seconds in which changes are collected before a controller looks at them."""
+    """Return the seconds between a change and its reconciliation."""
     return _PAUSE_SECONDS
 
 
@@ -56,13 +56,13 @@ class WorkQueue:
             asyncio.get_running_loop().call_soon(self._work)
 
     def add_soon(self, key: Key) -> None:
-        """Reconcile an object after the pause; calls in between change nothing."""
+        """Reconcile an object after the pause; calls in between have no effect."""
         if key not in self._soon:
             loop = asyncio.get_running_loop()
             self._soon[key] = loop.call_later(self._pause(), self._fall_due, self._soon, key)
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Reconcile an object after a while; an earlier time that was asked for stays."""
+        """Reconcile an object after some seconds, or at an earlier time that is set already."""
         loop = asyncio.get_running_loop()
         timer = self._timers.get(key)
         if timer is not None:

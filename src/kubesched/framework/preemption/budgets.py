@@ -104,7 +104,7 @@ class DisruptionBudgets:
         return self._budgets.get(key)
 
     def protection(self, key: BudgetKey, pods: int) -> Hashable:
-        """Return a value that is equal while a budget protects the same of at most `pods` pods."""
+        """Return a value that changes if a budget may protect others of at most `pods` pods."""
         status = self._budgets[key].status
         return min(max(status.disruptions_allowed, 0), pods), tuple(status.disrupted_pods)
 

@@ -52,7 +52,7 @@ class Sampling(msgspec.Struct, frozen=True):
 
 
 class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """The result of a dry run, which mostly is needed only for the node that was chosen.
+    """The result of a dry run; usually only the choice is read.
 
     Attributes:
         kept: Nodes where evicting helps, those that violate no budget first: an array of

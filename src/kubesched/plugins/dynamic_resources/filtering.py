@@ -76,7 +76,7 @@ class NodeFilter:
     def filter_all(self, nodes: NodeTable, snapshot: Snapshot) -> NodeToStatus:
         """Return the status of each row of `nodes`, a selection of the table or the table itself.
 
-        Where the search for devices alone decides, only nodes without a kept result are asked.
+        If only the search for devices decides, nodes with a kept result are not searched again.
         """
         state, kept = self._state, None
         if state.allocator and not (state.has_special_claim or self._bound or self._shares):

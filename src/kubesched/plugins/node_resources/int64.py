@@ -59,7 +59,7 @@ def weighted_mean(columns: NDArray[np.float64], weights: Sequence[int]) -> NDArr
     if weight_sum & weight_sum - 1:
         total /= weight_sum
     else:
-        # To multiply is faster, and exact for a power of two.
+        # Multiplying is faster, and exact for a power of two.
         total *= 1 / weight_sum
     return total.astype(np.int64)
 

@@ -33,8 +33,8 @@ class SpreadScores(msgspec.Struct, frozen=True):
     Attributes:
         constraints: The soft constraints.
         weights: The weight of a pod, which grows with the number of domains.
-        worths: What a domain adds to a row's number, as float64 per code of the node label; None
-            for the hostname, where each row counts its own pods.
+        worths: The amount that a domain adds to the score of its rows, as float64 per code of the
+            node label; None for the hostname, where each row counts its own pods.
         requires_all_keys: Whether a row that lacks one of the labels is ignored.
         having_all_keys: Bool per row of the whole table; None if no row is ignored.
     """

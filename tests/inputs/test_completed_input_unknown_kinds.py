@@ -285,6 +285,27 @@ def test_resources_that_no_node_offers(tmp_path: Path) -> None:
     assert why == report["unknown"][0]["why"]
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"volumes": using("data")["spec"]["volumes"]}, id="claims"),
+        pytest.param(DEVICES, id="devices"),
+        pytest.param({"requests": {"x.io/gpu": "1"}}, id="resource"),
+    ],
+)
+def test_known_filters_reject_every_node(asked: Json, tmp_path: Path) -> None:
+    """What is not known does not hide that every node rejects the pod for another reason."""
+    made = pod("p", "9", **{name: found for name, found in asked.items() if name != "requests"})
+    made["spec"]["containers"][0]["resources"]["requests"] |= asked.get("requests", {})
+    file = write(tmp_path, [*NODES, made])
+    head = "As far as is known, pod shop/p fits none of 2 nodes"
+    assert f"{head}." == run("explain", "p", file).stdout.splitlines()[0]
+    text = run("why", "p", file).stdout
+    assert f"{head}: 2 have too little cpu." == text.splitlines()[0]
+    assert "Not known, because the input has none of these" in text
+    assert "requested 9, free 4 of 4" in text
+
+
 def test_pods_gated_by_missing_claims(tmp_path: Path) -> None:
     """A pod is not reported as gated if the input has no claims at all."""
     report = simulated(tmp_path, [*NODES, pod("p", **DEVICES)])

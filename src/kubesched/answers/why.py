@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.answers.cluster_changes import cluster_changes
 from kubesched.answers.combination import changes_together
 from kubesched.answers.near_misses import near_misses
-from kubesched.answers.pod_changes import pod_changes
+from kubesched.answers.pod_changes import pod_changes, requests_of
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.pod import FINISHED
@@ -29,14 +29,29 @@ from kubesched.explain.decision_records import (
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import NodeVerdict, PodExplanation, PodOutcome, RetryEvents, Unknown
-from kubesched.explain.sentences import as_far_as_known, count, fits_nowhere, headline, names
-from kubesched.explain.unknown import always_needed, needed_kinds, rejecting_plugins, with_unknown
+from kubesched.explain.sentences import (
+    as_far_as_known,
+    count,
+    fits_nowhere,
+    headline,
+    is_rejected_everywhere,
+    names,
+)
+from kubesched.explain.unknown import (
+    always_needed,
+    needed_kinds,
+    rejecting_plugins,
+    with_known_rejections,
+    with_unknown,
+)
+from kubesched.framework.dra import resources_without_node
 from kubesched.framework.preemption.candidate import Criterion
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
+from kubesched.snapshot.snapshot import Snapshot
 
 _EXAMPLES_MAX: Final = 3
 _CAUSES_MAX: Final = 4
@@ -283,10 +298,16 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
             step = explanation.pre_filter
             if step is not None and step.plugin:
                 return f"{subject} cannot be placed: {', '.join(step.reasons)}."
-            words = fits_nowhere(explanation.node_count)
-            return f"{subject} {words}{_causes(explanation)}."
+            return _fits_nowhere(explanation)
+        case PodState.UNKNOWN if is_rejected_everywhere(explanation):
+            return as_far_as_known(explanation, _fits_nowhere(explanation))
         case _:
             return headline(explanation)
+
+
+def _fits_nowhere(explanation: PodExplanation) -> str:
+    words = fits_nowhere(explanation.node_count)
+    return f"Pod {explanation.pod} {words}{_causes(explanation)}."
 
 
 def _causes(explanation: PodExplanation) -> str:
@@ -396,6 +417,32 @@ def check_scheduler(pod: Pod, cluster: ClusterState) -> None:
 
 def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
     """Explain what is decided for a pending pod of a cluster."""
+    report = _explained(cluster, info, all_filters=all_filters)
+    if report.outcome is not PodOutcome.UNKNOWN or is_rejected_everywhere(report):
+        return report
+    less = PodInfo(_without_devices_and_claims(info, cluster.snapshot()))
+    rest = _explained(cluster, less, all_filters=all_filters)
+    return with_known_rejections(report, rest.nodes)
+
+
+def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:
+    """Return a pod that asks for nothing that only missing claims and device classes provide.
+
+    A node that rejects this pod rejects the one that asks for more, too.
+    """
+    volumes = tuple(
+        volume
+        for volume in info.spec.volumes
+        if volume.persistent_volume_claim is None and volume.ephemeral is None
+    )
+    pod = replace(info.pod, spec=replace(info.spec, resource_claims=(), volumes=volumes))
+    lacking = resources_without_node(info, snapshot)
+    while request := next((one for one in requests_of(pod) if one.resource in lacking), None):
+        pod = request.put("0")
+    return pod
+
+
+def _explained(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
     profile = cluster.profile_of(info)
     assert profile is not None, "checked before"
     snapshot = cluster.snapshot()
@@ -455,7 +502,7 @@ def with_records(report: WhyReport, found: DecisionRecords, uid: str) -> WhyRepo
         notes = (*notes, f"An earlier pod of this name is gone: {_evicted(earlier)}.")
     if not found.leads:
         notes = (*notes, NOT_LEADING)
-    return msgspec.structs.replace(
+    return replace(
         report, sentence=sentence, notes=notes, queue=found.queue, records=found.records
     )
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubesched.answers.cluster import Cluster
-from kubesched.answers.why import Cause, WhyReport, outcome_of, why_gone, with_records
+from kubesched.answers.why import Cause, PodState, WhyReport, outcome_of, why_gone, with_records
 from kubesched.api.errors import ApiError
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_retry, write_unknown
@@ -104,7 +104,7 @@ def write_why(writer: Writer, report: WhyReport, top: int) -> None:
         writer.heading("Nearly right")
         for sentence in report.near_misses:
             writer.item(sentence)
-    if report.needs_changes and report.causes:
+    if report.causes and (report.needs_changes or report.state is PodState.UNKNOWN):
         _write_causes(writer, report)
     if report.last_attempt is not None:
         when = f", {report.last_attempt.time}" if report.last_attempt.time else ""

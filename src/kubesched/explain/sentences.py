@@ -98,7 +98,9 @@ def headline(report: PodExplanation) -> str:
         case PodOutcome.ERROR:
             return f"{subject} cannot be judged: {report.message}."
         case PodOutcome.UNKNOWN:
-            return f"Whether pod {report.pod} fits is not known."
+            if not is_rejected_everywhere(report):
+                return f"Whether pod {report.pod} fits is not known."
+            return as_far_as_known(report, f"{subject} {fits_nowhere(report.node_count)}.")
         case PodOutcome.SCHEDULABLE:
             awaited = " and ".join(report.waits_for)
             text = f"{subject} goes to {report.node}{f' when it has {awaited}' * bool(awaited)}."
@@ -107,6 +109,11 @@ def headline(report: PodExplanation) -> str:
             return f"{subject} cannot be placed: there are no nodes."
         case _:
             return f"{subject} {fits_nowhere(report.node_count)}."
+
+
+def is_rejected_everywhere(report: PodExplanation) -> bool:
+    """Whether every node rejects the pod, whatever is not known."""
+    return bool(report.nodes) and all(verdict.rejections for verdict in report.nodes)
 
 
 def summary(report: PodExplanation) -> str:

@@ -105,6 +105,18 @@ def _without_guesses(report: PodExplanation, guessing: Collection[str]) -> PodEx
     )
 
 
+def with_known_rejections(
+    report: PodExplanation, verdicts: Iterable[NodeVerdict]
+) -> PodExplanation:
+    """Return the explanation with rejections of the nodes for which it has none.
+
+    `verdicts` are about a pod that asks for less; there are none if that is not tried either.
+    """
+    known = {one.node: one for one in report.nodes if not one.unknown}
+    nodes = tuple(known.get(one.node) or _judged(one, ()) for one in verdicts)
+    return msgspec.structs.replace(report, nodes=nodes or report.nodes)
+
+
 def _judged(verdict: NodeVerdict, guessing: Collection[str]) -> NodeVerdict:
     found = tuple(answer for answer in verdict.rejections if answer.plugin not in guessing)
     if found:

@@ -12,6 +12,7 @@ from kubesched.framework.dra.device_classes import (
     device_classes_of,
     is_dra_extended_resource_name,
     needed_classes,
+    resources_without_node,
 )
 from kubesched.framework.dra.slices import (
     NodeSelectorError,
@@ -34,5 +35,6 @@ __all__ = [
     "is_dra_extended_resource_name",
     "matches_node_selector",
     "needed_classes",
+    "resources_without_node",
     "with_taints",
 ]

@@ -41,15 +41,20 @@ def is_dra_extended_resource_name(name: str) -> bool:
     return is_extended_resource_name(name) or name.startswith(IMPLICIT_EXTENDED_RESOURCE_PREFIX)
 
 
-def needed_classes(pod: PodInfo, snapshot: Snapshot) -> NeededKind | None:
-    """Return DeviceClass if no node offers a requested resource that devices could back."""
-    lacking = [
+def resources_without_node(pod: PodInfo, snapshot: Snapshot) -> list[str]:
+    """Return the requested resources that devices could back and that no node offers."""
+    return [
         name
         for name, amount in pod.template.requests.items()
         if amount
         and is_dra_extended_resource_name(name)
         and not snapshot.nodes.allocatable_of(name).any()
     ]
+
+
+def needed_classes(pod: PodInfo, snapshot: Snapshot) -> NeededKind | None:
+    """Return DeviceClass if no node offers a requested resource that devices could back."""
+    lacking = resources_without_node(pod, snapshot)
     if not lacking:
         return None
     why = f"no node offers {' and '.join(lacking)}, and they say whether devices do"

@@ -12,10 +12,12 @@ export function explanationSentence(report, documents = []) {
   if (documents.some((one) => one.kind === "WhyReport")) return "The decision, node by node";
   const { pod, node, outcome, nodeCount, feasibleCount, heldBy, message } = report;
   if (outcome === "Gated") return `Pod ${pod} is held back by ${heldBy.plugin}: ${heldBy.reasons.join(", ")}.`;
-  if (outcome === "Unknown") return `Whether pod ${pod} fits is not known.`;
+  const nowhere = `fits none of ${plural(nodeCount, "node")}`;
+  const isRejected = report.nodes.length && report.nodes.every((one) => one.rejections.length);
+  if (outcome === "Unknown") return isRejected ? `As far as is known, pod ${pod} ${nowhere}.` : `Whether pod ${pod} fits is not known.`;
   if (outcome === "Error") return `Pod ${pod} cannot be judged: ${message}.`;
   if (node) return `Pod ${pod} fits ${number(feasibleCount)} of ${plural(nodeCount, "node")}, and goes to ${node}.`;
-  return `Pod ${pod} fits none of ${plural(nodeCount, "node")}.`;
+  return `Pod ${pod} ${nowhere}.`;
 }
 
 export function ExplanationPage({ report, documents }) {

@@ -18,6 +18,7 @@ from kubesched.answers.upgrade import (
 )
 from kubesched.api.core import Node
 from kubesched.api.meta import KubeObject
+from kubesched.testing.builders import make_pod
 
 from .trials import BudgetWatch, budget, node, running, tried, with_budgets
 
@@ -142,6 +143,15 @@ def test_a_pod_without_a_controller_blocks_its_node() -> None:
     objects: list[KubeObject] = [node("a"), node("b"), running("bare", "a")]
     assert [PodFate.LOST] == [pod.fate for pod in upgraded(objects).blocked[0].pods]
     assert upgraded(objects, may_lose=True).works
+
+
+def test_pods_that_were_pending_do_not_block() -> None:
+    """They get a node first; without a controller they are pending again, not lost."""
+    objects: list[KubeObject] = [node("a"), node("b"), make_pod("bare", requests={"cpu": 1})]
+    report = upgraded(objects)
+    assert report.works
+    assert not any(step.lost for step in report.steps)
+    assert [1] == [len(compacted(objects).removable)]
 
 
 def test_the_emptiest_node_is_removed_first() -> None:

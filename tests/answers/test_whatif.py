@@ -124,6 +124,26 @@ def test_steps_that_help_pending_pods() -> None:
     assert ["default/one"] == [one.pod for one in report.no_longer_pending]
 
 
+@pytest.mark.parametrize("step", [{"drain": "a"}, {"removeNode": "a"}])
+def test_pods_that_were_pending_are_not_moved_or_lost(step: dict[str, Any]) -> None:
+    """They get a node first, which is no effect of the plan; that they keep none is one."""
+    objects: list[KubeObject] = [node("a"), make_pod("bare", requests={"cpu": 2})]
+    report = planned([*objects, node("b", "1")], step)
+    assert ([["default/bare"]], ()) == ([[*one.pods] for one in report.now_pending], report.lost)
+    assert report.notes == ("1 pending pod got a node first, as without any change.",)
+    report = planned([*objects, node("b")], step)
+    assert report.works
+    assert () == report.moved + report.lost + report.no_longer_pending + report.created
+
+
+def test_evictions_for_pending_pods_are_no_effect() -> None:
+    """The note has them."""
+    objects = [node("a", "1"), running("low", "a"), make_pod("p", requests={"cpu": 1}, priority=9)]
+    report = planned(objects, {"addNodes": {"template": "cpu=1,memory=1Gi,name=new"}})
+    assert () == report.preempted
+    assert "got a node first, and 1 pod would be evicted for that, as" in report.notes[0]
+
+
 def test_scaling_up_and_down() -> None:
     """New pods are copies; a StatefulSet loses its last pods first."""
     objects = [node("a"), node("b"), *web("a")]

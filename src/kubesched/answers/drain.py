@@ -114,7 +114,7 @@ async def drain(cluster: TrialCluster, names: Sequence[str]) -> DrainReport:
     for name in names:
         # Before pending pods are placed: none of them goes to a node that is drained.
         cluster.cordon(name)
-    await cluster.settle()
+    await cluster.place_pending()
     earlier = len(cluster.evictions)
     drained = await drain_nodes(cluster, names)
     outcomes = PodOutcomes(cluster)

@@ -1,7 +1,7 @@
 """TrialCluster is a rehearsal in which controllers and disruption budgets react too.
 
 A deleted pod that has a controller is created again, whether a drain, the loss of its node or
-preemption deleted it. Changes can be undone.
+preemption deleted it; one that was pending at first is pending again. Changes can be undone.
 
 Invariants: after `undo`, every object is as it was when `begin` was called, except for its version,
             and so is the random source.
@@ -35,7 +35,8 @@ from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, TEMPLATE_HASH
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
-from kubesched.inputs.loading import with_scheduler_name
+from kubesched.explain.sentences import count
+from kubesched.inputs.loading import pending_again, with_scheduler_name
 from kubesched.queue.moves import QueuePlace
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.simulator.instant_server import InstantVolumeWriter
@@ -60,6 +61,7 @@ class TrialCluster:
         budgets: The disruption budgets.
         successors: The uid of a deleted pod -> the uid of its replacement.
         gone: `namespace/name` -> the uid of the last deleted pod of that name.
+        placed_first: The uids of pods that were pending and have a node, and of their successors.
         notes: What was assumed, one sentence each.
     """
 
@@ -70,6 +72,7 @@ class TrialCluster:
         self.server = rehearsal.server
         self.successors: dict[str, str] = {}
         self.gone: dict[str, str] = {}
+        self.placed_first: set[str] = set()
         self.notes: dict[str, None] = {}
         self._keys = {uid_of(pod): key_of(pod) for pod in self.server.all(Pod)}
         self._new_claims: list[Key] = []
@@ -89,6 +92,17 @@ class TrialCluster:
         while self._new_claims:
             await self._bind_claims()
             await self.rehearsal.settle()
+
+    async def place_pending(self) -> None:
+        """Settle a cluster before it is changed; what becomes of its pending pods is no change."""
+        waiting = [uid for uid, pod in self.pods().items() if not pod.spec.node_name]
+        await self.settle()
+        self.placed_first = {uid for uid in waiting if self.has_node(uid)}
+        if self.placed_first:
+            text = f"{count(len(self.placed_first), 'pending pod')} got a node first"
+            evicted = len(self.evictions)
+            cost = f", and {count(evicted, 'pod')} would be evicted for that" if evicted else ""
+            self.notes[f"{text}{cost}, as without any change."] = None
 
     # Consequences of a write.
 
@@ -111,6 +125,9 @@ class TrialCluster:
 
     def _create_again(self, pod: Pod) -> None:
         replacement = replacement_of(pod)
+        if replacement is None and uid_of(pod) in self.placed_first:
+            again = pending_again(pod)
+            replacement = replace(again, metadata=replace(again.metadata, uid=""))
         if replacement is None:
             return
 
@@ -121,7 +138,10 @@ class TrialCluster:
         self.server.soon(create)
 
     def _succeed(self, pod: Pod, replacement: Pod) -> None:
-        self.successors[uid_of(pod)] = uid_of(self.create_pod(replacement))
+        uid = uid_of(self.create_pod(replacement))
+        self.successors[uid_of(pod)] = uid
+        if uid_of(pod) in self.placed_first:
+            self.placed_first.add(uid)
 
     @contextmanager
     def deleting_for_good(self) -> Iterator[None]:

@@ -103,7 +103,7 @@ async def upgrade(
     At most `at_once` nodes are gone at a time. With `may_lose`, pods without a controller may go
     for good.
     """
-    await cluster.settle()
+    await cluster.place_pending()
     waiting = sorted(names)
     number = len(waiting)
     cordoned = {name for name in waiting if is_cordoned(cluster, name)}
@@ -158,7 +158,7 @@ async def compact(
 
     With `may_lose`, pods without a controller may go for good. `watch` is called after each node.
     """
-    await cluster.settle()
+    await cluster.place_pending()
     before = use_of(cluster)
     removable: list[NodesAtOnce] = []
     kept: list[NodeThatBlocks] = []

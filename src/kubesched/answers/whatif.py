@@ -64,8 +64,9 @@ class WhatIfReport(Document, frozen=True, kw_only=True):
         moved: Pods whose replacement is on a node.
         lost: Pods that are gone, and that nothing creates again.
         removed: Pods that a step was to remove.
-        now_pending: Pods that had a node, or are new, and that no node takes.
-        no_longer_pending: Pods that were pending, and have a node.
+        now_pending: Pods that had a node, or are new, and that no node takes; and those that were
+            pending and would get a node without the plan.
+        no_longer_pending: Pods that were pending, and get a node because of the plan.
         created: New pods that have a node.
         waiting: Pods that a drain left where they were, because of a budget.
         preempted: Pods that preemption evicts.
@@ -97,6 +98,13 @@ class _Was(NamedTuple):
     key: str
     node: str
     belongs_to_node: bool
+    placed_first: bool
+
+
+def _before(uid: str, pod: Pod, cluster: TrialCluster) -> _Was:
+    placed_first = uid in cluster.placed_first
+    node = "" if placed_first else pod.spec.node_name
+    return _Was(pod.metadata.key, node, is_daemon(pod), placed_first)
 
 
 async def what_if(
@@ -110,11 +118,8 @@ async def what_if(
     Raises:
         QuestionError: A step names something that does not exist.
     """
-    await cluster.settle()
-    pods = {
-        uid: _Was(pod.metadata.key, pod.spec.node_name, is_daemon(pod))
-        for uid, pod in cluster.pods().items()
-    }
+    await cluster.place_pending()
+    pods = {uid: _before(uid, pod, cluster) for uid, pod in cluster.pods().items()}
     before = use_of(cluster)
     earlier = len(cluster.evictions)
     run = PlanRun(cluster, manifests)
@@ -178,11 +183,13 @@ class _Difference:
     def _add(self, uid: str, last: str, was: _Was, pod: Pod) -> None:
         node = pod.spec.node_name
         found = MovedPod(was.key, was.node, pod.metadata.key, node)
-        if not was.node:
+        if not (was.node or was.placed_first):
             if node:
                 self.no_longer_pending.append(found)
         elif not node:
             self.pending.append(self.outcomes.of(uid, was.key))
+        elif was.placed_first:
+            return
         elif last != uid:
             self.moved.append(found)
         else:

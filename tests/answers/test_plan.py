@@ -35,7 +35,12 @@ def test_steps_keep_their_order() -> None:
     ("step", "message"),
     [
         ({"loseZon": "a"}, "steps[0].loseZon: there is no such step; did you mean loseZone?"),
-        ({"drain": 3}, "steps[0].drain.nodes: expected `str | array`, got `int`"),
+        ({"drain": 3}, "steps[0].drain.nodes: expected `str | array`, got `int`; write it in q"),
+        (
+            {"label": {"nodes": "a", "set": {"b": 1}}},
+            "steps[0].label.set[...]: expected `str`, got",
+        ),
+        ({"drain": {"node": "a"}}, "steps[0].drain: node: there is no such field; did you mean no"),
         ({"drain": "a", "cordon": "b"}, "steps[0]: write one step per item, as in"),
         ({"addNodes": {"count": 0}}, "steps[0].addNodes.count: expected `int` >= 1"),
         ({"addNodes": {"count": 1}}, "steps[0].addNodes.like: name either a node"),
@@ -49,7 +54,7 @@ def test_steps_keep_their_order() -> None:
         ),
         (
             {"scale": {"workload": "deploy/web", "replica": 1}},
-            "steps[0].scale: object contains unknown field `replica`; there are workload",
+            "steps[0].scale: replica: there is no such field; did you mean replicas?",
         ),
         (
             {"setPriority": {"workload": "deploy/web"}},

@@ -204,6 +204,11 @@ def test_an_applied_workload_gets_its_pods() -> None:
     ("step", "message"),
     [
         ({"drain": "c"}, "steps[0].drain: c: there is no such node; there are a and b"),
+        (
+            {"addNodes": {"like": "c"}},
+            "steps[0].addNodes.like: c: there is no such node; there are",
+        ),
+        ({"drain": "node/c"}, "steps[0].drain: c: there is no such node; there are a and b"),
         ({"drain": "pool=x"}, "steps[0].drain: pool=x: no node has these labels"),
         ({"loseZone": "y"}, "steps[0].loseZone: y: there is no such zone; there is only x"),
         (

@@ -180,7 +180,7 @@ def _spec(**spec: Any) -> str:
         pytest.param(
             "x.json",
             '{"kind": 5, "apiVersion": "v1"}',
-            "document 1: $.kind: expected `str | null`, got `int`",
+            "document 1: $.kind: expected `str | null`, got `int`; write it in quotes",
             id="kind is a number",
         ),
         pytest.param(
@@ -214,7 +214,7 @@ def _spec(**spec: Any) -> str:
         pytest.param(
             "x.json",
             _spec(nodeName=5),
-            "document 1: Pod a: $.spec.nodeName: expected `str`, got `int`",
+            "document 1: Pod a: $.spec.nodeName: expected `str`, got `int`; write it in quotes",
             id="text is a number",
         ),
         pytest.param(
@@ -232,7 +232,7 @@ def _spec(**spec: Any) -> str:
         pytest.param(
             "x.yaml",
             "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {b: yes}}}",
-            "document 1: Pod a: $.metadata.labels[...]: expected `str`, got `bool`",
+            "document 1: Pod a: $.metadata.labels[...]: expected `str`, got `bool`; write it in quotes",
             id="label",
         ),
         pytest.param(

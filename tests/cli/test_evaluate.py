@@ -207,6 +207,25 @@ def test_unreadable_file(tmp_path: Path, name: str, words: str) -> None:
     assert words in result.stderr
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: v1\nkind: Pod\n",
+        "---\nkind: Pod\n",
+        '{\n  "apiVersion": "v1"',
+        '{"kind": "List"}',
+    ],
+)
+def test_objects_of_a_cluster(tmp_path: Path, text: str) -> None:
+    """A dump is named as one, with the command that reads it, not line by line."""
+    file = tmp_path / "cluster"
+    file.write_text(text)
+    result = run("evaluate", file)
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert result.stderr.endswith(f"`kubesched simulate {file}` reads these\n")
+    assert 1 == result.stderr.count("\n")
+
+
 @pytest.mark.parametrize("options", [(), ("--check",)])
 def test_nothing_to_answer(tmp_path: Path, options: tuple[str, ...]) -> None:
     """A file without a line is named, whether it is answered or checked."""

@@ -13,6 +13,7 @@ Rejects:  unknown steps and fields, and values of a wrong type; each field error
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,11 +24,13 @@ import msgspec
 
 from kubesched.answers.node_shapes import NodeShape, parse_shape, parse_taint
 from kubesched.answers.workload_pods import read_manifests
+from kubesched.api.codec import field_problem
 from kubesched.api.core import Taint
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.api.meta import KubeObject
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import YamlError, load_documents
+from kubesched.explain.sentences import there_are
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.inputs.pod_names import OWNER_KINDS
 
@@ -235,6 +238,7 @@ STEPS: Final[Mapping[str, type[PlanStep]]] = MappingProxyType(
 )
 _SHORT: Final = {OfNodes: "nodes", LoseZone: "zone", ApplyManifest: "file"}
 """Steps of which one field may be written alone, as in `drain: node-7`."""
+_UNKNOWN_FIELD: Final = re.compile("object contains unknown field `(.*)`")
 _HEADER: Final = ("apiVersion", "kind", "steps")
 
 
@@ -290,7 +294,10 @@ def _plan_in(file: Path, place: str) -> Any:
     except OSError as error:
         raise UserError(f"{place}it cannot be read: {error.strerror}") from error
     if len(documents) != 1:
-        raise UserError(f"{place}a plan is one document, and there are {len(documents)}")
+        raise UserError(
+            f"{place}a plan is one document, and there are {len(documents)}; name the plan before "
+            "the files of the cluster"
+        )
     return documents[0]
 
 
@@ -301,7 +308,7 @@ def decode_plan(raw: object) -> list[tuple[str, PlanStep]]:
         PlanError: With every field error.
     """
     if not isinstance(raw, dict) or not isinstance(raw.get("steps"), list):
-        raise PlanError("steps: a plan is a mapping with a list of steps")
+        raise PlanError("steps: write a list of steps, as in `steps: [{drain: node-7}]`")
     errors = [
         f"{name}: unknown field; a plan has {', '.join(_HEADER)}"
         for name in raw
@@ -344,8 +351,8 @@ def _decoded(name: str, value: Any) -> PlanStep:
     try:
         found = msgspec.convert(value, step)
     except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        raise ValueError(f"{name}{path.removesuffix('`')}: {_reworded(problem, step)}") from error
+        problem, path = field_problem(error)
+        raise ValueError(f"{name}{path.removeprefix('$')}: {_reworded(problem, step)}") from error
     try:
         found.check()
     except ValueError as error:
@@ -354,7 +361,9 @@ def _decoded(name: str, value: Any) -> PlanStep:
 
 
 def _reworded(problem: str, step: type[PlanStep]) -> str:
-    if "unknown field" in problem:
-        fields = ", ".join(field.encode_name for field in msgspec.structs.fields(step))
-        return f"{problem[:1].lower()}{problem[1:]}; there are {fields}"
-    return f"{problem[:1].lower()}{problem[1:]}"
+    found = _UNKNOWN_FIELD.fullmatch(problem)
+    if found is None:
+        return problem
+    fields = [field.encode_name for field in msgspec.structs.fields(step)]
+    hint = did_you_mean(found[1], fields, there_are("field", fields))
+    return f"{found[1]}: there is no such field; {hint}"

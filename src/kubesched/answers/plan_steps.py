@@ -44,7 +44,7 @@ from kubesched.api.well_known import ZONE
 from kubesched.cluster.controllers.replica_sets import deletion_rank
 from kubesched.explain.sentences import count, names, there_are
 from kubesched.inputs.errors import did_you_mean
-from kubesched.inputs.pod_names import belongs_to
+from kubesched.inputs.pod_names import belongs_to, node_name
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.snapshot.pod_info import uid_of
 
@@ -80,7 +80,8 @@ class PlanRun:
                 done = self._do(step)
             await self._cluster.settle()
         except QuestionError as error:
-            raise QuestionError(f"{path}: {error}") from error
+            place = f"{path}.{error.field}" if error.field else path
+            raise QuestionError(f"{place}: {error}") from error
         return done
 
     # Nodes.
@@ -141,7 +142,10 @@ class PlanRun:
     def _(self, step: AddNodes) -> str:
         shape = step.shape()
         if shape is None:
-            [node] = self._nodes(self._names((step.like,)))
+            try:
+                [node] = self._nodes(self._names((step.like,)))
+            except QuestionError as error:
+                raise QuestionError(str(error), "like") from error
             shape = shape_of(node)
         for node in new_nodes(shape.model, step.count, names_of(self._cluster)):
             self._cluster.add_node(node)
@@ -205,7 +209,9 @@ class PlanRun:
         existing = names_of(self._cluster)
         if isinstance(written, str) and not _SELECTOR_SIGNS.isdisjoint(written):
             return selected_nodes(self._cluster, written)
-        wanted = [written] if isinstance(written, str) else list(dict.fromkeys(written))
+        wanted = list(
+            dict.fromkeys(map(node_name, (written,) if isinstance(written, str) else written))
+        )
         known = frozenset(existing)
         for name in wanted:
             if name not in known:

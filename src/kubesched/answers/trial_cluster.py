@@ -49,7 +49,15 @@ _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 class QuestionError(ValueError):
-    """A question cannot be asked of this cluster; names the object and the remedy."""
+    """A question cannot be asked of this cluster; names the object and the remedy.
+
+    Attributes:
+        field: The field of a plan's step that is wrong; "" if that is clear.
+    """
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class TrialCluster:

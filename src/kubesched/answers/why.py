@@ -502,9 +502,7 @@ def with_records(report: WhyReport, found: DecisionRecords, uid: str) -> WhyRepo
         notes = (*notes, f"An earlier pod of this name is gone: {_evicted(earlier)}.")
     if not found.leads:
         notes = (*notes, NOT_LEADING)
-    return replace(
-        report, sentence=sentence, notes=notes, queue=found.queue, records=found.records
-    )
+    return replace(report, sentence=sentence, notes=notes, queue=found.queue, records=found.records)
 
 
 def why_gone(pod: str, found: DecisionRecords) -> WhyReport | None:

@@ -28,6 +28,7 @@ _NAMESPACE: Final = "default"
 _STREAMS: Final = {"": "input", "-": "stdin"}
 _ARRAY_START: Final = ord("[")
 _PATH: Final = re.compile(r"(?P<expected>.*) - at `(?:key in )?(?P<path>\$.*)`", re.DOTALL)
+_UNQUOTED: Final = re.compile(r"Expected `(?:.*\| )?str(?: \|.*)?`, got `(?:int|float|bool)`")
 _FAST_HEADER: Final = re.compile(
     rb'\s*\{\s*"(?:apiVersion"\s*:\s*"(?P<version>[^"\\]*)"\s*,\s*"kind"\s*:\s*"(?P<kind>[^"\\]*)"'
     rb'|kind"\s*:\s*"(?P<kind2>[^"\\]*)"\s*,\s*"apiVersion"\s*:\s*"(?P<version2>[^"\\]*)")'
@@ -341,10 +342,16 @@ def _json(decoder: msgspec.json.Decoder[Any], raw: Any, source: Source) -> Any:
 
 
 def _validation_error(error: msgspec.ValidationError, source: Source, raw: Raw) -> DecodeError:
+    problem, path = field_problem(error)
+    return DecodeError(source, problem, object_name=_name_of(raw), path=path)
+
+
+def field_problem(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Return what is wrong, with a remedy if there is one, and the field's path from `$`."""
     match = _PATH.fullmatch(str(error))
     problem, path = (match["expected"], match["path"]) if match else (str(error), "")
-    problem = problem[:1].lower() + problem[1:]
-    return DecodeError(source, problem, object_name=_name_of(raw), path=path)
+    remedy = "; write it in quotes" if _UNQUOTED.fullmatch(problem) else ""
+    return f"{problem[:1].lower()}{problem[1:]}{remedy}", path
 
 
 _BYTE: Final = re.compile(r"^JSON is malformed: (?P<problem>.*) \(byte (?P<byte>\d+)\)$")

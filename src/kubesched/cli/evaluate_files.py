@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
@@ -27,6 +29,9 @@ from kubesched.simulator.scenario_lines import AnsweredLine, Difference, answer_
 _SUFFIXES: Final = (".gz", ".jsonl", ".json")
 _SHOWN_CHARACTERS_MAX: Final = 300
 _DIFFERENCES_PER_CASE_MAX: Final = 3
+_CLUSTER_START: Final = re.compile(
+    rb'\s*(?:---|#|(?:apiVersion|kind|items|- \w+):|\{\s*"(?:apiVersion|kind|items)"|[{\[]\s*$)'
+)
 
 
 # Answers.
@@ -48,8 +53,15 @@ def print_answers(evaluator: Evaluator, files: Sequence[Path]) -> int:
 
 def _answered(evaluator: Evaluator, file: Path) -> Iterator[AnsweredLine]:
     is_empty = True
-    with read_lines(file) as lines:
-        for answered in answer_lines(evaluator, lines):
+    with read_lines(file) as found:
+        lines = iter(found)
+        first = next(lines, b"")
+        if _CLUSTER_START.match(first):
+            raise UserError(
+                f"{_name_of(file)}: expected a scenario on each line, and it begins like the "
+                f"objects of a cluster; `kubesched simulate {file}` reads these"
+            )
+        for answered in answer_lines(evaluator, chain([first], lines)):
             is_empty = False
             yield answered
     if is_empty:

@@ -97,10 +97,8 @@ def headline(report: PodExplanation) -> str:
             return f"{subject} is held back by {held.plugin}: {held.message}."
         case PodOutcome.ERROR:
             return f"{subject} cannot be judged: {report.message}."
-        case PodOutcome.UNKNOWN:
-            if not is_rejected_everywhere(report):
-                return f"Whether pod {report.pod} fits is not known."
-            return as_far_as_known(report, f"{subject} {fits_nowhere(report.node_count)}.")
+        case PodOutcome.UNKNOWN if not is_rejected_everywhere(report):
+            return f"Whether pod {report.pod} fits is not known."
         case PodOutcome.SCHEDULABLE:
             awaited = " and ".join(report.waits_for)
             text = f"{subject} goes to {report.node}{f' when it has {awaited}' * bool(awaited)}."
@@ -108,7 +106,8 @@ def headline(report: PodExplanation) -> str:
         case _ if not report.node_count:
             return f"{subject} cannot be placed: there are no nodes."
         case _:
-            return f"{subject} {fits_nowhere(report.node_count)}."
+            text = f"{subject} {fits_nowhere(report.node_count)}."
+            return as_far_as_known(report, text) if report.outcome is PodOutcome.UNKNOWN else text
 
 
 def is_rejected_everywhere(report: PodExplanation) -> bool:

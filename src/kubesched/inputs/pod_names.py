@@ -151,7 +151,7 @@ def find_nodes(wanted: Iterable[str], existing: Sequence[str], flag: str = "") -
     Raises:
         UserError: With one line for each that does not exist.
     """
-    found = tuple(dict.fromkeys(map(_node_name, wanted)))
+    found = tuple(dict.fromkeys(map(node_name, wanted)))
     known = frozenset(existing)
     missing = [name for name in found if name not in known]
     if missing:
@@ -163,7 +163,8 @@ def find_nodes(wanted: Iterable[str], existing: Sequence[str], flag: str = "") -
     return found
 
 
-def _node_name(text: str) -> str:
+def node_name(text: str) -> str:
+    """Return the name of a node that may be written as `node/NAME`."""
     for prefix in NODE_PREFIXES:
         text = text.removeprefix(prefix)
     return text

@@ -232,7 +232,8 @@ def _spec(**spec: Any) -> str:
         pytest.param(
             "x.yaml",
             "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {b: yes}}}",
-            "document 1: Pod a: $.metadata.labels[...]: expected `str`, got `bool`; write it in quotes",
+            "document 1: Pod a: $.metadata.labels[...]: expected `str`, got `bool`; write it in "
+            "quotes",
             id="label",
         ),
         pytest.param(

@@ -295,9 +295,6 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
                 f"{count(len(chosen.victims), 'pod')} on {chosen.node} to get there."
             )
         case PodState.UNSCHEDULABLE if explanation.node_count and explanation.nodes:
-            step = explanation.pre_filter
-            if step is not None and step.plugin:
-                return f"{subject} cannot be placed: {', '.join(step.reasons)}."
             return _fits_nowhere(explanation)
         case PodState.UNKNOWN if is_rejected_everywhere(explanation):
             return as_far_as_known(explanation, _fits_nowhere(explanation))
@@ -306,6 +303,9 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
 
 
 def _fits_nowhere(explanation: PodExplanation) -> str:
+    step = explanation.pre_filter
+    if step is not None and step.plugin:
+        return f"Pod {explanation.pod} cannot be placed: {', '.join(step.reasons)}."
     words = fits_nowhere(explanation.node_count)
     return f"Pod {explanation.pod} {words}{_causes(explanation)}."
 

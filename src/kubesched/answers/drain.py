@@ -215,6 +215,7 @@ class DrainTrial:
             uid_of(pod)
             for _, pod in self._pods
             if not (_stays(pod) or pod.metadata.deletion_timestamp)
+            and not (may_lose and controller_of(pod.metadata) is None)
         ]
         return not self.left and all(
             self._cluster.has_node(uid) or (may_lose and uid not in self._cluster.successors)

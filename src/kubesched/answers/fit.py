@@ -409,7 +409,7 @@ def _replicas(
     """Return the number of pods for every workload, and those for single ones."""
     every: int | None = None
     single: dict[str, int] = {}
-    scaled = [item.metadata.name for item in workloads if not isinstance(item, DaemonSet)]
+    scalable = [item.metadata.name for item in workloads if not isinstance(item, DaemonSet)]
     for text in written:
         name, equals, number = text.rpartition("=")
         name = name.rpartition("/")[2]
@@ -419,15 +419,15 @@ def _replicas(
             )
         if not equals:
             every = int(number)
-        elif name in scaled:
+        elif name in scalable:
             single[name] = int(number)
         else:
-            raise UserError(f"--replicas {text}: {_no_such_workload(name, workloads, scaled)}")
+            raise UserError(f"--replicas {text}: {_no_such_workload(name, workloads, scalable)}")
     return every, single
 
 
-def _no_such_workload(name: str, workloads: Sequence[Workload], scaled: Sequence[str]) -> str:
+def _no_such_workload(name: str, workloads: Sequence[Workload], scalable: Sequence[str]) -> str:
     if any(item.metadata.name == name for item in workloads):
         return "a DaemonSet has one pod per node; leave it out"
-    hint = did_you_mean(name, scaled, there_are("workload", sorted(scaled)))
+    hint = did_you_mean(name, scalable, there_are("workload", sorted(scalable)))
     return f"no workload in the manifests has this name; {hint}"

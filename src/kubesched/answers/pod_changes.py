@@ -7,7 +7,7 @@ Invariants: every change that is returned was tried and places the pod.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -28,9 +28,9 @@ from kubesched.api.core import (
     Toleration,
     TopologySpreadConstraint,
 )
+from kubesched.api.meta import LabelSelector
 from kubesched.api.quantity import Quantity, canonical, milli_value, value
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
-from kubesched.snapshot.pod_info import PodInfo
 
 _MEBIBYTE: Final = 1 << 20
 
@@ -79,24 +79,21 @@ class ContainerRequest(NamedTuple):
             what = f"the {self.resource} request of container {self.container}"
         else:
             what = f"every {self.resource} request"
-        is_dropped = not milli_value(amount)
+        if not milli_value(amount):
+            sentence = f"drop {what}"
+        elif self.container:
+            sentence = f"lower {what} from {before} to {after}"
+        else:
+            sentence = f"lower {what} to at most {after}"
         return SuggestedChange(
             ChangeKind.LOWER_REQUEST,
-            f"pod {PodInfo(pod).key}",
+            f"pod {pod.metadata.key}",
             self.field,
             before,
             after,
-            _lowering(what, before, after, together=not self.container, dropped=is_dropped),
+            sentence,
             size=1 - milli_value(amount) / milli_value(self.amount),
         )
-
-
-def _lowering(what: str, before: str, after: str, *, together: bool, dropped: bool) -> str:
-    if dropped:
-        return f"drop {what}"
-    return (
-        f"lower {what} to at most {after}" if together else f"lower {what} from {before} to {after}"
-    )
 
 
 def requests_of(pod: Pod) -> Iterator[ContainerRequest]:
@@ -129,13 +126,12 @@ def request_limits(pod: Pod) -> Iterator[ContainerRequest]:
         if len(requests) == 1:
             continue
 
-        def limited(limit: Quantity, resource: str = resource) -> Pod:
+        def limited(limit: Quantity, requests: Sequence[ContainerRequest] = tuple(requests)) -> Pod:
             other = pod
-            for field in [request.field for request in requests_of(pod)]:
+            for request in requests:
                 # Each change makes another pod, in which the next request is looked up.
-                found = next((one for one in requests_of(other) if one.field == field), None)
-                is_above = found is not None and milli_value(found.amount) > milli_value(limit)
-                if found is not None and found.resource == resource and is_above:
+                found = next(one for one in requests_of(other) if one.field == request.field)
+                if milli_value(found.amount) > milli_value(limit):
                     other = found.put(limit)
             return other
 
@@ -438,15 +434,11 @@ def _with_fewer_pod_terms(pod: Pod) -> Iterator[Draft]:
 
 
 def _pod_term_text(term: PodAffinityTerm) -> str:
-    selector = term.label_selector
-    labels = (
-        [f"{key}={text}" for key, text in sorted((selector.match_labels or {}).items())]
-        if (selector is not None)
-        else []
-    )
-    expressions = selector.match_expressions if selector is not None else ()
-    parts = labels + [
-        f"{one.key} {one.operator.lower()} ({', '.join(one.values)})" for one in expressions
+    selector = term.label_selector or LabelSelector()
+    parts = [f"{key}={text}" for key, text in sorted((selector.match_labels or {}).items())]
+    parts += [
+        f"{one.key} {one.operator.lower()} ({', '.join(one.values)})"
+        for one in selector.match_expressions
     ]
     return f"{', '.join(parts) or 'any pod'} by {term.topology_key}"
 

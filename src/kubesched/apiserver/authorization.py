@@ -69,7 +69,12 @@ class Attributes(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether an action is allowed, and the binding that allows it or the missing role; or ""."""
+    """Whether an action is allowed.
+
+    Attributes:
+        is_allowed: Whether it is.
+        reason: The binding that allows it, or the roles that are missing; "" for neither.
+    """
 
     is_allowed: bool
     reason: str = ""
@@ -175,7 +180,7 @@ class StoredRoles:
                 continue
             for binding in self._lookup.items(f"{kind.lower()}s.{_GROUP}", space):
                 subject = next(
-                    (one for one in binding.get("subjects") or () if _is_meant(one, user, space)),
+                    (one for one in binding.get("subjects") or () if _includes(one, user, space)),
                     None,
                 )
                 if subject is not None:
@@ -198,7 +203,7 @@ class StoredRoles:
         return _Grant(role.get("rules") or [], reason)
 
 
-def _is_meant(subject: Plain, user: User, namespace: str) -> bool:
+def _includes(subject: Plain, user: User, namespace: str) -> bool:
     """Return whether a subject of a binding, in a namespace or in none, includes a user."""
     kind, name = subject["kind"], subject["name"]
     if kind == "ServiceAccount":

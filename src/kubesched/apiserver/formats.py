@@ -253,7 +253,7 @@ def file_path(text: str) -> tuple[str, ...]:
 
 
 def _unless(is_sound: Callable[[str], object], rule: str) -> NameRule:
-    """Return a form that has one rule."""
+    """Return a function that checks texts with a predicate."""
     return lambda text: () if is_sound(text) else (rule,)
 
 

@@ -53,7 +53,7 @@ from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warnings import sendable
 from kubesched.cluster.store import CHANGES_KEPT, Store
 
-_LOG: Final = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 ADMIN: Final = User("admin", ("system:masters", "system:authenticated"))
 
 
@@ -153,8 +153,8 @@ class ApiServer:
             answer = await self._answer(request)
         except ApiError as error:
             answer = refused(error)
-        except Exception as error:  # noqa: BLE001  # one bad request must not end the server
-            _LOG.exception("%s %s failed", request.method, request.path)
+        except Exception as error:  # one bad request must not end the server
+            log.exception("%s %s failed", request.method, request.path)
             answer = refused(StatusError(500, "InternalError", f"Internal error occurred: {error}"))
         return _in_yaml(answer) if prefers_yaml(request.accept) else answer
 

@@ -286,12 +286,12 @@ def queue_state(scheduler: Scheduler, namespace: str, name: str, now_ns: int) ->
     pod = scheduler.pods.get(namespace, name)
     uid = "" if pod is None else uid_of(pod)
     waiting = scheduler.waiting_pods.get(uid)
-    flying = _in_flight(scheduler, uid)
+    in_flight = _in_flight(scheduler, uid)
     if waiting is not None:
         return QueueState(
             part=QueuePart.WAITING_ON_PERMIT,
-            attempts=0 if flying is None else flying.attempts,
-            since="" if flying is None else text_of(flying.timestamp),
+            attempts=0 if in_flight is None else in_flight.attempts,
+            since="" if in_flight is None else text_of(in_flight.timestamp),
             node=waiting.node_name,
             waits_for=tuple(waiting.pending_plugins),
         )
@@ -300,22 +300,22 @@ def queue_state(scheduler: Scheduler, namespace: str, name: str, now_ns: int) ->
         assert there is not None, "an assumed pod is in the cache"
         return QueueState(
             part=QueuePart.BINDING,
-            attempts=0 if flying is None else flying.attempts,
+            attempts=0 if in_flight is None else in_flight.attempts,
             node=there.node_name,
         )
     key = f"{namespace}/{name}"
-    queued = flying or scheduler.queue.get_pod(key)
+    queued = in_flight or scheduler.queue.get_pod(key)
     if queued is None:
         return None
-    place = QueuePlace.IN_FLIGHT if flying else scheduler.queue.place_of(key)
+    place = QueuePlace.IN_FLIGHT if in_flight else scheduler.queue.place_of(key)
     return _queued_state(scheduler, queued, place, text_of)
 
 
 def _in_flight(scheduler: Scheduler, uid: str) -> QueuedPodInfo | None:
     if not scheduler.queue.is_in_flight(uid):
         return None
-    flying: Iterable[QueuedPodInfo] = scheduler.queue.pods(QueuePlace.IN_FLIGHT)
-    return next(queued for queued in flying if queued.pod_info.uid == uid)
+    pods: Iterable[QueuedPodInfo] = scheduler.queue.pods(QueuePlace.IN_FLIGHT)
+    return next(queued for queued in pods if queued.pod_info.uid == uid)
 
 
 def _queued_state(

@@ -78,7 +78,7 @@ class ExactWatch:
         self._reserved: dict[str, _Reservation] = {}
 
     def synced(self) -> None:
-        """Do nothing: decisions say themselves when they were made."""
+        """Do nothing: the recording has each decision where it was made."""
 
     def added(self, item: KubeObject) -> None:
         """Apply an added object."""

@@ -24,11 +24,8 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
 def _gates_shown(texts: Sequence[str]) -> str:
     """Return gates as upstream's flag shows them: with their component and a colon."""
     gates = [part.strip() for text in texts for part in text.split(",") if part.strip()]
-    return ",".join(sorted((gate if ":" in gate else f":{gate}" for gate in gates), key=_component))
-
-
-def _component(gate: str) -> str:
-    return gate.partition(":")[0]
+    shown = (gate if ":" in gate else f":{gate}" for gate in gates)
+    return ",".join(sorted(shown, key=lambda gate: gate.partition(":")[0]))
 
 
 def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -> None:

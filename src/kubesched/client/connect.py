@@ -142,9 +142,6 @@ def connect(
     timeout_seconds: float | None = None,
     observer: RequestObserver | None = None,
     permit: Permit | None = None,
-    environ: Mapping[str, str] = os.environ,
-    now: Callable[[], float] = time.monotonic,
-    wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> HttpRestClient:
     """Return a connection; nothing is sent yet, and no event loop needs to run.
 
@@ -156,18 +153,16 @@ def connect(
         timeout_seconds: For each request; None for no limit.
         observer: Called for every request.
         permit: Called immediately before a request that changes something is written.
-        environ: The environment, for proxies and plugins.
-        now: A monotonic clock in seconds.
-        wall_clock: The current time, for the expiry of plugins' credentials.
 
     Raises:
         TlsError: Certificates or keys cannot be used.
         SetupError: Requests are limited, but none could ever be sent.
     """
+    environ, now = os.environ, time.monotonic
     return HttpRestClient(
         settings.server,
         transport=_transport(settings, user_agent_suffix, environ, now),
-        credentials=credentials_of(settings, environ, now, wall_clock),
+        credentials=credentials_of(settings, environ, now, lambda: datetime.now(UTC)),
         limiter=limiter_of(qps, burst, now),
         timeout_seconds=timeout_seconds,
         observer=observer,

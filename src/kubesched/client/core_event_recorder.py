@@ -27,9 +27,9 @@ from kubesched.client.event_queue import (
     EventQueue,
     event_name,
     event_namespace,
+    patch_event,
     plain_reference,
     reference_to,
-    was_patched,
 )
 from kubesched.client.requests import Request, Rest, path_of
 
@@ -269,7 +269,7 @@ class CoreEventRecorder:
                 **({"message": event.message} if event.message else {}),
             }
             path = path_of(_EVENTS, namespace, event.metadata.name)
-            if await was_patched(self._rest, path, changed):
+            if await patch_event(self._rest, path, changed):
                 return
         body = msgspec.json.encode(_body(event))
         await self._rest.send(Request(method="POST", path=path_of(_EVENTS, namespace), body=body))

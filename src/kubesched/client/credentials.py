@@ -123,6 +123,7 @@ class TokenFile:
         self._seen = seen
 
     def _keep(self, problem: str) -> None:
+        """Go on with the last token; raises CredentialsError if there is none."""
         if not self._credential.header:
             # The next request reads the file again.
             self._looked_at = float("-inf")

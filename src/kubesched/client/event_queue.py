@@ -84,7 +84,7 @@ def event_name(reference: ObjectReference, now_ns: int, random: Random) -> str:
     return str(UUID(int=random.getrandbits(128), version=4))
 
 
-async def was_patched(rest: Rest, path: str, changed: Mapping[str, Any]) -> bool:
+async def patch_event(rest: Rest, path: str, changed: Mapping[str, Any]) -> bool:
     """Change fields of an event; return False if it has expired or was never written.
 
     Raises:
@@ -149,7 +149,7 @@ class EventQueue(Generic[Write]):
             self._drop_oldest()
         self._pending.append(write)
         self._start_sender()
-        self._look_whether_drained()
+        self._update_drained()
 
     def _start_sender(self) -> None:
         if self._group is not None and self._senders < _SENDERS_MAX:
@@ -180,7 +180,7 @@ class EventQueue(Generic[Write]):
         """Wait until the queue is empty, or the server stops answering."""
         await self._drained.wait()
 
-    def _look_whether_drained(self) -> None:
+    def _update_drained(self) -> None:
         is_running = self._senders > self._resting
         is_stuck = self._resting == _SENDERS_MAX
         if is_running or (self._pending and not is_stuck):
@@ -194,7 +194,7 @@ class EventQueue(Generic[Write]):
                 await self._send_one(self._pending.popleft())
         finally:
             self._senders -= 1
-            self._look_whether_drained()
+            self._update_drained()
 
     async def _send_one(self, write: Write) -> None:
         for tries in range(1, _TRIES_MAX + 1):
@@ -225,9 +225,9 @@ class EventQueue(Generic[Write]):
 
     async def _rest(self, seconds: float) -> None:
         self._resting += 1
-        self._look_whether_drained()
+        self._update_drained()
         try:
             await asyncio.sleep(seconds)
         finally:
             self._resting -= 1
-            self._look_whether_drained()
+            self._update_drained()

@@ -31,9 +31,9 @@ from kubesched.client.event_queue import (
     RetryError,
     event_name,
     event_namespace,
+    patch_event,
     plain_reference,
     reference_to,
-    was_patched,
 )
 from kubesched.client.requests import Request, Rest, path_of
 
@@ -171,7 +171,7 @@ class EventRecorder:
         series = body.get("series")
         if series is not None:
             path = path_of(_EVENTS, namespace, known.name)
-            if await was_patched(self._rest, path, {"series": series}):
+            if await patch_event(self._rest, path, {"series": series}):
                 return
         request = Request(
             method="POST", path=path_of(_EVENTS, namespace), body=msgspec.json.encode(body)

@@ -108,19 +108,19 @@ _ELECTOR_JITTER = 1.2
 def validate(configuration: Configuration) -> tuple[FieldError, ...]:
     """Return all field errors of a defaulted configuration, in upstream's order."""
     return (
-        *_client_connection_errors(configuration.client_connection, "clientConnection"),
+        *_client_connection_errors(configuration.client_connection),
         *_leader_election_errors(configuration.leader_election, "leaderElection"),
-        *_parallelism_errors(configuration.parallelism, "parallelism"),
-        *_profiles_errors(configuration.profiles, "profiles"),
+        *_parallelism_errors(configuration.parallelism),
+        *_profiles_errors(configuration.profiles),
         *_percentage_errors(configuration.percentage_of_nodes_to_score, "percentageOfNodesToScore"),
         *_backoff_errors(configuration),
-        *_extenders_errors(configuration.extenders, "extenders"),
+        *_extenders_errors(configuration.extenders),
     )
 
 
-def _client_connection_errors(connection: ClientConnection, path: str) -> Iterable[FieldError]:
+def _client_connection_errors(connection: ClientConnection) -> Iterable[FieldError]:
     if connection.burst < 0:
-        yield invalid(child(path, "burst"), connection.burst, "must be non-negative")
+        yield invalid("clientConnection.burst", connection.burst, "must be non-negative")
 
 
 def _leader_election_errors(election: LeaderElection, path: str) -> Iterable[FieldError]:
@@ -158,9 +158,9 @@ def _election_time_errors(election: LeaderElection, path: str) -> Iterable[Field
         yield invalid(child(path, "renewDeadline"), go_duration(renew), words)
 
 
-def _parallelism_errors(parallelism: int, path: str) -> Iterable[FieldError]:
+def _parallelism_errors(parallelism: int) -> Iterable[FieldError]:
     if parallelism <= 0:
-        yield invalid(path, parallelism, "should be an integer value greater than zero")
+        yield invalid("parallelism", parallelism, "should be an integer value greater than zero")
 
 
 def _percentage_errors(percentage: int | None, path: str) -> Iterable[FieldError]:
@@ -178,19 +178,19 @@ def _backoff_errors(configuration: Configuration) -> Iterable[FieldError]:
         yield invalid("podMaxBackoffSeconds", most, words)
 
 
-def _profiles_errors(profiles: Sequence[ProfileConfiguration], path: str) -> Iterable[FieldError]:
+def _profiles_errors(profiles: Sequence[ProfileConfiguration]) -> Iterable[FieldError]:
     if not profiles:
-        yield required(path)
+        yield required("profiles")
         return
     seen: set[str] = set()
     for i, profile in enumerate(profiles):
-        place = child(path, i)
+        place = child("profiles", i)
         yield from _profile_errors(profile, place)
         if profile.scheduler_name in seen:
             # Upstream prints the other profile's path, which it encodes as {}.
             yield duplicate(child(place, "schedulerName"), {})
         seen.add(profile.scheduler_name)
-    yield from _queue_sort_errors(profiles, path)
+    yield from _queue_sort_errors(profiles)
 
 
 def _profile_errors(profile: ProfileConfiguration, path: str) -> Iterable[FieldError]:
@@ -220,12 +220,12 @@ def _removed_plugin_errors(name: str, path: str) -> Iterable[FieldError]:
         yield invalid(path, name, words)
 
 
-def _queue_sort_errors(profiles: Sequence[ProfileConfiguration], path: str) -> Iterable[FieldError]:
+def _queue_sort_errors(profiles: Sequence[ProfileConfiguration]) -> Iterable[FieldError]:
     """Check that all profiles have the same queue sort plugin, because they share one queue."""
     canon = profiles[0].plugins.queue_sort
     name = canon.enabled[0].name if canon.enabled else ""
     if len(canon.enabled) > 1:
-        place = child(path, 0, "plugins", "queueSort", "Enabled")
+        place = child("profiles", 0, "plugins", "queueSort", "Enabled")
         yield invalid(place, len(canon.enabled), "only one queue sort plugin can be enabled")
     canon_args = None
     for plugin_config in profiles[0].plugin_config:
@@ -234,11 +234,11 @@ def _queue_sort_errors(profiles: Sequence[ProfileConfiguration], path: str) -> I
     for i, profile in enumerate(profiles[1:], start=1):
         current = profile.plugins.queue_sort
         if current != canon:
-            place = child(path, i, "plugins", "queueSort")
+            place = child("profiles", i, "plugins", "queueSort")
             yield invalid(place, _go_plugin_set(current), "must be the same for all profiles")
         for plugin_config in profile.plugin_config:
             if plugin_config.name == name and plugin_config.args != canon_args:
-                place = child(path, i, "pluginConfig", "args")
+                place = child("profiles", i, "pluginConfig", "args")
                 words = "queueSort must be the same for all profiles"
                 yield invalid(place, plugin_config.args, words)
 
@@ -251,20 +251,18 @@ def _go_plugin_set(plugins: PluginSet) -> dict[str, object]:
     }
 
 
-def _extenders_errors(
-    extenders: Sequence[ExtenderConfiguration], path: str
-) -> Iterable[FieldError]:
+def _extenders_errors(extenders: Sequence[ExtenderConfiguration]) -> Iterable[FieldError]:
     binders = sum(1 for extender in extenders if extender.bind_verb)
     managed: set[str] = set()
     for i, extender in enumerate(extenders):
-        place = child(path, i)
+        place = child("extenders", i)
         if extender.prioritize_verb and extender.weight <= 0:
             words = "must have a positive weight applied to it"
             yield invalid(child(place, "weight"), extender.weight, words)
         yield from _managed_resource_errors(extender, place, managed)
     if binders > 1:
         value = f"found {binders} extenders implementing bind"
-        yield invalid(path, value, "only one extender can implement bind")
+        yield invalid("extenders", value, "only one extender can implement bind")
 
 
 def _managed_resource_errors(

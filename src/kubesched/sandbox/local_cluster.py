@@ -24,11 +24,12 @@ from kubesched.framework.registry import SchedulerSetup
 from kubesched.sandbox.access import HOST, SandboxAccess, write_private
 from kubesched.sandbox.assembly import Population, populate
 
-_LOG: Final = logging.getLogger(__name__)
 QPS: Final = 100_000
 _ENVIRONMENT: Final = Environment(
     settle_memory=lambda: None, signals=lambda _stop, _debug: nullcontext()
 )
+
+log = logging.getLogger(__name__)
 
 
 async def start_cluster(
@@ -59,8 +60,8 @@ async def start_cluster(
     async def schedule() -> None:
         try:
             await scheduler.run()
-        except Exception as error:  # noqa: BLE001  # reported to the caller
-            _LOG.exception("The scheduler failed")
+        except Exception as error:  # reported to the caller
+            log.exception("The scheduler failed")
             on_failure(error)
 
     scheduling = asyncio.create_task(schedule())

@@ -83,7 +83,7 @@ def _number(pod: Pod, annotation: str) -> float | None:
 
 
 class StoredReports:
-    """Writes statuses."""
+    """Writes the statuses of pods, and gives out their addresses."""
 
     def __init__(self, client: LocalClient) -> None:
         self._client = client
@@ -105,7 +105,7 @@ class StoredReports:
             address = self._by_uid.get(uid) or self._addresses.draw()
             self._by_uid[uid] = address
         plain = self._plain(pod)
-        return self._write(plain, running(plain, self._now(), Addresses(host, address)))
+        return self._write(plain, running(plain, self._now(), host, address))
 
     def restarted(self, pod: Pod, exit_code: int) -> Pod:
         """Report that all containers ended and run again."""
@@ -176,24 +176,24 @@ class PodAddresses:
         self._used.pop(address, None)
 
 
-_COMPLETED = "PodCompleted"
+_COMPLETED: Final = "PodCompleted"
+_FIELDS: Final = (
+    ("initContainerStatuses", "initContainers"),
+    ("containerStatuses", "containers"),
+)
 
 
-class Addresses(msgspec.Struct, frozen=True):
-    """Where a pod is.
+def running(pod: Plain, now: str, host: str, address: str) -> Plain:
+    """Return the status of a pod whose containers have just started.
 
-    Attributes:
-        host: The address of its node; "" for none.
-        pod: Its own.
+    `host` is the address of its node, `address` its own; "" for none.
     """
-
-    host: str
-    pod: str
-
-
-def running(pod: Plain, now: str, addresses: Addresses) -> Plain:
-    """Return the status of a pod whose containers have just started."""
-    status = _begun(pod, now, addresses)
+    status = _observed(dict(pod.get("status", {})), pod)
+    status.setdefault("startTime", now)
+    for names, name, one in (("hostIPs", "hostIP", host), ("podIPs", "podIP", address)):
+        if one:
+            status[name] = one
+            status[names] = [{"ip": one}]
     status["phase"] = "Running"
     status["conditions"] = _conditions(pod, now, is_running=True)
     _put_containers(status, pod, {"running": {"startedAt": now}}, now)
@@ -229,22 +229,6 @@ def resized(pod: Plain) -> Plain:
         if field in status:
             status[field] = [{**one, **_resources(found[one["name"]])} for one in status[field]]
     return _observed(status, pod)
-
-
-_FIELDS = (("initContainerStatuses", "initContainers"), ("containerStatuses", "containers"))
-
-
-def _begun(pod: Plain, now: str, addresses: Addresses) -> Plain:
-    status = _observed(dict(pod.get("status", {})), pod)
-    status.setdefault("startTime", now)
-    for names, name, address in (
-        ("hostIPs", "hostIP", addresses.host),
-        ("podIPs", "podIP", addresses.pod),
-    ):
-        if address:
-            status[name] = address
-            status[names] = [{"ip": address}]
-    return status
 
 
 def _observed(status: Plain, pod: Plain) -> Plain:

@@ -39,10 +39,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.plugin_error import (
-    PluginError,
-    extension_point_of,
-)
+from kubesched.framework.plugin_error import PluginError, extension_point_of
 from kubesched.framework.pod_group_plugin import (
     PlacementGeneratePlugin,
     PlacementScorePlugin,
@@ -384,14 +381,9 @@ class Profile:
             PluginFailure: if it failed on a row that no earlier filter rejected.
         """
         state = cycle.filter_states.get(plugin.name)
-        if not plugin.survivors_only:
+        if not plugin.survivors_only or np.count_nonzero(filtering.passed) == len(nodes):
             found = self.ask_filter(plugin, state, pod, nodes)
             self.add_answers(filtering, position, plugin, found)
-            return
-        if np.count_nonzero(filtering.passed) == len(nodes):
-            self.add_answers(
-                filtering, position, plugin, self.ask_filter(plugin, state, pod, nodes)
-            )
             return
         rows = np.flatnonzero(filtering.answers().failed_at > position)
         if not len(rows):

@@ -254,24 +254,21 @@ class _Run:
         self._ended = asyncio.Event()
         try:
             async with AsyncExitStack() as opened:
-                await self._open(opened)
+                await start_cluster(
+                    self.server,
+                    self.access,
+                    self._population,
+                    self._setup,
+                    self.folder / "kubeconfig",
+                    opened,
+                    self._failed,
+                )
                 self._started.set_result(self._loop)
                 await self._ended.wait()
         except Exception as error:
             if self._started.done():
                 raise
             self._started.set_exception(error)
-
-    async def _open(self, opened: AsyncExitStack) -> None:
-        await start_cluster(
-            self.server,
-            self.access,
-            self._population,
-            self._setup,
-            self.folder / "kubeconfig",
-            opened,
-            self._failed,
-        )
 
     def _failed(self, error: Exception) -> None:
         """Keep the failure of the scheduler, for `wait_for`."""

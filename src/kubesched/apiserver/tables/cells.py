@@ -114,7 +114,7 @@ class _Count(msgspec.Struct):
         self.last_restart = max(self.last_restart, ended)
 
     def restart_text(self, now: datetime) -> str:
-        """Return the cell."""
+        """Return the number of restarts, and how long ago the last one was."""
         if self.restarts and self.last_restart:
             return f"{self.restarts} ({since(self.last_restart, now)} ago)"
         return str(self.restarts)

@@ -39,7 +39,7 @@ _FIXED_NETWORK: Final = 'node updates may not change podCIDR except from "" to v
 
 def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
     del path
-    check_taints(node["spec"].get("taints") or (), "metadata.taints", errors)
+    check_taints(node["spec"].get("taints") or (), errors)
     status = node.get("status") or {}
     for kind in ("capacity", "allocatable"):
         for name, quantity in (status.get(kind) or {}).items():

@@ -304,11 +304,11 @@ def check_toleration(toleration: Plain, path: str, errors: FieldErrors) -> None:
         errors.not_supported(f"{path}.effect", effect, EFFECTS)
 
 
-def check_taints(taints: Sequence[Plain], path: str, errors: FieldErrors) -> None:
-    """Add field errors for the taints of a node."""
+def check_taints(taints: Sequence[Plain], errors: FieldErrors) -> None:
+    """Add field errors for the taints of a node; their path is upstream's."""
     seen: list[tuple[str, str]] = []
     for index, taint in enumerate(taints):
-        at, key, effect = f"{path}[{index}]", taint["key"], taint["effect"]
+        at, key, effect = f"metadata.taints[{index}]", taint["key"], taint["effect"]
         errors.each(f"{at}.key", key, label_key_errors(key))
         if wrong := label_value_errors(taint.get("value", "")):
             errors.invalid(f"{at}.value", taint["value"], ";".join(wrong))

@@ -113,6 +113,14 @@ class ComponentMetrics:
         disabled: int,
         election: Callable[[], ElectionStatistics | None],
     ) -> None:
+        """Set up.
+
+        Args:
+            gates: The feature gates.
+            folded: Returns the number of observations counted under "unexpected".
+            disabled: The number of disabled metrics.
+            election: Returns the state of the election; None without one.
+        """
         self._gates = gates
         self._folded = folded
         self._disabled = disabled

@@ -34,17 +34,15 @@ def test_burst_then_steady_rate() -> None:
 def test_tokens_come_back_up_to_the_burst() -> None:
     """A pause fills the bucket, and never beyond its size."""
 
-    async def main() -> list[bool]:
+    async def main() -> list[float]:
         bucket = TokenBucket(1, 2, asyncio.get_running_loop().time)
-        await bucket.wait()
-        await bucket.wait()
-        taken = [bucket.try_accept()]
+        waits = [await bucket.wait() for _ in range(3)]
         await asyncio.sleep(1.1)
-        taken += [bucket.try_accept(), bucket.try_accept()]
+        waits += [await bucket.wait() for _ in range(2)]
         await asyncio.sleep(100)
-        return [*taken, *(bucket.try_accept() for _ in range(3))]
+        return waits + [await bucket.wait() for _ in range(3)]
 
-    assert [False, True, False, True, True, False] == run(main())
+    assert [0, 0, 1, 0, 0.9, 0, 0, 1] == pytest.approx(run(main()), abs=1e-4)
 
 
 def test_cancelled_wait_gives_its_token_back() -> None:
@@ -104,9 +102,13 @@ def test_never_more_than_rate_and_burst(
 def test_configured_values() -> None:
     """0 is client-go's default, below 0 is no limit, and a burst has to let something through."""
     assert limiter_of(-1, 0, lambda: 0.0) is None
-    default = limiter_of(0, 0, lambda: 0.0)
-    assert default is not None
-    assert 10 == sum(default.try_accept() for _ in range(20))
+
+    async def main() -> list[float]:
+        default = limiter_of(0, 0, asyncio.get_running_loop().time)
+        assert default is not None
+        return [await default.wait() for _ in range(11)]
+
+    assert [*[0] * 10, 0.2] == pytest.approx(run(main()), abs=1e-4)
     for qps, burst in ((50, -1), (50, 0), (0, -1)):
         with pytest.raises(SetupError, match="burst is required to be greater than 0"):
             limiter_of(qps, burst, lambda: 0.0)

@@ -56,4 +56,4 @@ def second_time(moment: datetime) -> str:
 
 def micro_time(moment: datetime) -> str:
     """Return a moment, which has a time zone, as metav1.MicroTime."""
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    return f"{moment.astimezone(UTC).isoformat(timespec='microseconds').removesuffix('+00:00')}Z"

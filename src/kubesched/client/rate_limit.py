@@ -43,16 +43,6 @@ class TokenBucket:
         self._counted_at = now()
         self._last_turn = self._counted_at
 
-    def try_accept(self) -> bool:
-        """Take a token if there is one; return whether."""
-        now = self._now()
-        tokens = self._tokens_at(now)
-        if tokens < 1:
-            return False
-        self._set(tokens - 1, now)
-        self._last_turn = now
-        return True
-
     async def wait(self) -> float:
         """Take a token, waiting if there is none; return the seconds waited.
 

@@ -95,10 +95,13 @@ def path_of(kind: Kind, namespace: str = "", name: str = "", subresource: str = 
     The namespace is "" for all namespaces, or for cluster-scoped kinds; the name is "" for the
     collection.
     """
-    root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.api_version}"
-    place = f"/namespaces/{namespace}" if namespace and kind.is_namespaced else ""
-    parts = (root + place, kind.plural, name, subresource)
-    return "/".join(part for part in parts if part)
+    path = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.api_version}"
+    if namespace and kind.is_namespaced:
+        path += f"/namespaces/{namespace}"
+    path += f"/{kind.plural}"
+    if name:
+        path += f"/{name}"
+    return f"{path}/{subresource}" if subresource else path
 
 
 class RequestObserver(Protocol):

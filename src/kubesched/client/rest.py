@@ -16,6 +16,7 @@ import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from operator import itemgetter
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -225,17 +226,14 @@ class HttpRestClient:
         except (OSError, CredentialsError) as failure:
             raise self._error(failure, request) from failure
         try:
-            async with aclosing(self._lines(connection, request)) as lines:
+            async with aclosing(lines_of(partial(self._chunk, connection, request))) as lines:
                 yield lines
         finally:
             self._connections().give_back(connection)
 
-    async def _lines(
-        self, connection: HttpConnection, request: Request
-    ) -> AsyncGenerator[bytes, None]:
+    async def _chunk(self, connection: HttpConnection, request: Request) -> bytes:
         try:
-            async for line in lines_of(connection.read):
-                yield line
+            return await connection.read()
         except OSError as failure:
             raise self._error(failure, request) from failure
 
@@ -400,8 +398,7 @@ class HttpRestClient:
         return "".join(f"{name}: {value}\r\n" for name, value in fields)
 
     async def _take_turn(self, limiter: TokenBucket, request: Request) -> None:
-        seconds = 0.0 if limiter.try_accept() else await limiter.wait()
-        self._observer.rate_limited(request.method, self._host, seconds)
+        self._observer.rate_limited(request.method, self._host, await limiter.wait())
 
     def _error(self, failure: Exception, request: Request) -> ApiError:
         if isinstance(failure, CredentialsError):
@@ -422,7 +419,7 @@ def _header(connection: HttpConnection, name: bytes) -> str:
     return connection.headers.get(name, b"").decode("latin-1")
 
 
-async def lines_of(read: Callable[[], Awaitable[bytes]]) -> AsyncIterator[bytes]:
+async def lines_of(read: Callable[[], Awaitable[bytes]]) -> AsyncGenerator[bytes, None]:
     """Yield the lines without line breaks; empty ones are skipped.
 
     Bytes after the last line feed are yielded as a line, although it may be incomplete.

@@ -106,12 +106,11 @@ class SharedParts:
 
     def _pod_spec(self, spec: PodSpec, fields: _Fields) -> PodSpec:
         node_name, volumes = spec.node_name, spec.volumes
-        own = copy(spec)
-        force_setattr(own, "node_name", "")
-        force_setattr(own, "volumes", ())
-        known: PodSpec = _stored(self._pod_specs, own)
-        if known is own:
-            _share(fields, own)
+        force_setattr(spec, "node_name", "")
+        force_setattr(spec, "volumes", ())
+        known: PodSpec = _stored(self._pod_specs, spec)
+        if known is spec:
+            _share(fields, spec)
         if not node_name and not volumes:
             return known
         own = copy(known)
@@ -150,7 +149,8 @@ def _share(fields: _Fields, whole: Any) -> None:
 
 def _piece(fields: _Fields, table: _Table, piece: Any) -> Any:
     """Return an equal element that is stored already, or store this one."""
-    same = _stored(table, piece)
+    # Pieces of plain values are their own keys, which takes half the time of an encoding.
+    same = _stored(table, piece) if fields.values else table.setdefault(piece, piece)
     if same is piece:
         _share(fields, piece)
     return same

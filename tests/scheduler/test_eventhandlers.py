@@ -18,6 +18,7 @@ class _Events(HandlingObserver):
     is_listening: ClassVar = True
 
     def __init__(self) -> None:
+        super().__init__()
         self.labels: list[str] = []
 
     def handled(self, event: str, seconds: float) -> None:

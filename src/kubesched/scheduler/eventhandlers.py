@@ -85,13 +85,14 @@ class HandlingObserver:
 
     Attributes:
         is_listening: Whether durations are measured for this observer.
+        now: The observer's clock, in seconds.
     """
 
     is_listening: ClassVar = False
 
-    def now(self) -> float:
-        """Return the observer's clock, in seconds."""
-        return 0.0
+    def __init__(self, now: Callable[[], float] = float) -> None:
+        """Take a monotonic clock; the default always shows 0.0."""
+        self.now = now
 
     def handled(self, event: str, seconds: float) -> None:
         """Cache and queue were updated for an event with this label."""

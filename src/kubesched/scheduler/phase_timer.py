@@ -44,14 +44,15 @@ class PhaseTimer:
     """Does nothing; a subclass measures.
 
     Attributes:
+        now: The timer's clock, in seconds.
         is_sampling: Whether single plugins are timed now; `begin_cycle` and `begin_gates` decide.
     """
 
     is_sampling = False
 
-    def now(self) -> float:
-        """Return the timer's clock, in seconds."""
-        return 0.0
+    def __init__(self, now: Callable[[], float] = float) -> None:
+        """Take a monotonic clock; the default always shows 0.0."""
+        self.now = now
 
     # Phases of a scheduling cycle: one is open at a time.
 

@@ -95,9 +95,9 @@ class ProfileTimer(phases.PhaseTimer):
 
         `draw` returns random numbers in [0, 1), to choose the cycles whose plugins are timed.
         """
+        super().__init__(clock)
         self.counts = counts
         self.is_sampling = self._was_sampling = False
-        self._clock = clock
         self._recalled_seconds = 0.0
         self._draw = draw
         self._observations = observations
@@ -164,10 +164,6 @@ class ProfileTimer(phases.PhaseTimer):
             running.update(_DIVIDED.intersection(counted))
         return running
 
-    def now(self) -> float:
-        """Return seconds on the clock."""
-        return self._clock()
-
     # Phases of a cycle.
 
     def begin_cycle(self) -> None:
@@ -197,7 +193,7 @@ class ProfileTimer(phases.PhaseTimer):
     def enter(self, extension_point: str) -> None:
         """Begin a phase."""
         self._open = extension_point
-        self._began = self._clock()
+        self._began = self.now()
         if extension_point is phases.FILTER:
             self._began -= self._recalled_seconds
             self._recalled_seconds = 0.0
@@ -246,7 +242,7 @@ class ProfileTimer(phases.PhaseTimer):
 
     def signed(self, plugin: Plugin, code: Code, started: float) -> float:
         """Observe the time of a plugin's sign, sampled or not; return the time."""
-        now = self._clock()
+        now = self.now()
         series = self._sign_series(plugin, code)
         if series is not None:
             series.observe(now - started)

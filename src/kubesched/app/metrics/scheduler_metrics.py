@@ -279,11 +279,8 @@ class _Handling(HandlingObserver):
     is_listening: ClassVar = True
 
     def __init__(self, clock: Callable[[], float], seconds: HistogramVec) -> None:
-        self._clock = clock
+        super().__init__(clock)
         self._seconds = seconds
-
-    def now(self) -> float:
-        return self._clock()
 
     def handled(self, event: str, seconds: float) -> None:
         self._seconds.observe(seconds, (event,))

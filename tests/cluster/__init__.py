@@ -1,1 +1,1 @@
-"""Tests of the cluster to play in."""
+"""Tests of the cluster room."""

@@ -217,7 +217,11 @@ def _reasons(report: SimulationReport) -> Iterator[tuple[str, str]]:
 
 def _difference(first: _Outcomes, other: _Outcomes) -> ClusterDifference:
     common = sorted(first.pods.keys() & other.pods.keys())
-    differing = [_pod(key, first, other) for key in common if _ends_differently(key, first, other)]
+    differing = [
+        _pod(key, first, other)
+        for key in common
+        if first.node_of.get(key) != other.node_of.get(key)
+    ]
     gone = sorted(first.pods.keys() - other.pods.keys())
     new = sorted(other.pods.keys() - first.pods.keys())
     return ClusterDifference(
@@ -231,10 +235,6 @@ def _difference(first: _Outcomes, other: _Outcomes) -> ClusterDifference:
         tuple(sorted(first.nodes - other.nodes)),
         tuple(sorted(other.nodes - first.nodes)),
     )
-
-
-def _ends_differently(key: str, first: _Outcomes, other: _Outcomes) -> bool:
-    return first.node_of.get(key) != other.node_of.get(key)
 
 
 def _pod(key: str, first: _Outcomes, other: _Outcomes) -> PodDifference:

@@ -16,7 +16,6 @@ Differs:  conflicts are sorted by manager, not in random order. The types of sto
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -277,12 +276,13 @@ def _conflict_text(conflicts: list[_Conflict]) -> str:
     paths: dict[Owner, list[Path]] = {}
     for owner, path in conflicts:
         paths.setdefault(owner, []).append(path)
-    lines = "\n".join(line for owner in paths for line in _owner_lines(owner, paths[owner]))
-    return f"{len(conflicts)} conflicts: {lines}"
-
-
-def _owner_lines(owner: Owner, paths: Iterable[Path]) -> list[str]:
-    return [f"conflicts with {_owner_text(owner)}:", *(f"- {path_text(path)}" for path in paths)]
+    lines: list[str] = []
+    for owner, own in paths.items():
+        lines += [
+            f"conflicts with {_owner_text(owner)}:",
+            *(f"- {path_text(path)}" for path in own),
+        ]
+    return f"{len(conflicts)} conflicts: " + "\n".join(lines)
 
 
 def _owner_text(owner: Owner) -> str:

@@ -69,7 +69,8 @@ class CacheDebugger:
     def compare(self) -> None:
         """Log nodes and pods that only one side has."""
         write(log, V3, "Cache comparer started")
-        nodes = difference(self._observed_nodes(), self._node_names())
+        cached = [*self._cache.nodes.names, *self._cache.pods_without_node()]
+        nodes = difference(self._observed_nodes(), cached)
         if nodes:
             write(
                 log,
@@ -99,9 +100,6 @@ class CacheDebugger:
 
     def _waiting_pods(self) -> list[Pod]:
         return [queued.pod_info.pod for place in _WAITING for queued in self._queue.pods(place)]
-
-    def _node_names(self) -> list[str]:
-        return [*self._cache.nodes.names, *self._cache.pods_without_node()]
 
     def _pod_uids(self) -> list[str]:
         on_nodes = [uid for pods in self._cache.nodes.pods for uid in pods]

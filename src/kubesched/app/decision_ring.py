@@ -182,14 +182,18 @@ class DecisionRing(Observer):
         else:
             is_rejected = attempt.status.is_rejected
             outcome = RecordedOutcome.REJECTED if is_rejected else RecordedOutcome.FAILED
-            placed = self._records[-1] if self._records else None
+            newest = self._records[-1] if self._records else None
             if attempt.diagnosis is not None:
                 evaluated = len(attempt.diagnosis.node_to_status)
-            if placed is not None and _is_refused(placed, pod.uid):
+            if (
+                newest is not None
+                and newest.uid == pod.uid
+                and newest.outcome is RecordedOutcome.PLACED
+            ):
                 # Reserve, Permit or the pod's group refused the node that was just chosen.
                 self._records.pop()
                 self.recorded -= 1
-                node, evaluated, feasible = placed.node, placed.evaluated, placed.feasible
+                node, evaluated, feasible = newest.node, newest.evaluated, newest.feasible
         self._add(
             _Kept(
                 self._now_ns(),
@@ -221,10 +225,6 @@ def _matches(kept: _Kept, query: DecisionQuery) -> bool:
     if query.pod and not kept.concerns(query.namespace, query.pod):
         return False
     return not query.node or query.node in (kept.node, kept.preemption.node)
-
-
-def _is_refused(placed: _Kept, uid: str) -> bool:
-    return placed.uid == uid and placed.outcome is RecordedOutcome.PLACED
 
 
 def _preemption_of(decision: Rejected) -> _Preemption:

@@ -149,7 +149,7 @@ def summaries(outcomes: Outcomes, show: Sequence[str]) -> list[CellSummary]:
         if not show or any(fnmatchcase(name, pattern) for pattern in show)
     ]
     found = []
-    for _, group in groupby(outcomes, key=_cell_of):
+    for _, group in groupby(outcomes, key=lambda pair: pair[0].key[:-1]):
         same = list(group)
         figures = [outcome.figures for _, outcome in same]
         means = {name: mean_of(_numbers(figures, name)) for name in names}
@@ -161,10 +161,6 @@ def summaries(outcomes: Outcomes, show: Sequence[str]) -> list[CellSummary]:
             )
         )
     return found
-
-
-def _cell_of(pair: tuple[SweepRun, SweepOutcome]) -> tuple[Scalar, ...]:
-    return pair[0].key[:-1]
 
 
 def _numbers(figures: Sequence[Figures], name: str) -> list[float]:
@@ -215,14 +211,12 @@ def _parquet(columns: Columns) -> bytes:
 
     stream = io.BytesIO()
     types = {
-        name: pl.Float64 for name, values in columns.items() if not any(map(_is_there, values))
+        name: pl.Float64
+        for name, values in columns.items()
+        if all(value is None for value in values)
     }
     pl.DataFrame(columns, schema_overrides=types).write_parquet(stream, statistics=False)
     return stream.getvalue()
-
-
-def _is_there(value: object) -> bool:
-    return value is not None
 
 
 FORMATS: Final[Mapping[str, Callable[[Columns], bytes]]] = MappingProxyType(

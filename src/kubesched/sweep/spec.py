@@ -169,7 +169,12 @@ def named(spec: SweepSpec) -> SweepSpec:
             for each in spec.configurations or (SweepConfiguration(),)
         ),
         plugins=tuple(
-            replace(each, name=each.name or ",".join(map(_class_of, each.plugins)) or "none")
+            replace(
+                each,
+                name=each.name
+                or ",".join(plugin.rpartition(":")[2] for plugin in each.plugins)
+                or "none",
+            )
             for each in spec.plugins or (SweepPlugins(),)
         ),
     )
@@ -177,10 +182,6 @@ def named(spec: SweepSpec) -> SweepSpec:
 
 def _stem(file: str) -> str:
     return Path(file.removesuffix(".gz")).stem
-
-
-def _class_of(plugin: str) -> str:
-    return plugin.rpartition(":")[2]
 
 
 def seeds_of(seeds: int | str | Sequence[int]) -> tuple[int, ...]:

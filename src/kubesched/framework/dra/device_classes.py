@@ -144,25 +144,16 @@ class DeviceTotals:
         Both are 0 if a selector cannot be evaluated. For a node whose allocatable amounts include
         the resource, this must not be called.
         """
+        total = taken = 0
         try:
-            return self._count(node, device_class, slices, allocated)
+            for item in slices:
+                driver, pool = item.spec.driver, item.spec.pool.name
+                for device in _devices_on(item, node):
+                    if self._matches(device_class, driver, pool, device):
+                        total += 1
+                        taken += allocated.is_allocated((driver, pool, device.name))
         except (CelError, cel.DeviceSelectorError, NodeSelectorError):
             return 0, 0
-
-    def _count(
-        self,
-        node: Node,
-        device_class: DeviceClass,
-        slices: Iterable[ResourceSlice],
-        allocated: AllocatedState,
-    ) -> tuple[int, int]:
-        total = taken = 0
-        for item in slices:
-            driver, pool = item.spec.driver, item.spec.pool.name
-            for device in _devices_on(item, node):
-                if self._matches(device_class, driver, pool, device):
-                    total += 1
-                    taken += allocated.is_allocated((driver, pool, device.name))
         return total, taken
 
     def _matches(self, device_class: DeviceClass, driver: str, pool: str, device: Device) -> bool:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Pod
 from kubesched.api.resource import (
-    AllocationResult,
     DeviceClass,
     DeviceRequest,
     DeviceTaintRule,
@@ -356,7 +355,8 @@ class DynamicResources(
             claim = state.claims[at]
             if state.is_special(at) and found.special_claim is not None:
                 claim = found.special_claim
-            allocated = with_finalizer(replace(claim, status=_allocated(claim, allocation)))
+            status = replace(claim.status, allocation=allocation)
+            allocated = with_finalizer(replace(claim, status=status))
             group = self._group_of(pod.pod)
             pending = self._tracker.add_pending(claim.metadata.uid, allocated, pod.uid, group)
             # Another pod of the group may have numbered the shares already.
@@ -568,7 +568,3 @@ def _look_for_class(name: str, request_name: str, objects: Objects) -> Status:
     if device_classes_of(objects).get(name) is None:
         return unresolvable(f"request {request_name}: device class {name} does not exist")
     return SUCCESS
-
-
-def _allocated(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaimStatus:
-    return replace(claim.status, allocation=allocation)

@@ -49,7 +49,9 @@ class Requirements(msgspec.Struct, frozen=True):
 
     def are_met_by(self, other: PodInfo) -> bool:
         """Whether there are affinity terms and `other` matches all of them."""
-        return bool(self.affinity) and _are_all_about(self.affinity, other)
+        return bool(self.affinity) and all(
+            term.matches(other.namespace, other.labels) for term in self.affinity
+        )
 
 
 NO_REQUIREMENTS: Final = Requirements()
@@ -155,10 +157,6 @@ def sums_by_key(
     return {
         key: DomainSums.of(nodes.label(key), question.over(groups)) for key, question in questions
     }
-
-
-def _are_all_about(terms: tuple[IncomingTerm, ...], pod: PodInfo) -> bool:
-    return all(term.matches(pod.namespace, pod.labels) for term in terms)
 
 
 def _clone(sums: dict[str, DomainSums]) -> dict[str, DomainSums]:

@@ -57,10 +57,6 @@ log = logging.getLogger(__name__)
 ADMIN: Final = User("admin", ("system:masters", "system:authenticated"))
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class ApiServer:
     """A server of the Kubernetes API; other code of the process uses its registry of objects."""
 
@@ -69,7 +65,7 @@ class ApiServer:
         tokens: Mapping[str, User] | None = None,
         *,
         anonymous: User = ANONYMOUS,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         random: Random | None = None,
         changes_kept: int = CHANGES_KEPT,
         has_alpha: bool = False,
@@ -325,11 +321,9 @@ class HttpFront:
 
 
 async def _body_of(incoming: web.BaseRequest) -> bytes:
-    parts = []
-    size = incoming.content_length or 0
-    if size > _BODY_MAX:
+    if (incoming.content_length or 0) > _BODY_MAX:
         raise _too_large()
-    size = 0
+    parts, size = [], 0
     async for part in incoming.content.iter_any():
         size += len(part)
         if size > _BODY_MAX:
@@ -360,14 +354,10 @@ def _plain(answer: Response, body: bytes) -> web.Response:
 
 def _shown(request: ApiRequest, answer: Response) -> bytes:
     """Return the body, indented if the client wants that."""
-    if answer.content_type != JSON:
-        return answer.body
-    pretty = request.query.get("pretty")
-    if pretty is None:
-        agent = request.headers.get("user-agent", "")
-        is_pretty = agent.startswith(_BROWSERS)
-    else:
+    if "pretty" in request.query:
         is_pretty = request.flag("pretty")
-    if not is_pretty:
+    else:
+        is_pretty = request.headers.get("user-agent", "").startswith(_BROWSERS)
+    if not is_pretty or answer.content_type != JSON:
         return answer.body
     return msgspec.json.format(answer.body, indent=2)

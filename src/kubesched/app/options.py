@@ -26,6 +26,12 @@ from kubesched.config.types import Configuration, LeaderElection
 
 SECURE_PORT_DEFAULT: Final = 10259
 ALWAYS_ALLOWED_PATHS: Final = ("/healthz", "/readyz", "/livez")
+_CONNECTION: Final[Mapping[str, str]] = {
+    "kubeconfig": "kubeconfig",
+    "kube_api_qps": "qps",
+    "kube_api_burst": "burst",
+}
+"""The fields of ClientConnection, by the deprecated flags that set them."""
 
 
 class ElectionOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,17 +178,13 @@ def configuration_of(options: Options) -> Configuration:
 
 
 def _of_flags(configuration: Configuration, flags: DeprecatedOptions) -> Configuration:
-    connection = replace(
-        configuration.client_connection,
-        **_renamed(flags, {"kubeconfig": "kubeconfig", "kube_api_qps": "qps"}),
-    )
-    if flags.kube_api_burst is not None:
-        connection = replace(connection, burst=flags.kube_api_burst)
+    given = _given(flags)
+    connection = {field: given[flag] for flag, field in _CONNECTION.items() if flag in given}
     profiling = configuration.enable_profiling if flags.profiling is None else flags.profiling
     contention = flags.contention_profiling
     return replace(
         configuration,
-        client_connection=connection,
+        client_connection=replace(configuration.client_connection, **connection),
         enable_profiling=profiling,
         enable_contention_profiling=profiling if contention is None else contention,
     )
@@ -192,11 +194,6 @@ def _given(flags: msgspec.Struct) -> dict[str, object]:
     return {
         name: value for name, value in msgspec.structs.asdict(flags).items() if value is not None
     }
-
-
-def _renamed(flags: msgspec.Struct, names: Mapping[str, str]) -> dict[str, object]:
-    given = _given(flags)
-    return {field: given[flag] for flag, field in names.items() if flag in given}
 
 
 def _named(election: LeaderElection) -> LeaderElection:

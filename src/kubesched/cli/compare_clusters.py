@@ -122,10 +122,8 @@ def _write_difference(writer: Writer, difference: ClusterDifference, first: str,
         writer.heading(f"Pods in {first} only (gone), or in {difference.cluster} only (new)")
         for found in difference.workloads[:top]:
             owner = PodOwner(found.namespace, found.name, found.kind)
-            counts = [f"{found.gone} gone"] * bool(found.gone) + [f"{found.new} new"] * bool(
-                found.new
-            )
-            writer.item(f"{owner}: {', '.join(counts)}")
+            counts = phrases([(found.gone, "gone", "gone"), (found.new, "new", "new")])
+            writer.item(f"{owner}: {counts}")
         number = len(difference.workloads)
         writer.rest(number - top, f"--top {number} shows all")
     for heading, nodes in (("gone", difference.nodes_gone), ("new", difference.nodes_new)):

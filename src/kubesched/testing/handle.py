@@ -14,14 +14,10 @@ import numpy as np
 from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import ClaimTracker
 from kubesched.framework.handle import FilterReads
 from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterExtensions, PreFilterPlugin
-from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
-from kubesched.framework.services import Services
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
-from kubesched.framework.waiting_pods import WaitingPods
-from kubesched.scheduler.profile import relevant_nominated_pods
+from kubesched.scheduler.profile import relevant_nominated_pods, services_for
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
@@ -61,19 +57,13 @@ class FakeHandle:
         for item in objects:
             store.put(item)
         self.objects: Objects = store
-        self.waiting_pods = WaitingPods()
-        self.pod_group_states: PodGroupStates = NoPodGroupStates()
         self.random = Random(seed)  # noqa: S311 - the run's random source, not a secret
         self.plugins: list[Plugin] = list(plugins)
         self.activated: list[PodInfo] = []
-        self.services = Services(
-            objects=store,
-            waiting_pods=self.waiting_pods,
-            claim_tracker=ClaimTracker(
-                consumable_capacity=self.feature_gates.enabled("DRAConsumableCapacity")
-            ),
-            activate=self.activate,
-        )
+        services = services_for(self.feature_gates, store)
+        self.services = msgspec.structs.replace(services, activate=self.activate)
+        self.waiting_pods = services.waiting_pods
+        self.pod_group_states = services.pod_group_states
 
     def provide(self, **services: object) -> None:
         """Give plugins other services, by the names of the fields of `Services`."""

@@ -54,6 +54,14 @@ def claims_of(pod: Pod) -> list[PodClaim]:
     return [claim for claim in claims if claim is not None]
 
 
+def known_claims(pod: Pod, objects: Objects) -> list[PersistentVolumeClaim | None]:
+    """Return the claims of a pod in order of its volumes; None for one that is not known."""
+    return [
+        objects.get(PersistentVolumeClaim, used.name, pod.metadata.namespace)
+        for used in claims_of(pod)
+    ]
+
+
 def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
     """Whether the pod refers to the claim, by name or through an ephemeral volume."""
     metadata = claim.metadata

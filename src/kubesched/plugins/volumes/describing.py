@@ -15,9 +15,9 @@ from kubesched.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
-    claims_of,
     class_of_claim,
     is_fully_bound,
+    known_claims,
 )
 from kubesched.plugins.volumes.csi_translation import TranslationError, translate_volume
 from kubesched.plugins.volumes.matching import STORAGE, why_not_matching
@@ -28,13 +28,9 @@ from kubesched.snapshot.objects import Objects
 
 def describe_unbound_claims(pod: Pod, objects: Objects) -> str:
     """Return why unbound claims of the pod must be bound before it is scheduled."""
-    found = (
-        objects.get(PersistentVolumeClaim, used.name, pod.metadata.namespace)
-        for used in claims_of(pod)
-    )
     texts = [
         f"claim {claim.metadata.name} {text}"
-        for claim in found
+        for claim in known_claims(pod, objects)
         if claim is not None and (text := _why_not_delayed(claim, objects))
     ]
     return "; ".join(dict.fromkeys(texts))

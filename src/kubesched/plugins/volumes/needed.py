@@ -21,9 +21,9 @@ from kubesched.framework.needed_kinds import NeededKind
 from kubesched.plugins.volumes.attachable import AttachableError, add_volumes_of, may_attach
 from kubesched.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
-    claims_of,
     class_of_claim,
     has_claims,
+    known_claims,
 )
 from kubesched.plugins.volumes.csi_nodes import limits_of
 from kubesched.snapshot.objects import Objects
@@ -38,7 +38,7 @@ def kinds_of_pod(pod: Pod) -> Iterator[NeededKind]:
 def kinds_of_claims(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
     """Yield claims, volumes and classes, if the pod's volumes refer to them."""
     yield from kinds_of_pod(pod)
-    claims = _claims(pod, objects)
+    claims = known_claims(pod, objects)
     if None in claims and objects.knows(PersistentVolumeClaim):
         return  # The claim is missing, so nothing else matters.
     if any(claim is None or claim.spec.volume_name for claim in claims):
@@ -51,7 +51,7 @@ def kinds_of_claims(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
 
 def kinds_of_new_volumes(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
     """Yield the kinds that determine the capacity for volumes to provision."""
-    for claim in _claims(pod, objects):
+    for claim in known_claims(pod, objects):
         if claim is None and objects.knows(PersistentVolumeClaim):
             continue
         if claim is not None and not _is_made_late(claim, objects):
@@ -75,14 +75,6 @@ def kinds_of_limits(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
     limited = {driver for node in objects.list(CSINode) for driver in limits_of(node)}
     if not objects.knows(CSINode) or limited.intersection(found.values()):
         yield NeededKind(VolumeAttachment, "they count towards the limit of a node's volumes")
-
-
-def _claims(pod: Pod, objects: Objects) -> list[PersistentVolumeClaim | None]:
-    """Return the claims of a pod's volumes; None for one that is not known."""
-    return [
-        objects.get(PersistentVolumeClaim, used.name, pod.metadata.namespace)
-        for used in claims_of(pod)
-    ]
 
 
 def _may_match(claim: PersistentVolumeClaim, objects: Objects) -> bool:

@@ -4,14 +4,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from kubernetes import watch
-from kubernetes.client import (
-    AppsV1Api,
-    CoreV1Api,
-    PolicyV1Api,
-    V1Eviction,
-    V1ObjectMeta,
-    V1Pod,
-)
+from kubernetes.client import AppsV1Api, CoreV1Api, PolicyV1Api, V1Eviction, V1ObjectMeta, V1Pod
 from kubernetes.client.exceptions import ApiException
 
 from kubesched.testing import SandboxCluster

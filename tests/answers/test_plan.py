@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.answers.plan import (
-    AddNodes,
-    DrainNodes,
-    PlanError,
-    ScaleWorkload,
-    decode_plan,
-)
+from kubesched.answers.plan import AddNodes, DrainNodes, PlanError, ScaleWorkload, decode_plan
 
 
 def test_steps_keep_their_order() -> None:

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from kubesched.answers.drain import PodFate, drain_nodes
 from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import TrialCluster, names_of
-from kubesched.answers.upgrade import (
-    CompactReport,
-    UpgradeReport,
-    WatchNodes,
-    compact,
-    upgrade,
-)
+from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
 from kubesched.api.core import Node
 from kubesched.api.meta import KubeObject
 from kubesched.testing.builders import make_pod

@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.owned_values import (
-    compare,
-    field_set,
-    merge,
-    remove,
-    type_errors,
-)
+from kubesched.apiserver.owned_values import compare, field_set, merge, remove, type_errors
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.schema import ObjectType, type_of_object
 

@@ -9,11 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kubesched.app.decision_ring import DecisionQuery, DecisionRing
-from kubesched.explain.decision_records import (
-    DecisionRecord,
-    EvictedPod,
-    RecordedOutcome,
-)
+from kubesched.explain.decision_records import DecisionRecord, EvictedPod, RecordedOutcome
 from kubesched.framework.status import Status, failure, unschedulable
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.observer import Observer

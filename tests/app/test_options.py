@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.field_errors import ConfigError
-from kubesched.app.options import (
-    DeprecatedOptions,
-    ElectionOptions,
-    Options,
-    configuration_of,
-)
+from kubesched.app.options import DeprecatedOptions, ElectionOptions, Options, configuration_of
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
 from kubesched.plugins.registry import in_tree_setup

@@ -9,11 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubesched.api.resource import Device, DeviceAttribute, DeviceCapacity
-from kubesched.cel.device_selectors import (
-    DeviceSelectorError,
-    compile_selector,
-    device_variables,
-)
+from kubesched.cel.device_selectors import DeviceSelectorError, compile_selector, device_variables
 from kubesched.cel.values import CelError
 
 DRIVER = "dra.example.com"

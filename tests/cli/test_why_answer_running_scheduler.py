@@ -15,14 +15,7 @@ from click.testing import Result
 
 from kubesched.app.options import Options, ServingOptions
 from kubesched.app.process import EXIT_FAILED
-from tests.app.test_process import (
-    ADMIN_TOKEN,
-    PODS,
-    TOKEN,
-    Cluster,
-    options_with,
-    playing,
-)
+from tests.app.test_process import ADMIN_TOKEN, PODS, TOKEN, Cluster, options_with, playing
 from tests.cli.cluster import Json, node, pod, run
 from tests.cli.live import live, write_kubeconfig
 

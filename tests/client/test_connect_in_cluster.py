@@ -4,11 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.client.connect import (
-    NotInClusterError,
-    in_cluster_namespace,
-    in_cluster_settings,
-)
+from kubesched.client.connect import NotInClusterError, in_cluster_namespace, in_cluster_settings
 
 _ENVIRON = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

@@ -13,11 +13,7 @@ import pytest
 
 from kubesched.api.errors import ApiError
 from kubesched.api.volume import ObjectReference
-from kubesched.client.leader_election import (
-    ElectionTiming,
-    LeaderCallbacks,
-    LeaderElector,
-)
+from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
 from kubesched.client.requests import Request
 from kubesched.client.resource_locks import LeaseLock, new_lock
 from kubesched.simulator.virtual_loop import run

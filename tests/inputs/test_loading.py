@@ -9,12 +9,7 @@ import pytest
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import (
-    load_scheduler,
-    new_cluster,
-    with_plugins,
-    with_scheduler_name,
-)
+from kubesched.inputs.loading import load_scheduler, new_cluster, with_plugins, with_scheduler_name
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.testing.builders import make_pod
 

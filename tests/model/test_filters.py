@@ -11,15 +11,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.testing.builders import make_node, make_pod
 
 from .clusters import GPU, HOST, ZONE, Json, label, near, require_nodes, required, taint
-from .filters import (
-    Filter_1,
-    Filter_2,
-    Filter_3,
-    Filter_4,
-    Filter_5,
-    Left,
-    Request,
-)
+from .filters import Filter_1, Filter_2, Filter_3, Filter_4, Filter_5, Left, Request
 from .state import Objects
 
 NOTHING = Objects()

@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from axe_playwright_python.sync_playwright import (  # type: ignore[import-untyped]  # without types
-    Axe,
-)
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # without types
 from playwright.sync_api import Browser, Page, sync_playwright
 
 _FLAGS: Final = (

@@ -13,12 +13,7 @@ from kubesched.api.scheduling import PodGroup
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, Plugin, PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
-from kubesched.framework.status import (
-    NodeToStatus,
-    Status,
-    unresolvable,
-    unschedulable,
-)
+from kubesched.framework.status import NodeToStatus, Status, unresolvable, unschedulable
 from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.snapshot.node_table import NodeTable

@@ -13,13 +13,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.candidate import Criterion
 from kubesched.framework.preemption.report import PreemptionReport
-from kubesched.framework.status import (
-    SUCCESS,
-    NodeToStatus,
-    Status,
-    failure,
-    unschedulable,
-)
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unschedulable
 from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_pod, make_snapshot

@@ -8,11 +8,7 @@ import pytest
 
 from kubesched.api.field_errors import ConfigError
 from kubesched.framework.cluster_event import POD, Action, ClusterEvent
-from kubesched.framework.status import (
-    SUCCESS,
-    Status,
-    unresolvable,
-)
+from kubesched.framework.status import SUCCESS, Status, unresolvable
 from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.testing.builders import make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle

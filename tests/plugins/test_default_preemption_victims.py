@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.framework.status import (
-    failure,
-    unschedulable,
-)
+from kubesched.framework.status import failure, unschedulable
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.plugins.pod_topology_spread import PodTopologySpread

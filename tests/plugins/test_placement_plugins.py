@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.scheduling import (
-    PodGroup,
-    PodGroupSchedulingConstraints,
-    TopologyConstraint,
-)
+from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
 from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.pod_group_plugin import (

@@ -5,13 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from kubesched.framework.cluster_event import (
-    NODE,
-    POD,
-    Action,
-    ClusterEvent,
-    ClusterEventWithHint,
-)
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.plugin import Plugin, PreEnqueuePlugin, QueueSortPlugin
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Status

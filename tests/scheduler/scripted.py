@@ -14,12 +14,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
 )
 from kubesched.framework.registry import Registry
-from kubesched.framework.status import (
-    SUCCESS,
-    NodeToStatus,
-    Status,
-    unschedulable,
-)
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unschedulable
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo

@@ -8,14 +8,7 @@ import pytest
 
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult
-from kubesched.framework.status import (
-    SUCCESS,
-    Code,
-    Status,
-    failure,
-    unresolvable,
-    unschedulable,
-)
+from kubesched.framework.status import SUCCESS, Code, Status, failure, unresolvable, unschedulable
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot

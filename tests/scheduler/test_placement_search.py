@@ -10,11 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Node
-from kubesched.api.scheduling import (
-    PodGroup,
-    PodGroupSchedulingConstraints,
-    TopologyConstraint,
-)
+from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
 from kubesched.framework.pod_group_plugin import (
     GeneratedPlacements,
     Placement,

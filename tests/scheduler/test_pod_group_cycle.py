@@ -12,11 +12,7 @@ from kubesched.api.core import Pod
 from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.writes import PodGroupConditionPatch
-from kubesched.framework.status import (
-    Code,
-    Status,
-    unschedulable,
-)
+from kubesched.framework.status import Code, Status, unschedulable
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.virtual_loop import run

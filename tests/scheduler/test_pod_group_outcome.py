@@ -7,13 +7,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from kubesched.framework.status import (
-    Code,
-    Status,
-    failure,
-    unresolvable,
-    unschedulable,
-)
+from kubesched.framework.status import Code, Status, failure, unresolvable, unschedulable
 from kubesched.simulator.virtual_loop import run
 from tests.scheduler.running import running
 from tests.scheduler.scripted import arrive, scripted

@@ -8,11 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
-from kubesched.api.scheduling import (
-    PodGroup,
-    PodGroupSchedulingConstraints,
-    TopologyConstraint,
-)
+from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
 from kubesched.framework.status import SUCCESS, Status, unschedulable
 from kubesched.scheduler.pod_group_preemption import Trial
 from kubesched.simulator.cluster import ClusterState

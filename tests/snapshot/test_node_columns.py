@@ -12,13 +12,7 @@ from kubesched.api.core import Node
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_sums import PodSum
-from kubesched.testing.builders import (
-    NodeFields,
-    PodFields,
-    make_node,
-    make_pod_info,
-    make_table,
-)
+from kubesched.testing.builders import NodeFields, PodFields, make_node, make_pod_info, make_table
 
 LABELS = ("zone", "disk", "topology.kubernetes.io/zone")
 IMAGE_SIZES = {"a": 1, "b": 2}

@@ -6,12 +6,7 @@ import pytest
 
 from kubesched.simulator.report import ResourceUse, SimulationReport, Summary
 from kubesched.simulator.timeline_report import TimelineReport
-from kubesched.sweep.figures import (
-    CLUSTER_FIGURES,
-    SCENARIO_FIGURES,
-    figures_of,
-    unknown_figures,
-)
+from kubesched.sweep.figures import CLUSTER_FIGURES, SCENARIO_FIGURES, figures_of, unknown_figures
 
 REPORT = SimulationReport(
     partial=False,

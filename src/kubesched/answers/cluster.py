@@ -26,13 +26,7 @@ from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.top import TopGroup, TopQuestion, TopReport, ask_top
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
-from kubesched.answers.upgrade import (
-    CompactReport,
-    UpgradeReport,
-    WatchNodes,
-    compact,
-    upgrade,
-)
+from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
 from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.answers.why import (
     WhyReport,

@@ -17,19 +17,10 @@ from functools import cache
 from typing import Final
 
 from kubesched.api.pod_requests import is_pod_level_resource
-from kubesched.apiserver.amounts import (
-    SHARED_RESOURCES,
-    of_containers,
-)
+from kubesched.apiserver.amounts import SHARED_RESOURCES, of_containers
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import (
-    ListType,
-    MapType,
-    ObjectType,
-    decoded,
-    object_in,
-)
+from kubesched.apiserver.schema import ListType, MapType, ObjectType, decoded, object_in
 from kubesched.apiserver.status import bad_request
 from kubesched.apiserver.values import SchemaError
 

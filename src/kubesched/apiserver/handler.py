@@ -34,13 +34,7 @@ from kubesched.apiserver.status import (
     success,
     unreachable,
 )
-from kubesched.apiserver.subresources import (
-    bind,
-    check_scale,
-    evict,
-    scale_of,
-    scaled,
-)
+from kubesched.apiserver.subresources import bind, check_scale, evict, scale_of, scaled
 from kubesched.apiserver.watching import WatchStream, start_of
 
 SCALE: Final = Resource("scales", "Scale", "autoscaling", "v1")

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesched.cel.functions import sort_by
-from kubesched.cel.values import (
-    CelError,
-    from_map_key,
-    map_key,
-    no_such_overload,
-    text,
-    type_name,
-)
+from kubesched.cel.values import CelError, from_map_key, map_key, no_such_overload, text, type_name
 
 Variables = dict[str, object]
 Evaluation = Callable[[Variables], object]

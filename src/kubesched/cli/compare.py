@@ -72,10 +72,7 @@ def compare(
       kubesched compare cluster.json --config spread.yaml --config pack.yaml
       kubesched compare today.yaml tomorrow.yaml --html comparison.html
     """
-    from kubesched.cli.compare_clusters import (
-        compare_clusters,
-        write_comparison,
-    )
+    from kubesched.cli.compare_clusters import compare_clusters, write_comparison
     from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.inputs.scenario_input import holds_cluster
 

@@ -21,11 +21,7 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.server import ApiServer
 from kubesched.app.collector import tune_collector
 from kubesched.cli.errors import write_errors
-from kubesched.cli.sandbox_scheduler import (
-    SchedulerChild,
-    configuration_text,
-    read_document,
-)
+from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_document
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import UserError, cannot_listen

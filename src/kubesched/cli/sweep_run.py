@@ -26,11 +26,7 @@ from kubesched.cli.files import replacing
 from kubesched.cli.output import Writer, in_parts, simple_table, writer
 from kubesched.explain.sentences import count
 from kubesched.explain.tables import TextTable
-from kubesched.sweep.execution import (
-    carry_out_all,
-    dask_workers,
-    local_workers,
-)
+from kubesched.sweep.execution import carry_out_all, dask_workers, local_workers
 from kubesched.sweep.plan import SweepPlan, SweepRun
 from kubesched.sweep.results import (
     CellSummary,

@@ -25,12 +25,7 @@ import msgspec
 
 from kubesched.api.errors import ApiError
 from kubesched.api.go_text import go_duration
-from kubesched.client.credentials import (
-    Credential,
-    Credentials,
-    CredentialsError,
-    FixedCredentials,
-)
+from kubesched.client.credentials import Credential, Credentials, CredentialsError, FixedCredentials
 from kubesched.client.dial import Dialer
 from kubesched.client.errors import (
     UNANSWERED,

@@ -15,13 +15,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from kubesched.api.core import Node, Pod, PodSpec
-from kubesched.framework.cluster_event import (
-    NODE,
-    POD,
-    Action,
-    ClusterEvent,
-    ClusterEventWithHint,
-)
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import (

@@ -14,13 +14,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from kubesched.api.core import Pod
-from kubesched.framework.cluster_event import (
-    NODE,
-    POD,
-    Action,
-    ClusterEvent,
-    ClusterEventWithHint,
-)
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreFilterResult, Scope
 from kubesched.framework.status import SKIP, NodeToStatus, unschedulable

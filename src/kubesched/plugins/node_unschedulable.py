@@ -13,13 +13,7 @@ from typing import ClassVar, Final
 
 from kubesched.api.core import Node, Pod, Taint, Toleration
 from kubesched.api.tolerations import tolerates
-from kubesched.framework.cluster_event import (
-    NODE,
-    POD,
-    Action,
-    ClusterEvent,
-    ClusterEventWithHint,
-)
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import FilterPlugin, Scope
 from kubesched.framework.status import NodeToStatus, unresolvable

@@ -26,12 +26,7 @@ from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import Decides, NeededKind
-from kubesched.framework.plugin import (
-    PreScorePlugin,
-    PreScoreResult,
-    Scope,
-    ScorePlugin,
-)
+from kubesched.framework.plugin import PreScorePlugin, PreScoreResult, Scope, ScorePlugin
 from kubesched.framework.status import SKIP
 from kubesched.plugins.shared.siblings import (
     count_siblings,

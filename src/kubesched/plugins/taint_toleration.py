@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod, Taint, Toleration
 from kubesched.api.tolerations import taint_text, tolerates
-from kubesched.framework.cluster_event import (
-    NODE,
-    POD,
-    Action,
-    ClusterEvent,
-    ClusterEventWithHint,
-)
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import normalize_reversed

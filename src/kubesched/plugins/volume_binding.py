@@ -54,14 +54,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.plugin_observer import VolumeSchedulingStage
-from kubesched.framework.status import (
-    SKIP,
-    SUCCESS,
-    NodeToStatus,
-    Status,
-    failure,
-    unresolvable,
-)
+from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.volumes.binder import (
     AssumeError,
     BindingCheck,

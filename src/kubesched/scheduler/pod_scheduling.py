@@ -50,12 +50,7 @@ from kubesched.scheduler.placer import Placer
 from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.sampling import NodeSampler
-from kubesched.scheduler.scheduling_log import (
-    log_attempt,
-    log_bound,
-    log_failure,
-    log_scores,
-)
+from kubesched.scheduler.scheduling_log import log_attempt, log_bound, log_failure, log_scores
 from kubesched.snapshot.pod_info import PodInfo
 
 Arguments = TypeVarTuple("Arguments")

@@ -30,9 +30,7 @@ from kubesched.api.pod import FINISHED
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.storage import StorageClass
-from kubesched.api.volume import (
-    PersistentVolumeStatus,
-)
+from kubesched.api.volume import PersistentVolumeStatus
 from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.cluster.controllers.claims import provisioned_volume
 from kubesched.cluster.store import Change, ChangeType

@@ -9,11 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.scheduling import (
-    PodGroup,
-    PodGroupSchedulingConstraints,
-    TopologyConstraint,
-)
+from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
 from kubesched.app.metrics.family import FAMILIES, MetricType
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.simulator.virtual_loop import run

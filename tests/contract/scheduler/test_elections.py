@@ -8,12 +8,7 @@ import pytest
 
 from kubesched.simulator.virtual_loop import run
 
-from .electing import (
-    recorded_exchanges,
-    recorded_terms,
-    replayed_exchanges,
-    replayed_terms,
-)
+from .electing import recorded_exchanges, recorded_terms, replayed_exchanges, replayed_terms
 from .in_process_connection import Plain
 from .records import read_record
 from .replay import Replayed, replay

@@ -12,9 +12,7 @@ from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_pod_info
 
-from .cluster import (
-    make_budget,
-)
+from .cluster import make_budget
 
 FOO = {"matchLabels": {"app": "foo"}}
 

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from kubesched.framework.preemption.candidate import Candidate, Criterion
 from kubesched.testing.builders import make_pod_info
 
-from .cluster import (
-    candidate,
-    dry_run_of,
-    time,
-)
+from .cluster import candidate, dry_run_of, time
 
 NEGATIVE, LOW, MIDDLE, HIGH, HUGE = -100, 0, 100, 1000, 1_000_000_000
 

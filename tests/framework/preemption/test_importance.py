@@ -5,9 +5,7 @@ from __future__ import annotations
 from kubesched.framework.preemption.importance import by_importance
 from kubesched.testing.builders import make_pod_info
 
-from .cluster import (
-    time,
-)
+from .cluster import time
 
 
 def test_importance() -> None:

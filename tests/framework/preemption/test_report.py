@@ -11,18 +11,9 @@ from kubesched.framework.preemption.report import (
     post_filter_result,
 )
 from kubesched.framework.preemption.victims import NO_VICTIMS
-from kubesched.framework.status import (
-    SUCCESS,
-    Status,
-    failure,
-    unschedulable,
-)
+from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 
-from .cluster import (
-    NO_CPU,
-    candidate,
-    dry_run_of,
-)
+from .cluster import NO_CPU, candidate, dry_run_of
 
 LOW, HIGH = 0, 1000
 NEVER_REASON = "not eligible due to preemptionPolicy=Never."

@@ -5,24 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kubesched.framework.preemption.victim_rows import (
-    contested_rows,
-    select_victims_on_rows,
-)
+from kubesched.framework.preemption.victim_rows import contested_rows, select_victims_on_rows
 from kubesched.framework.preemption.victims import NO_VICTIMS, select_victims_on_node
-from kubesched.framework.status import (
-    Status,
-    failure,
-)
+from kubesched.framework.status import Status, failure
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 
-from .cluster import (
-    NO_CPU,
-    CpuFit,
-    Fragile,
-    ZoneCounts,
-    question_of,
-)
+from .cluster import NO_CPU, CpuFit, Fragile, ZoneCounts, question_of
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,7 @@ from kubesched.api.core import (
     PodResourceClaim,
 )
 from kubesched.api.meta import KubeObject
-from kubesched.api.resource import (
-    DeviceClass,
-    ResourceClaim,
-)
+from kubesched.api.resource import DeviceClass, ResourceClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import ApiConflictError, ApiRefusedError
 from kubesched.framework.status import NodeToStatus, Status
@@ -32,11 +29,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_table
 from kubesched.testing.handle import FakeHandle
-from tests.plugins.dynamic_resources.objects import (
-    device,
-    device_class,
-    slice_of,
-)
+from tests.plugins.dynamic_resources.objects import device, device_class, slice_of
 from tests.plugins.observed import Observed
 
 GPU = "example.com/gpu"

@@ -9,11 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.meta import Condition
-from kubesched.api.resource import (
-    FINALIZER,
-    AllocatedDeviceStatus,
-    ResourceClaim,
-)
+from kubesched.api.resource import FINALIZER, AllocatedDeviceStatus, ResourceClaim
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.testing.builders import make_node

@@ -7,12 +7,7 @@ import pytest
 from kubesched.api.core import Pod
 from kubesched.testing.builders import make_node, make_pod
 
-from .attraction import (
-    BAR,
-    make_plugin,
-    required,
-    term,
-)
+from .attraction import BAR, make_plugin, required, term
 
 NEAR = make_pod(pod_affinity=required(term()))
 NEAR_TWO = make_pod(pod_affinity=required(term(), term({"matchLabels": {"tier": "x"}})))

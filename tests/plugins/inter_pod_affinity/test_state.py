@@ -10,14 +10,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.snapshot.pod_info import PodInfo
 from tests.plugins.by_node import answers_of
 
-from .attraction import (
-    NAMESPACES,
-    Twin,
-    clusters,
-    make_plugin,
-    pods_to_place,
-    snapshot_of,
-)
+from .attraction import NAMESPACES, Twin, clusters, make_plugin, pods_to_place, snapshot_of
 
 
 @pytest.mark.slow

@@ -4,12 +4,7 @@ import pytest
 
 from kubesched.api.field_errors import ConfigError
 
-from .spreading import (
-    ZONE,
-    Json,
-    constraint,
-    make_plugin,
-)
+from .spreading import ZONE, Json, constraint, make_plugin
 
 PLACE = "args.defaultingType"
 NEVER = 'Unsupported value: "Never": supported values: "DoNotSchedule", "ScheduleAnyway"'

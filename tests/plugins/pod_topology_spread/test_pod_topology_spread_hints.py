@@ -7,12 +7,7 @@ import pytest
 from kubesched.api.core import Pod
 from kubesched.testing.builders import make_node, make_pod
 
-from .spreading import (
-    TAINT,
-    Json,
-    constraint,
-    make_plugin,
-)
+from .spreading import TAINT, Json, constraint, make_plugin
 
 HARD = [constraint("zone")]
 TWO_KEYS = [constraint("zone"), constraint("node")]

@@ -9,11 +9,7 @@ Differs:  service accounts, pod security, quotas, default ingress classes and we
 
 from __future__ import annotations
 
-from kubesched.apiserver.admission import (
-    limit_ranges,
-    pods,
-    storage_and_services,
-)
+from kubesched.apiserver.admission import limit_ranges, pods, storage_and_services
 from kubesched.apiserver.admission.request import (
     AdmissionRequest,
     Lookup,

@@ -23,10 +23,7 @@ from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_finalizer
-from kubesched.apiserver.validation.pods import (
-    VOLUME_SOURCES,
-    check_taints,
-)
+from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_taints
 from kubesched.apiserver.validation.rules import POSITIVE, Check
 
 UpdateCheck: TypeAlias = Callable[[Plain, Plain, FieldErrors], None]

@@ -16,11 +16,7 @@ from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors, label_value_errors
 from kubesched.api.tolerations import EFFECTS
 from kubesched.apiserver.amounts import check_overhead, check_resources
-from kubesched.apiserver.formats import (
-    dns_label,
-    dns_subdomain,
-    no_backsteps,
-)
+from kubesched.apiserver.formats import dns_label, dns_subdomain, no_backsteps
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import (

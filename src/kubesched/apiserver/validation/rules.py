@@ -30,12 +30,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.apiserver.formats import FORMS, between, percent, port_name, valid_port
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.schema import (
-    ListType,
-    MapType,
-    ObjectType,
-    object_in,
-)
+from kubesched.apiserver.schema import ListType, MapType, ObjectType, object_in
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_labels
 from kubesched.apiserver.values import Field, Rule

@@ -14,11 +14,7 @@ import msgspec
 
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
-from kubesched.framework.preemption.candidate import (
-    Candidate,
-    CandidateChoice,
-    Criterion,
-)
+from kubesched.framework.preemption.candidate import Candidate, CandidateChoice, Criterion
 from kubesched.framework.preemption.candidates import DryRun
 from kubesched.framework.status import (
     SUCCESS,

@@ -32,15 +32,8 @@ from kubesched.plugins.dynamic_resources.node_devices import (
     Wanted,
 )
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
-from kubesched.plugins.dynamic_resources.remembered_searches import (
-    NodeResults,
-    RememberedSearches,
-)
-from kubesched.plugins.dynamic_resources.requests import (
-    AllocationError,
-    ParsedRequest,
-    requests_of,
-)
+from kubesched.plugins.dynamic_resources.remembered_searches import NodeResults, RememberedSearches
+from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest, requests_of
 from kubesched.plugins.dynamic_resources.results import allocation_result
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 

@@ -99,11 +99,7 @@ from kubesched.plugins.dynamic_resources.extended_resources import (
     special_claim,
 )
 from kubesched.plugins.dynamic_resources.filtering import NodeFilter
-from kubesched.plugins.dynamic_resources.hints import (
-    BY_CLAIM,
-    after_claim_change,
-    after_pod_change,
-)
+from kubesched.plugins.dynamic_resources.hints import BY_CLAIM, after_claim_change, after_pod_change
 from kubesched.plugins.dynamic_resources.node_devices import Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import RememberedSearches

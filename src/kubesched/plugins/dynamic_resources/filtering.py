@@ -17,11 +17,7 @@ from kubesched.api.quantity import value
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.framework.dra import matches_node_selector
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
-from kubesched.plugins.dynamic_resources.allocator import (
-    Allocator,
-    NodeRejected,
-    SearchExhausted,
-)
+from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected, SearchExhausted
 from kubesched.plugins.dynamic_resources.claims import BindingFailedError, is_ready_for_binding
 from kubesched.plugins.dynamic_resources.describing import describe_allocation, describe_devices
 from kubesched.plugins.dynamic_resources.extended_resources import (
@@ -29,11 +25,7 @@ from kubesched.plugins.dynamic_resources.extended_resources import (
     node_requests,
     with_requests,
 )
-from kubesched.plugins.dynamic_resources.remembered_searches import (
-    NOT_SEARCHED,
-    SOLVED,
-    UNSOLVED,
-)
+from kubesched.plugins.dynamic_resources.remembered_searches import NOT_SEARCHED, SOLVED, UNSOLVED
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState, NodeAllocation
 from kubesched.snapshot.node_table import NodeTable

@@ -25,13 +25,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import device_classes_of, is_dra_extended_resource_name
 from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import NODE_SCORE_MAX
-from kubesched.framework.plugin import (
-    UNSIGNED,
-    PreScorePlugin,
-    PreScoreResult,
-    Scope,
-    ScorePlugin,
-)
+from kubesched.framework.plugin import UNSIGNED, PreScorePlugin, PreScoreResult, Scope, ScorePlugin
 from kubesched.framework.status import SKIP
 from kubesched.plugins.node_resources.device_counts import DeviceCounter
 from kubesched.plugins.node_resources.int64 import quotient, truncate, wrap

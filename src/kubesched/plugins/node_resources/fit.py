@@ -20,11 +20,7 @@ from kubesched.api.field_errors import ConfigError
 from kubesched.api.pod_requests import pod_requests
 from kubesched.api.quantity import resource_value
 from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
-from kubesched.api.resource_names import (
-    PODS,
-    is_extended_resource_name,
-    is_scalar_resource_name,
-)
+from kubesched.api.resource_names import PODS, is_extended_resource_name, is_scalar_resource_name
 from kubesched.config.args import decode_args
 from kubesched.framework.cluster_event import (
     DEVICE_CLASS,
@@ -35,11 +31,7 @@ from kubesched.framework.cluster_event import (
     ClusterEventWithHint,
 )
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import (
-    device_classes_of,
-    is_dra_extended_resource_name,
-    needed_classes,
-)
+from kubesched.framework.dra import device_classes_of, is_dra_extended_resource_name, needed_classes
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (

@@ -15,9 +15,7 @@ import msgspec
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod, Volume
 from kubesched.api.meta import controller_of
 from kubesched.api.storage import StorageClass
-from kubesched.api.well_known import (
-    BIND_COMPLETED,
-)
+from kubesched.api.well_known import BIND_COMPLETED
 from kubesched.snapshot.objects import Objects
 
 BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"

@@ -36,12 +36,7 @@ from kubesched.plugins.volumes.matching import (
     find_matching_volumes,
 )
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of
-from kubesched.plugins.volumes.provisioning import (
-    NO_POOL,
-    Provision,
-    ProvisioningError,
-    provision,
-)
+from kubesched.plugins.volumes.provisioning import NO_POOL, Provision, ProvisioningError, provision
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.snapshot import Snapshot
 

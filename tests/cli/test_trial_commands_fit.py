@@ -62,7 +62,7 @@ def test_all_kinds_fit(cluster: Path, tmp_path: Path) -> None:
     )
     result = run("fit", file, "--cluster", cluster, "--complete")
     assert (0, "") == (result.exit_code, result.stderr)
-    assert "It fits: 4 pods on 2 nodes.\n" in result.stdout
+    assert "It fits: 4 pods in a cluster of 2 nodes.\n" in result.stdout
 
 
 def test_a_generated_name(cluster: Path, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_lines_fit_80_columns(cluster: Path, tmp_path: Path) -> None:
     shape = ("--node-template", "cpu=4,memory=8Gi")
     result = run("fit", file, "--cluster", cluster, "--complete", "--max", *shape)
     assert 80 >= max(map(len, result.stdout.splitlines()))
-    assert "With 1 node like new-1, everything fits." in result.stdout
+    assert "With 1 node of cpu=4,memory=8Gi, everything fits." in result.stdout
 
 
 def test_a_node_in_a_file_is_a_shape(cluster: Path, tmp_path: Path) -> None:

@@ -217,11 +217,6 @@ def test_names(listed: list[str], text: str) -> None:
     assert text == names(listed)
 
 
-def test_count() -> None:
-    """One is singular."""
-    assert [count(number, "node") for number in (0, 1, 2)] == ["0 nodes", "1 node", "2 nodes"]
-
-
 def test_group() -> None:
     """A group has the count and reason, then details, then the number of the others."""
     details = tuple(SameDetail(f"d{at}", (f"n{at}",)) for at in range(5))
@@ -231,3 +226,12 @@ def test_group() -> None:
     assert list(group_details(usual)) == ["n0: d0", "n1: d1", "n2: d2", "and 2 more"]
     assert group_heading(other) == "1 node: no reason given (Pending)"
     assert list(group_details(other)) == ["n"]
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(0, "0 nodes"), (1, "1 node"), (999, "999 nodes"), (5000, "5,000 nodes")],
+)
+def test_counts(number: int, expected: str) -> None:
+    """One is singular, and thousands are separated, as on the pages."""
+    assert expected == count(number, "node")

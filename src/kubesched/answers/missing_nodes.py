@@ -42,7 +42,7 @@ class NodesOfShape(DocumentPart, frozen=True):
     """A number of nodes of one shape.
 
     Attributes:
-        shape: The name of the shape.
+        shape: The name of the shape, or its amounts if it was given none.
         count: How many nodes.
     """
 
@@ -83,7 +83,7 @@ async def missing_nodes(
     return MissingNodes(
         not left,
         tuple(
-            NodesOfShape(shape.name, number)
+            NodesOfShape(shape.title, number)
             for shape, number in zip(shapes, counts, strict=True)
             if number
         ),

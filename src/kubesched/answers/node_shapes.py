@@ -36,11 +36,13 @@ class NodeShape(msgspec.Struct, frozen=True):
 
     Attributes:
         name: Short; nodes of the shape have names that begin with it.
+        title: What answers call it: the name that it was given, or its amounts.
         model: A node of the shape.
         price: Of one node; None if it is not given.
     """
 
     name: str
+    title: str
     model: Node
     price: float | None = None
 
@@ -83,7 +85,8 @@ def parse_shape(text: str, number: int = 1) -> NodeShape:
     amounts: dict[str, str] = {"pods": _PODS}
     labels = dict(_OWN_LABELS)
     taints: list[Taint] = []
-    name, price = f"new-{number}", None
+    name, price = "", None
+    described: list[str] = []
     for word in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = word.partition("=")
         if key.startswith("taint."):
@@ -94,14 +97,18 @@ def parse_shape(text: str, number: int = 1) -> NodeShape:
             name = value
         elif key == "price":
             price = parse_price(value)
+            continue
         elif key == "zone" or key.startswith("label."):
             label = ZONE if key == "zone" else key.removeprefix("label.")
             labels[label] = _checked_label(label, value)
         else:
             amounts[key] = _checked_amount(key, value)
+        described.append(word)
     missing = [one for one in ("cpu", "memory") if one not in amounts]
     if missing:
         raise ValueError(f"{' and '.join(missing)} missing; write it as {_EXAMPLE}")
+    title = name or ",".join(described)
+    name = name or f"new-{number}"
     model = Node(
         api_version="v1",
         kind="Node",
@@ -109,7 +116,7 @@ def parse_shape(text: str, number: int = 1) -> NodeShape:
         spec=NodeSpec(taints=tuple(taints)),
         status=NodeStatus(capacity=dict(amounts), allocatable=dict(amounts)),
     )
-    return NodeShape(name, model, price)
+    return NodeShape(name, title, model, price)
 
 
 def _read_shape(text: str, number: int) -> NodeShape:
@@ -134,12 +141,14 @@ def _read_shape(text: str, number: int) -> NodeShape:
 def shape_of(node: Node, price: float | None = None) -> NodeShape:
     """Return the shape of an existing node, without its pods, cordon and state taints."""
     taints = tuple(taint for taint in node.spec.taints if taint.key not in STATE_TAINTS)
+    name = node.metadata.name
     return NodeShape(
-        node.metadata.name,
+        name,
+        name,
         replace(
             node,
             metadata=ObjectMeta(
-                name=f"{node.metadata.name}-new",
+                name=f"{name}-new",
                 labels=node.metadata.labels,
                 annotations=node.metadata.annotations,
             ),

@@ -278,7 +278,7 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
     match state:
         case PodState.FITS:
             fitting, nodes = explanation.feasible_count, explanation.node_count
-            where = "the only node" if nodes == 1 else f"{count(fitting, 'node')} of {nodes}"
+            where = "the only node" if nodes == 1 else f"{count(fitting, 'node')} of {nodes:,}"
             text = f"{subject} fits {where} now, and would go to {explanation.node}."
             return as_far_as_known(explanation, text)
         case PodState.NOMINATED:
@@ -320,9 +320,9 @@ def _causes(explanation: PodExplanation) -> str:
     if explanation.node_count == 1:
         return "".join(f", which {one}" for one, _ in found)
     shown = found.most_common(_CAUSES_MAX)
-    texts = [f"{number} {one if number == 1 else many}" for (one, many), number in shown]
+    texts = [f"{number:,} {one if number == 1 else many}" for (one, many), number in shown]
     left = found.total() - sum(number for _, number in shown)
-    return f": {', '.join([*texts, *([f'{left} for other reasons'] if left else [])])}"
+    return f": {', '.join([*texts, *([f'{left:,} for other reasons'] if left else [])])}"
 
 
 _CAUSE_WORDS: Final = {

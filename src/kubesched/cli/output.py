@@ -124,7 +124,7 @@ class Writer:
     def rest(self, left: int, remedy: str = "", *, indent: int = ITEM, dim: bool = False) -> None:
         """Write how many more there are, and how to see them; nothing if there are none."""
         if left > 0:
-            self.line(f"and {left} more{f'; {remedy}' if remedy else ''}", indent=indent, dim=dim)
+            self.line(f"and {left:,} more{f'; {remedy}' if remedy else ''}", indent=indent, dim=dim)
 
     def table(self, table: TextTable, *, indent: int = ITEM) -> None:
         """Write a table."""

@@ -51,8 +51,8 @@ def headline(report: SimulationReport) -> str:
         return "There are no pods to place."
     if not summary.nodes:
         return f"None of {count(summary.pods, 'pod')} can be placed: there are no nodes."
-    used = f"{summary.nodes_used} of {count(summary.nodes, 'node')}"
-    text = f"{summary.placed} of {count(summary.pods, 'pod')} placed"
+    used = f"{summary.nodes_used:,} of {count(summary.nodes, 'node')}"
+    text = f"{summary.placed:,} of {count(summary.pods, 'pod')} placed"
     if any(one.decides is not Decides.CHOICE for one in report.unknown):
         text = f"As far as is known, {text}"
     return f"{text}, on {used}." if summary.placed else f"{text}."

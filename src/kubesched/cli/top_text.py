@@ -85,7 +85,7 @@ def _pending_sentence(report: TopReport) -> str:
 
 
 def _write_room(writer: Writer, room: Room) -> None:
-    pods = "1 more pod" if room.total == 1 else f"{room.total} more pods"
+    pods = "1 more pod" if room.total == 1 else f"{room.total:,} more pods"
     if not room.by_plugins:
         text = f"Room for {pods} of {room.shape}; taints and cordons are ignored."
         writer.wrapped(text)
@@ -93,7 +93,7 @@ def _write_room(writer: Writer, room: Room) -> None:
     text = f"Room for {pods} like {room.shape}." if room.total else f"No room for {room.shape}."
     writer.wrapped(text)
     reasons = [
-        f"{found.nodes} {found.reason}" if found.nodes else found.reason
+        f"{found.nodes:,} {found.reason}" if found.nodes else found.reason
         for found in room.stopped_by
     ]
     if reasons:

@@ -232,7 +232,7 @@ def compact(
     from kubesched.cli.trials import open_cluster
 
     def watch(tried: int, nodes: int, removable: int) -> None:
-        status.show(lambda: f"{tried} of {nodes} nodes tried, {removable} can be removed")
+        status.show(lambda: f"{tried:,} of {nodes:,} nodes tried, {removable:,} can be removed")
 
     cluster = open_cluster(source, asked)
     with StatusLine() as status:

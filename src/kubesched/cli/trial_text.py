@@ -172,7 +172,7 @@ def write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
     if report.works:
         text = f"All {nodes} can be upgraded, {how}."
     else:
-        text = f"{len(report.blocked)} of {nodes} cannot be upgraded; the others can, {how}."
+        text = f"{len(report.blocked):,} of {nodes} cannot be upgraded; the others can, {how}."
         if not report.steps:
             text = f"None of {nodes} can be upgraded."
     writer.wrapped(text, headline=True)
@@ -187,7 +187,7 @@ def write_compact(writer: Writer, report: CompactReport) -> None:
     number = len(report.removable)
     lost = sum(step.lost for step in report.removable)
     cost = f"; {_lost(lost)}" if lost else ""
-    text = f"{number} of {nodes} can be removed, one after another{cost}." if number else ""
+    text = f"{number:,} of {nodes} can be removed, one after another{cost}." if number else ""
     writer.wrapped(text or f"None of {nodes} can be removed.", headline=True)
     write_notes(writer, report.notes, ())
     _write_steps(writer, report.removable)
@@ -273,11 +273,13 @@ def write_fit(writer: Writer, report: FitReport) -> None:
 def _fit_headline(report: FitReport) -> str:
     wanted = sum(one.wanted for one in report.workloads)
     placed = sum(one.placed for one in report.workloads)
+    verb = "fits" if wanted == 1 else "fit"
     if report.fits:
-        return f"It fits: {count(wanted, 'pod')} on {count(report.nodes, 'node')}."
+        return f"It fits: {count(wanted, 'pod')} in a cluster of {count(report.nodes, 'node')}."
     if any(group.unknown for one in report.workloads for group in one.not_placed):
-        return f"Whether it fits is not known: {placed} of {count(wanted, 'pod')} fit for sure."
-    return f"It does not fit: {placed} of {count(wanted, 'pod')} fit."
+        pods = f"{placed:,} of {count(wanted, 'pod')}"
+        return f"Whether it fits is not known: {pods} {verb} for sure."
+    return f"It does not fit: {placed:,} of {count(wanted, 'pod')} {verb}."
 
 
 def _workload_name(one: WorkloadFit) -> str:
@@ -289,14 +291,15 @@ def _write_nodes(writer: Writer, begin: str, nodes: Sequence[PodsOnNode]) -> Non
         one.node if one.pods == 1 else f"{one.node} ({one.pods})" for one in nodes[:_NODES_MAX]
     ]
     left = len(nodes) - len(shown)
-    more = f" and {count(left, 'node')} more" if left else ""
+    more = f" and {count(left, 'more node')}" if left else ""
     writer.wrapped(f"{begin}{', '.join(shown)}{more}", ITEM)
 
 
 def _write_more_pods(writer: Writer, workload: WorkloadFit, more: MorePods) -> None:
     writer.heading("How many more")
     begin = "At least " if more.at_least else ""
-    text = f"{begin}{count(more.count, 'more pod')} of {_workload_name(workload)} fit."
+    verb = "fits" if more.count == 1 else "fit"
+    text = f"{begin}{count(more.count, 'more pod')} of {_workload_name(workload)} {verb}."
     writer.wrapped(text[:1].upper() + text[1:], ITEM)
     if more.nodes:
         _write_nodes(writer, "They go to ", more.nodes)
@@ -309,7 +312,10 @@ def _write_more_pods(writer: Writer, workload: WorkloadFit, more: MorePods) -> N
 
 def _write_missing(writer: Writer, missing: MissingNodes) -> None:
     writer.heading("Missing nodes")
-    mix = " and ".join(f"{count(one.count, 'node')} like {one.shape}" for one in missing.nodes)
+    mix = " and ".join(
+        f"{count(one.count, 'node')} {'of' if '=' in one.shape else 'like'} {one.shape}"
+        for one in missing.nodes
+    )
     price = "" if missing.price is None else f", for {missing.price:g} together"
     if missing.enough:
         method = (

@@ -130,6 +130,6 @@ def write_use(writer: Writer, before: ClusterUse, after: ClusterUse) -> None:
         ]
         rows.append((one.resource, *cells))
     writer.table(simple_table(("resource", "before", "after"), rows, "before", "after"))
-    nodes = f"{before.nodes} → {count(after.nodes, 'node')}"
-    pending = f"{before.pending} → {count(after.pending, 'pending pod')}"
+    nodes = f"{before.nodes:,} → {count(after.nodes, 'node')}"
+    pending = f"{before.pending:,} → {count(after.pending, 'pending pod')}"
     writer.item(f"{nodes}, {pending}")

@@ -155,7 +155,7 @@ def _reason_for_node(report: PodExplanation) -> str:
         if report.node_count == 1:
             return "It is the only node there is."
         return f"Of {all_nodes} no other can take the pod."
-    fits = f"It fits {report.feasible_count} of {all_nodes}"
+    fits = f"It fits {report.feasible_count:,} of {all_nodes}"
     if report.ties:
         others = names([name for name in report.ties if name != report.node])
         return f"{fits}; {report.node} ties with {others}, and one of them is drawn."
@@ -227,7 +227,7 @@ def names(listed: Sequence[str]) -> str:
     shown = listed if len(listed) <= _NAMES_MAX + 1 else listed[:_NAMES_MAX]
     more = len(listed) - len(shown)
     if more:
-        return f"{', '.join(shown)} and {more} more"
+        return f"{', '.join(shown)} and {more:,} more"
     return _enumerated(shown)
 
 
@@ -241,7 +241,7 @@ def there_are(noun: str, listed: Sequence[str]) -> str:
 def phrases(found: Iterable[tuple[int, str, str]]) -> str:
     """Return numbers with their words for one and for many, without those that are 0."""
     return ", ".join(
-        f"{number} {one if number == 1 else many}" for number, one, many in found if number
+        f"{number:,} {one if number == 1 else many}" for number, one, many in found if number
     )
 
 
@@ -253,9 +253,9 @@ def _enumerated(listed: Sequence[str]) -> str:
 
 def count(number: int, noun: str) -> str:
     """Return the number with its noun."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def fits_nowhere(nodes: int) -> str:
     """Return the rest of a sentence about a pod that fits none of `nodes` nodes."""
-    return "does not fit the only node" if nodes == 1 else f"fits none of {nodes} nodes"
+    return "does not fit the only node" if nodes == 1 else f"fits none of {nodes:,} nodes"

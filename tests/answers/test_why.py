@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
-from kubesched.answers.why import PodState, WhyReport, explain_pod, state_of, why, why_undecided
+from kubesched.answers.why import (
+    PodState,
+    WhyReport,
+    explain_pod,
+    state_of,
+    why,
+    why_pod,
+    why_undecided,
+)
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
@@ -85,6 +93,36 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
             [make_node("n", labels={"zone": "eu-1a"})],
             "ask for zone=eu-1a instead of eu-1",
             id="near value",
+        ),
+        pytest.param(
+            make_pod(node_selector={"io/zones": "eu-1"}),
+            [make_node("n", labels={"io/zone": "eu-1a"})],
+            "ask for io/zone=eu-1a instead of io/zones=eu-1",
+            id="near key and value",
+        ),
+        pytest.param(
+            make_pod(node_selector={"zone": "eu-1a"}),
+            [make_node("n", labels={"topology.kubernetes.io/zone": "eu-1a", "zones": "eu-1a"})],
+            "ask for topology.kubernetes.io/zone=eu-1a instead of zone=eu-1a",
+            id="key in another domain",
+        ),
+        pytest.param(
+            make_pod(
+                node_affinity={
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {"key": "dis", "operator": "In", "values": ["a"]}
+                                ]
+                            }
+                        ]
+                    }
+                }
+            ),
+            [make_node("n", labels={"disk": "a"})],
+            "ask for disk=a instead of dis=a",
+            id="near key in affinity",
         ),
         pytest.param(
             make_pod(node_selector={"zone": "eu-1"}),
@@ -303,6 +341,15 @@ def test_near_misses_are_pointed_out() -> None:
         "the label zones is asked for; no node has it; did you mean zone?",
         "dedicated=ml:NoSchedule is tolerated; nodes have dedicated=gpu:NoSchedule",
     )
+
+
+def test_a_node_that_is_not_there() -> None:
+    """The note names it, if other nodes are there."""
+    pod = make_pod(node_name="gone")
+    report = why_pod(cluster_of([pod, make_node("n")]), PodInfo(pod))
+    assert (PodState.BOUND, "Pod default/pod is on node gone.") == (report.state, report.sentence)
+    assert ("Node gone was removed, or is not in the input.",) == report.notes
+    assert () == why_pod(cluster_of([pod]), PodInfo(pod)).notes
 
 
 # Random clusters, against brute force.

@@ -13,6 +13,7 @@ import numpy as np
 
 from kubesched.api.core import NodeSelectorRequirement, NodeSelectorTerm, Pod
 from kubesched.explain.sentences import names
+from kubesched.inputs.errors import near_names
 from kubesched.snapshot.node_table import NodeTable
 
 _NEAR_MAX: Final = 3
@@ -33,7 +34,28 @@ def near_misses(pod: Pod, nodes: NodeTable) -> Iterator[str]:
     yield from _near_taints(pod, nodes)
 
 
-def near_values(nodes: NodeTable, key: str, wanted: str) -> list[str]:
+def near_labels(nodes: NodeTable, key: str, wanted: str) -> list[tuple[str, str]]:
+    """Return labels of nodes, each with key and value, that are similar to one that no node has."""
+    if _values(nodes, key):
+        return [(key, near) for near in _near_values(nodes, key, wanted)]
+    return [
+        (other, text)
+        for other in _near_keys(nodes, key)
+        for text in (
+            [wanted] if wanted in _values(nodes, other) else _near_values(nodes, other, wanted)
+        )
+    ]
+
+
+def _near_keys(nodes: NodeTable, key: str) -> list[str]:
+    """Return existing labels of the same name in another domain, or else of a similar key."""
+    keys = _label_keys(nodes)
+    name = key.rpartition("/")[2]
+    same = [other for other in keys if other.rpartition("/")[2] == name]
+    return (same or near_names(key, keys))[:_NEAR_MAX]
+
+
+def _near_values(nodes: NodeTable, key: str, wanted: str) -> list[str]:
     """Return existing values that are similar to one of a label; none if a node has that one."""
     existing = _values(nodes, key)
     if wanted in existing:
@@ -92,12 +114,12 @@ def _missing_label(nodes: NodeTable, key: str, wanted: tuple[str, ...]) -> Itera
         return
     for text in wanted:
         if text not in existing:
-            near = near_values(nodes, key, text) or existing
+            near = _near_values(nodes, key, text) or existing
             yield f"{key}={text} is asked for; nodes have {names(near)}"
 
 
 def _missing_key(nodes: NodeTable, asked: str, key: str) -> str:
-    near = get_close_matches(key, _label_keys(nodes), n=_NEAR_MAX)
+    near = _near_keys(nodes, key)
     return f"{asked}; no node has it" + (f"; did you mean {' or '.join(near)}?" if near else "")
 
 

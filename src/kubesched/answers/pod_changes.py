@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from kubesched.answers.near_misses import near_values, requirement_text, term_text
+from kubesched.answers.near_misses import near_labels, requirement_text, term_text
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.api.core import (
     Affinity,
@@ -292,14 +292,20 @@ def _with_other_node_selector(trial: ChangeTrial) -> Iterator[Draft]:
     selector = pod.spec.node_selector or {}
     for key, wanted in sorted(selector.items()):
         field = f"spec.nodeSelector[{key}]"
-        for near in near_values(trial.cluster.cache.nodes, key, wanted):
-            spec = replace(pod.spec, node_selector={**selector, key: near})
-            sentence = f"ask for {key}={near} instead of {wanted}"
-            yield _draft(pod, spec, ChangeKind.CORRECT_VALUE, field, sentence, wanted, near)
         rest = {name: text for name, text in selector.items() if name != key}
+        for near_key, near in near_labels(trial.cluster.cache.nodes, key, wanted):
+            spec = replace(pod.spec, node_selector={**rest, near_key: near})
+            after = near if near_key == key else f"{near_key}={near}"
+            sentence = _correction(key, wanted, near_key, near)
+            yield _draft(pod, spec, ChangeKind.CORRECT_VALUE, field, sentence, wanted, after)
         spec = replace(pod.spec, node_selector=rest)
         sentence = f"drop the node selector {key}={wanted}"
         yield _draft(pod, spec, ChangeKind.DROP_CONSTRAINT, field, sentence, wanted)
+
+
+def _correction(key: str, wanted: str, near_key: str, near: str) -> str:
+    before = wanted if near_key == key else f"{key}={wanted}"
+    return f"ask for {near_key}={near} instead of {before}"
 
 
 _NODE_AFFINITY: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -323,10 +329,10 @@ def _with_other_node_affinity(trial: ChangeTrial) -> Iterator[Draft]:
 
     for field, requirement, selector in _without_one_requirement(required):
         text = requirement_text(requirement)
-        for near in _near_values_of(trial, requirement):
-            correct = replace(requirement, values=(near,))
+        for near_key, near in _near_labels_of(trial, requirement):
+            correct = replace(requirement, key=near_key, values=(near,))
             other = _with_requirement(required, requirement, correct)
-            sentence = f"ask for {requirement.key}={near} instead of {requirement.values[0]}"
+            sentence = _correction(requirement.key, requirement.values[0], near_key, near)
             yield _draft(
                 pod,
                 selecting(other),
@@ -398,10 +404,12 @@ def _with_requirement(
     return replace(required, node_selector_terms=terms)
 
 
-def _near_values_of(trial: ChangeTrial, requirement: NodeSelectorRequirement) -> list[str]:
+def _near_labels_of(
+    trial: ChangeTrial, requirement: NodeSelectorRequirement
+) -> list[tuple[str, str]]:
     if requirement.operator != "In" or len(requirement.values) != 1:
         return []
-    return near_values(trial.cluster.cache.nodes, requirement.key, requirement.values[0])
+    return near_labels(trial.cluster.cache.nodes, requirement.key, requirement.values[0])
 
 
 # Other pods.

@@ -400,7 +400,11 @@ def why_pod(cluster: ClusterState, info: PodInfo) -> WhyReport:
     schedulers = list(cluster.profiles)
     state = state_of(info.pod, schedulers)
     if state is not None:
-        return why_undecided(info.pod, state, schedulers)
+        report = why_undecided(info.pod, state, schedulers)
+        on, nodes = info.node_name, cluster.cache.nodes
+        if state is not PodState.BOUND or on in nodes.row_of or not len(nodes):
+            return report
+        return replace(report, notes=(f"Node {on} was removed, or is not in the input.",))
     return why(ChangeTrial(cluster, info.pod), explain_pod(cluster, info, all_filters=True))
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kubesched.inputs.status_line import StatusLine
+
 from .cluster import GPU_TAINT, Json, node, pod, run, write
 
 
@@ -106,6 +108,15 @@ def test_users_mistakes(cluster: Path, arguments: list[str], error: str) -> None
     assert result.exit_code == 2
     assert error in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_progress(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal shows what takes time, as in a cluster of 5,000 nodes."""
+    shown: list[str] = []
+    monkeypatch.setattr(StatusLine, "show", lambda _, text: shown.append(text()))
+    run("why", "shop/web-5d-2", cluster, "--html", tmp_path / "why.html")
+    expected = ["Reading: 1 object", "Asking about shop/web-5d-2", "Explaining every node"]
+    assert [*expected, "Drawing the cluster"] == shown
 
 
 def test_a_bound_pod(cluster: Path) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from kubesched.api.core import Node, Pod
+from kubesched.inputs import cluster_input, status_line
 from kubesched.inputs.cluster_input import ClusterInput, read_cluster
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource
 from tests.cli.cluster import node, pod, write
+from tests.cli.test_output import Terminal
 
 
 def _read(*files: Path) -> ClusterInput:
@@ -65,3 +68,16 @@ def test_the_source_in_messages(tmp_path: Path) -> None:
     first = write(tmp_path, [pod("b")], "1.json")
     second = write(tmp_path, [pod("a")], "2.json")
     assert ("1.json", "2 files") == (_read(first).source, _read(first, second).source)
+
+
+def test_progress_of_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal shows how many objects were read; the line is removed in the end."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(status_line, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(status_line, "_RENEWAL_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_input, "_SHOWN_EVERY", 1)
+    read_cluster(ClusterSource(files=(write(tmp_path, [node("n"), pod("a")]),)))
+    assert ["", "Reading: 1 object", "Reading: 2 objects", ""] == stream.getvalue().split(
+        "\r\x1b[K"
+    )

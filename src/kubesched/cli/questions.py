@@ -67,15 +67,21 @@ def why(
     """
     from kubesched.cli.trials import open_cluster
     from kubesched.cli.why_answer import ask_why, write_why
+    from kubesched.inputs.status_line import StatusLine
 
     running = _running(source, scheduler, is_insecure=insecure_skip_tls_verify)
-    cluster = open_cluster(source, asked)
-    report = ask_why(cluster, pod, source, namespace, running)
-    if asked.html is not None:
-        more: list[Document] = []
-        if report.is_decided:
-            more = [cluster.explain(report.pod, all_filters=True), cluster.view(causes=False)]
-        write_page(asked.html, report, *more)
+    with StatusLine() as status:
+        cluster = open_cluster(source, asked)
+        status.show(lambda: f"Asking about {pod}")
+        report = ask_why(cluster, pod, source, namespace, running)
+        if asked.html is not None:
+            more: list[Document] = []
+            if report.is_decided:
+                status.show(lambda: "Explaining every node")
+                more.append(cluster.explain(report.pod, all_filters=True))
+                status.show(lambda: "Drawing the cluster")
+                more.append(cluster.view(causes=False))
+            write_page(asked.html, report, *more)
     write_answer(report, asked.output, partial(write_why, top=top))
 
 

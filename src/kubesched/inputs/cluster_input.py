@@ -9,7 +9,8 @@ import gzip
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,9 +19,11 @@ from kubesched.api.codec import Loaded, Source
 from kubesched.api.core import Pod
 from kubesched.api.decode import GZIP_MAGIC, STANDARD_INPUT, load, load_bytes
 from kubesched.api.meta import KubeObject
+from kubesched.explain.sentences import count
 from kubesched.inputs.completed_input import ALL_KINDS, completed, unknown_fields
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.inputs.sources import ClusterSource
+from kubesched.inputs.status_line import StatusLine
 from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.simulator.openb import is_openb, read_openb
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from kubesched.inputs.live_cluster import LiveCluster
 
 _HEAD_BYTES: Final = 256
+_SHOWN_EVERY: Final = 1_000
 
 
 class ClusterInput(NamedTuple):
@@ -74,7 +78,7 @@ def read_cluster(
 
         live = read_live(source)
     if live is None:
-        cluster = collecting(_load(source.files, skipped), of_cluster)
+        cluster = collecting(_counted(_load(source.files, skipped)), of_cluster)
     else:
         place = Source(live.name, 0)
         cluster = (Loaded(item, place) for item in live.objects)
@@ -155,6 +159,19 @@ def _load(files: Sequence[Path], skipped: Counter[str]) -> Iterator[Loaded]:
             yield from read_openb(file.read_bytes(), str(file))
         else:
             yield from load([file], skipped)
+
+
+def _counted(found: Iterable[Loaded]) -> Iterator[Loaded]:
+    """Show how many objects were read so far."""
+    with StatusLine() as status:
+        for number, one in enumerate(found):
+            if not number % _SHOWN_EVERY:
+                status.show(partial(_reading, number + 1))
+            yield one
+
+
+def _reading(number: int) -> str:
+    return f"Reading: {count(number, 'object')}"
 
 
 def _standard_input(skipped: Counter[str]) -> Iterator[Loaded]:

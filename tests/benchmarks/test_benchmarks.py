@@ -1,4 +1,4 @@
-"""The benchmarks still run: every workload places its pods, every kernel answers."""
+"""The benchmarks run: every workload places its pods, every kernel works."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ each_workload = pytest.mark.parametrize(
 
 
 @each_workload
-def test_every_measured_pod_finds_a_node(case: Workload) -> None:
-    """A hundredth of each workload runs through, and nothing is left over."""
+def test_every_workload_places_its_pods(case: Workload) -> None:
+    """At a hundredth of its size."""
     run, seconds = load(case.divided(100))
     found = run.measure(seconds)
     assert len(run.pods) == found.placed == found.pods
@@ -47,8 +47,8 @@ def test_every_measured_pod_finds_a_node(case: Workload) -> None:
     run.cluster.cache.check()
 
 
-def test_there_is_one_workload_per_case() -> None:
-    """The names are upstream's, each once, and `workload` finds them."""
+def test_workloads_have_upstreams_names() -> None:
+    """Each once, and `workload` finds them."""
     names = [case.name for case in WORKLOADS]
     assert 24 == len(set(names)) == len(names)
     assert WORKLOADS == tuple(map(workload, names))
@@ -65,14 +65,14 @@ def test_there_is_one_workload_per_case() -> None:
         pytest.param("SchedulingDaemonset", 15_001, 0, 30_000, id="one node more"),
     ],
 )
-def test_sizes_are_upstreams(name: str, nodes: int, before: int, measured: int) -> None:
-    """Counts are those of the largest performance size."""
+def test_workload_sizes_equal_upstreams(name: str, nodes: int, before: int, measured: int) -> None:
+    """They are those of the largest performance size."""
     case = workload(name)
     assert (nodes, before, measured) == (case.node_count, case.before_count, case.measured.count)
 
 
-def test_pods_share_no_objects() -> None:
-    """Pods of one template are equal but for their names, and have nothing in common."""
+def test_pods_of_a_template_share_no_objects() -> None:
+    """They are equal but for their names."""
     case = workload("SchedulingPodAffinity").divided(1000)
     pods, _ = Objects(case).pods(case.measured)
     first, second = pods[:2]
@@ -82,8 +82,8 @@ def test_pods_share_no_objects() -> None:
     assert len(pods) == len({pod.metadata.uid for pod in pods})
 
 
-def test_pods_are_spread_over_the_namespaces_in_turn() -> None:
-    """A hundred namespaces with forty pods each, one namespace after the other."""
+def test_pods_are_created_namespace_by_namespace() -> None:
+    """Forty in each of a hundred."""
     case = workload("SchedulingPreferredAntiAffinityWithNSSelector")
     pods, _ = Objects(case).pods(case.before[0])
     spaces = [pod.metadata.namespace for pod in pods]
@@ -101,23 +101,23 @@ def _nodes_of_green_pods(run: Run) -> list[str]:
     ]
 
 
-def test_anti_affinity_is_at_work() -> None:
-    """No node holds two pods that keep away from each other, although room is scarce."""
+def test_anti_affinity_is_respected() -> None:
+    """No node has two pods that avoid each other, although room is scarce."""
     run, seconds = load(workload("SchedulingRequiredPodAntiAffinityWithNSSelector").divided(100))
     run.measure(seconds)
     names = _nodes_of_green_pods(run)
     assert 60 == len(names) == len(set(names))
 
 
-def test_preemption_evicts() -> None:
-    """On each node a pod of high priority takes the place of three: 3000m of 900m each."""
+def test_preemption_evicts_three_pods_per_node() -> None:
+    """A pod of 3000m takes the place of three of 900m."""
     run, seconds = load(workload("PreemptionBasic").divided(100))
     found = run.measure(seconds)
     assert 2 * found.pods == found.cycles
     assert [2] * 10 == [len(pods) for pods in run.cluster.cache.nodes.pods]
 
 
-def test_devices_are_handed_out_once() -> None:
+def test_devices_are_allocated_once() -> None:
     """At the end every claim has a device, and no device two claims."""
     run, seconds = load(workload("SchedulingWithResourceClaimTemplate").divided(100))
     run.measure(seconds)
@@ -132,28 +132,28 @@ def test_devices_are_handed_out_once() -> None:
     assert 50 == len(allocations) == len(devices)
 
 
-def test_churn_comes_in_between() -> None:
-    """Pods that never fit cost decisions, and are not counted."""
+def test_churn_pods_are_not_counted() -> None:
+    """They never fit, but decisions about them cost time."""
     case = workload("Unschedulable").divided(50)
     run, seconds = load(case)
     found = run.measure(seconds)
     assert (200, 203) == (found.placed, found.cycles)
 
 
-def test_tracing_takes_turns() -> None:
-    """So many decisions of either kind."""
+def test_traced_and_untraced_decisions_alternate() -> None:
+    """The given number of either kind."""
     run, _ = load(workload("SchedulingBasic").divided(100))
     assert 20 == run.measure_tracing(20).pods
 
 
 @pytest.fixture(scope="module")
 def scene() -> Scene:
-    """A small busy cluster."""
+    """Return a small busy cluster."""
     return Scene(40)
 
 
-def test_kernels_answer(scene: Scene) -> None:
-    """Every kernel can be called again and again, and leaves the cluster as it was."""
+def test_kernels_can_be_repeated(scene: Scene) -> None:
+    """They leave the cluster unchanged."""
     named = dict(kernels(scene))
     for kernel in named.values():
         kernel()
@@ -162,10 +162,10 @@ def test_kernels_answer(scene: Scene) -> None:
     assert {"coded map", "select_host", "preemption, four victims a node"} <= named.keys()
 
 
-def test_every_aimed_pod_costs_its_plugin_something(
+def test_pods_of_a_plugins_kernel_reach_the_plugin(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pod that a plugin is asked about reaches its filter or score."""
+    """They reach its filter or score."""
 
     def once(function: Callable[[], object]) -> float:
         function()
@@ -178,8 +178,8 @@ def test_every_aimed_pod_costs_its_plugin_something(
     assert {"NodeResourcesFit"} == plugins.measure_plugins(scene, "resourcesfit")["plain"].keys()
 
 
-def test_the_clock_runs_in_microseconds() -> None:
-    """Ten times the work is more work."""
+def test_times_are_in_microseconds() -> None:
+    """Ten times the work takes longer."""
     few = timing.time_us(lambda: sum(range(1000)), round_seconds=0.0005)
     many = timing.time_us(lambda: sum(range(100_000)), round_seconds=0.0005)
     assert 0 < few < many
@@ -187,7 +187,7 @@ def test_the_clock_runs_in_microseconds() -> None:
 
 @pytest.mark.slow
 def test_scaling_compares_largest_and_smallest() -> None:
-    """Sizes take turns; there is one ratio per repeat."""
+    """Sizes alternate; there is one ratio per repeat."""
     found = measure_scaling((50, 100), turns=1)
     assert [50, 100] == list(found.pod_us)
     assert 3 == len(found.ratios)
@@ -195,7 +195,7 @@ def test_scaling_compares_largest_and_smallest() -> None:
 
 
 def test_the_loop_binds_every_pod() -> None:
-    """Nothing is lost between coming and the watch's confirmation."""
+    """Every arrival is confirmed by the watch."""
     found = measure_loop(20, 150)
     assert (20, 150, 150) == (found.nodes, found.pods, found.bound)
     assert 0 < found.virtual_seconds < 1
@@ -203,7 +203,7 @@ def test_the_loop_binds_every_pod() -> None:
 
 @pytest.mark.slow
 def test_long_runs_are_simulated() -> None:
-    """So many hours pass, and pods come at the rate they should."""
+    """For the given hours, with arrivals at the expected rate."""
     found = measure_long(50, 20)
     assert (50, 20) == (found.nodes, found.virtual_hours)
     assert 300 < found.pods < 700
@@ -212,7 +212,7 @@ def test_long_runs_are_simulated() -> None:
 
 @pytest.mark.slow
 def test_a_live_scheduler_binds_every_pod() -> None:
-    """Processes are found, and what they took is known."""
+    """The process is measured."""
     found = measure_live(5, 50)
     assert (5, 50, 50) == (found.nodes, found.pods, found.bound)
     assert found.cpu_ms_per_pod > 0
@@ -221,8 +221,8 @@ def test_a_live_scheduler_binds_every_pod() -> None:
 
 
 @pytest.mark.slow
-def test_a_scheduler_learns_of_a_full_cluster() -> None:
-    """The process is found, and what it took is known."""
+def test_a_scheduler_lists_a_full_cluster() -> None:
+    """The process is measured."""
     found = measure_footprint(5, 50, settled_seconds=0.5)
     assert (5, 50) == (found.nodes, found.pods)
     assert found.cpu_seconds > 0
@@ -238,14 +238,16 @@ def test_a_scheduler_learns_of_a_full_cluster() -> None:
         pytest.param([10, 10, 10, 10, 12, 14, 15, 15], 0.5, id="growing"),
     ],
 )
-def test_growth_compares_quarters(samples: list[float], expected: float) -> None:
-    """The last quarter with the second; the first is for filling up."""
+def test_growth_compares_the_last_quarter_with_the_second(
+    samples: list[float], expected: float
+) -> None:
+    """The first one fills the cluster."""
     assert expected == growth(samples)
 
 
 @pytest.mark.slow
 def test_traces_are_replayed_spread_and_packed() -> None:
-    """The look-alike, as long as there is no trace."""
+    """With the synthetic trace if the real one is missing."""
     found = measure_openb(None, 1)
     assert ["spread", "pack"] == list(found)
     assert found["spread"].pods == found["pack"].pods > 0
@@ -262,8 +264,8 @@ def _record() -> Record:
     )
 
 
-def test_history_keeps_what_was_measured(tmp_path: Path) -> None:
-    """One line per run; the last one comes back as it was."""
+def test_history_keeps_one_line_per_run(tmp_path: Path) -> None:
+    """The last one is read as it was written."""
     path, record = tmp_path / "history.jsonl", _record()
     assert last(path) is None
     append(new_record(), path)
@@ -273,7 +275,7 @@ def test_history_keeps_what_was_measured(tmp_path: Path) -> None:
 
 
 def test_tables_show_every_suite() -> None:
-    """A table per suite that ran, with kube-scheduler's figures beside ours."""
+    """One table per suite, with kube-scheduler's figures beside ours."""
     record = _record()
     shown = list(tables(record))
     assert ["Throughput", "Plugins, µs per pod", "Kernels, µs per call"] == [
@@ -286,8 +288,8 @@ def test_tables_show_every_suite() -> None:
     assert record.commit in caption(record)
 
 
-def test_a_table_reads_well_in_both_forms() -> None:
-    """Names to the left, figures to the right."""
+def test_tables_align_names_left_and_figures_right() -> None:
+    """As text and as Markdown."""
     table = Table("Title", ("name", "µs"), (("a", "1"), ("long name", "1,000")))
     expected = "Title\n\nname          µs\na              1\nlong name  1,000\n"
     assert expected == table.text()
@@ -295,8 +297,8 @@ def test_a_table_reads_well_in_both_forms() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_runs() -> None:
-    """A quick run of one workload prints its record."""
+def test_the_command_prints_its_record() -> None:
+    """For a quick run of one workload."""
     words = ["throughput", "--quick", "--only", "secrets", "--no-history", "-o", "json"]
     command = [sys.executable, "-m", "benchmarks", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)  # noqa: S603 - ours
@@ -305,13 +307,13 @@ def test_the_command_runs() -> None:
     assert record.is_quick
 
 
-def test_a_name_that_nothing_contains_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_workload_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2, one line, nothing appended."""
     assert 2 == main(["throughput", "--only", "nothing of the kind"])
     assert "nothing contains" in capsys.readouterr().err
 
 
-def test_divided_keeps_every_kind() -> None:
+def test_divided_workloads_keep_every_kind() -> None:
     """However small, there is a node and a pod of each kind."""
     case = workload("SchedulingWithNodeInclusionPolicy").divided(100_000)
     assert (1, 1) == tuple(nodes.count for nodes in case.nodes)
@@ -321,8 +323,8 @@ def test_divided_keeps_every_kind() -> None:
     assert ["a", "b", "a", "b"] == found
 
 
-def test_every_template_is_a_pod() -> None:
-    """Each key of the table can be decoded."""
+def test_every_template_is_decoded() -> None:
+    """Each key of the table."""
     for name in templates.PODS:
         case = replace(workload("SchedulingBasic").measured, count=1, template=name)
         pods, _ = Objects(workload("SchedulingBasic")).pods(case)

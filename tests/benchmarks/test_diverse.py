@@ -1,4 +1,4 @@
-"""Pods that differ: the shapes are what they claim, and memory changes no decision about them."""
+"""Shapes of pods that differ, and decisions about them with and without memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _pods(shape: str, seed: int, count: int) -> list[Pod]:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_decisions_with_memory_equal_those_without(shape: str, seed: int) -> None:
-    """Pods come and go at random; whatever is remembered, both clusters decide alike."""
+    """While pods are added and deleted at random."""
     random = Random(seed)
     clusters = [new_cluster(remembers=remembers) for remembers in (True, False)]
     for cluster in clusters:
@@ -55,7 +55,7 @@ def test_every_pod_of_a_shape_is_decided() -> None:
     assert 50 < found.placed <= 100
 
 
-def test_templates_are_drawn_and_others_are_not() -> None:
-    """Pods of A are all different; those of C20 are of at most twenty kinds."""
+def test_shapes_have_the_documented_templates() -> None:
+    """Pods of A are all different; those of C20 have at most twenty templates."""
     assert 200 == len({PodInfo(pod).template for pod in _pods("A", 0, 200)})
     assert 20 >= len({PodInfo(pod).template for pod in _pods("C20", 0, 200)})

@@ -1,4 +1,4 @@
-"""A million nodes, tried small."""
+"""The benchmark of a million nodes, with few nodes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kubesched.snapshot.pod_info import PodInfo
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_pod_is_bound(kind: str) -> None:
-    """All pods pass queue, cycle and binding, and their watch events come."""
+    """All pods pass queue, cycle and binding, and their watch events arrive."""
     found = measure(kind, 20, 50)
     assert (20, 50, 50) == (found.nodes, found.pods, found.bound)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pods_are_what_the_kind_says(kind: str) -> None:
-    """One template or many; none has anti-affinity, and names differ."""
+def test_kinds_of_pods(kind: str) -> None:
+    """One template or many; no anti-affinity; different names."""
     made = [decoded(pod) for pod in islice(pods(kind, Random(0)), 300)]
     infos = [PodInfo(pod) for pod in made if isinstance(pod, Pod)]
     assert 300 == len({info.key for info in infos})

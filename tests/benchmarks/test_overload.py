@@ -1,12 +1,12 @@
-"""Simulations of crowded clusters, tried small."""
+"""The benchmark of overloaded clusters, with few nodes."""
 
 from __future__ import annotations
 
 from benchmarks.overload import OVER, measure
 
 
-def test_pods_pile_up() -> None:
-    """There are more pods than room, and each end of a pod wakes those that are pending."""
+def test_more_pods_than_room() -> None:
+    """Each pod that ends requeues the pending ones."""
     found = measure(2, OVER, hours=1)
     assert found.pods == found.bound + found.pending
     assert found.pending > 0

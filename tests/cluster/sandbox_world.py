@@ -44,7 +44,7 @@ class World:
             self.client.create("nodes", node)
 
     def add_pod(self, name: str = "p", node: str = "node-0", **spec: Any) -> Json:
-        """Create a pod that is bound already; its `annotations` are not of the spec."""
+        """Create a bound pod; `annotations` are its metadata's."""
         metadata = {
             "name": name,
             "namespace": "default",
@@ -58,13 +58,13 @@ class World:
         )
 
     def pod(self, name: str = "p") -> Json:
-        """Return a pod that is there."""
+        """Return an existing pod."""
         found = self.client.find("pods", "default", name)
         assert found is not None
         return found
 
     def phase(self, name: str = "p") -> str | None:
-        """Return how far a pod is; None if it is gone."""
+        """Return a pod's phase; None if it is deleted."""
         found = self.client.find("pods", "default", name)
         return None if found is None else found["status"]["phase"]
 
@@ -75,7 +75,7 @@ def live(
     nodes: int = 1,
     **options: bool,
 ) -> T:
-    """Let a story happen in a world of its own."""
+    """Run a coroutine in a new world."""
 
     async def happen() -> T:
         world = World(latencies, **options)

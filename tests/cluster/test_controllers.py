@@ -1,4 +1,4 @@
-"""The controllers of a sandbox, with kubelets and a scheduler that takes the nodes in turn."""
+"""The controllers of a sandbox, with kubelets and a scheduler that assigns nodes in turn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAME = "w"
 
 
 def in_order(story: Callable[[World], Awaitable[T]], nodes: int = 3) -> T:
-    """Let a story happen in a world with controllers."""
+    """Run a coroutine in a world with controllers."""
 
     async def happen(world: World) -> T:
         controllers = Controllers(lambda user: LocalClient(world.server.registry, user))
@@ -65,7 +65,7 @@ def _meant_for(pod: Plain) -> str:
 
 
 def workload(kind: str, replicas: int | None = None, **spec: Any) -> tuple[str, Json]:
-    """A workload, and where the store keeps it."""
+    """Return a workload, and its key in the store."""
     labels = {"app": NAME}
     template = {"metadata": {"labels": labels}, "spec": spec.pop("pod", SPEC)}
     spec |= {"template": template}
@@ -77,7 +77,7 @@ def workload(kind: str, replicas: int | None = None, **spec: Any) -> tuple[str, 
 
 
 def running(world: World) -> list[Json]:
-    """The pods that run and are not on their way out."""
+    """Return the running pods that are not terminating."""
     return [
         pod
         for pod in world.client.list("pods")
@@ -86,7 +86,7 @@ def running(world: World) -> list[Json]:
 
 
 def status_of(world: World, kind: str) -> Json:
-    """The status of the workload."""
+    """Return the workload's status."""
     found = world.client.find(kind, "default", NAME)
     assert found is not None
     status: Json = found["status"]
@@ -94,7 +94,7 @@ def status_of(world: World, kind: str) -> Json:
 
 
 def change(world: World, kind: str, **spec: Any) -> None:
-    """Change fields of the workload's spec, as an update would."""
+    """Update fields of the workload's spec."""
     key = Key(kind, "default", NAME)
     found = world.client.find(*key)
     assert found is not None
@@ -102,8 +102,8 @@ def change(world: World, kind: str, **spec: Any) -> None:
     world.client.write(key, {**found, "metadata": metadata, "spec": {**found["spec"], **spec}})
 
 
-def test_a_replica_set_has_as_many_pods_as_it_asks_for() -> None:
-    """Missing ones are created, those too many deleted, those deleted replaced; all are counted."""
+def test_a_replica_set_keeps_its_replicas() -> None:
+    """Missing pods are created, surplus ones deleted, deleted ones replaced; all are counted."""
 
     async def story(world: World) -> list[int]:
         world.client.create(*workload("replicasets.apps", 4))
@@ -123,8 +123,8 @@ def test_a_replica_set_has_as_many_pods_as_it_asks_for() -> None:
     assert [4, 6, 2, 2, 2, 2, 2, 2] == in_order(story)
 
 
-def test_a_replica_set_larger_than_a_burst_comes_whole() -> None:
-    """It is created in parts, none of them twice."""
+def test_a_replica_set_larger_than_a_burst_is_created_in_parts() -> None:
+    """No pod is created twice."""
 
     async def story(world: World) -> int:
         world.client.create(*workload("replicasets.apps", 230))
@@ -134,8 +134,8 @@ def test_a_replica_set_larger_than_a_burst_comes_whole() -> None:
     assert 230 == in_order(story)
 
 
-def test_pods_that_do_not_run_go_first() -> None:
-    """What is scaled down loses pods without a node before those that run."""
+def test_scaling_down_deletes_unassigned_pods_first() -> None:
+    """Before running ones."""
 
     async def story(world: World) -> set[str]:
         world.client.create(*workload("replicasets.apps", 3))
@@ -150,8 +150,8 @@ def test_pods_that_do_not_run_go_first() -> None:
     assert set() == in_order(story)
 
 
-def test_pods_are_available_after_a_while() -> None:
-    """With minReadySeconds a pod counts as available only when it was ready for so long."""
+def test_pods_are_available_after_min_ready_seconds() -> None:
+    """Not before."""
 
     async def story(world: World) -> list[tuple[int, int]]:
         world.client.create(*workload("replicasets.apps", 2, minReadySeconds=10))
@@ -192,8 +192,8 @@ def test_pods_are_available_after_a_while() -> None:
         ),
     ],
 )
-def test_a_deployment_moves_over_within_its_limits(strategy: Json, least: int, most: int) -> None:
-    """While pods are replaced there are never fewer ready, or more altogether, than is allowed."""
+def test_a_deployment_rolls_out_within_its_limits(strategy: Json, least: int, most: int) -> None:
+    """There are never fewer ready pods, or more in all, than allowed."""
     image = {"containers": [{"name": "c", "image": "new"}]}
     kind = "deployments.apps"
 
@@ -227,8 +227,8 @@ def test_a_deployment_moves_over_within_its_limits(strategy: Json, least: int, m
     }
 
 
-def test_a_deployment_goes_back_to_the_replica_set_of_before() -> None:
-    """The same template means the same replica set, which becomes the newest revision."""
+def test_a_deployment_reuses_the_replica_set_of_an_earlier_template() -> None:
+    """It becomes the newest revision."""
     kind = "deployments.apps"
 
     async def story(world: World) -> list[tuple[str, int]]:
@@ -252,16 +252,16 @@ def test_a_deployment_goes_back_to_the_replica_set_of_before() -> None:
     assert [("2", 0), ("3", 2)] == in_order(story)
 
 
-def test_hashes_of_templates_do_not_depend_on_order() -> None:
-    """The order of fields does not matter, their values do."""
+def test_template_hashes_do_not_depend_on_the_order_of_fields() -> None:
+    """They depend on the values."""
     one = {"spec": {"template": {"a": 1, "b": [1, {"c": 2, "d": 3}]}}}
     same = {"spec": {"template": {"b": [1, {"d": 3, "c": 2}], "a": 1}}}
     other = {"spec": {"template": {"a": 1, "b": [1, {"c": 2, "d": 4}]}}}
     assert template_hash(one) == template_hash(same) != template_hash(other)
 
 
-def test_a_daemon_set_is_on_every_node_that_it_bears() -> None:
-    """A pod per node, also on nodes that come later and on cordoned ones, not on tainted ones."""
+def test_a_daemon_set_has_a_pod_on_every_tolerated_node() -> None:
+    """Also on later and cordoned nodes, not on tainted ones."""
     kind = "daemonsets.apps"
 
     async def story(world: World) -> tuple[list[str], Json]:
@@ -280,8 +280,8 @@ def test_a_daemon_set_is_on_every_node_that_it_bears() -> None:
     )
 
 
-def test_a_daemon_set_is_renewed_one_by_one() -> None:
-    """With another template its pods are replaced, at most one of them missing at a time."""
+def test_a_daemon_set_is_updated_pod_by_pod() -> None:
+    """At most one is missing at a time."""
     kind = "daemonsets.apps"
 
     async def story(world: World) -> tuple[int, set[str]]:
@@ -306,10 +306,10 @@ def test_a_daemon_set_is_renewed_one_by_one() -> None:
         pytest.param({"parallelism": 3}, 0, "Complete", 3, 0, id="queue"),
     ],
 )
-def test_a_job_runs_to_its_end(
+def test_a_job_runs_to_completion(
     spec: Json, exit_code: int, condition: str, succeeded: int, failed: int
 ) -> None:
-    """It runs as many pods as it takes, never more at once than it may, and says how it ended."""
+    """With the given parallelism; its conditions give the outcome."""
 
     async def story(world: World) -> tuple[int, Json]:
         kind, job = workload("jobs.batch", pod={**SPEC, "restartPolicy": "Never"}, **spec)
@@ -330,8 +330,8 @@ def test_a_job_runs_to_its_end(
     )
 
 
-def test_a_budget_is_counted() -> None:
-    """It says how many pods are healthy, must be, and may be disturbed."""
+def test_a_budgets_status_is_counted() -> None:
+    """Healthy and desired pods, and allowed disruptions."""
 
     async def story(world: World) -> list[tuple[int, ...]]:
         selector = {"matchLabels": {"app": NAME}}
@@ -366,8 +366,8 @@ def test_a_budget_is_counted() -> None:
         pytest.param("Orphan", (0, 1, 2), id="orphan"),
     ],
 )
-def test_what_becomes_of_dependents(policy: str, left: tuple[int, ...]) -> None:
-    """What a deployment owns goes with it, before it, or stays, as is asked."""
+def test_propagation_policies_of_a_deletion(policy: str, left: tuple[int, ...]) -> None:
+    """Dependents of a deployment are deleted after it, before it, or stay."""
     kinds = ("deployments.apps", "replicasets.apps", "pods")
 
     async def story(world: World) -> tuple[int, ...]:
@@ -380,8 +380,8 @@ def test_what_becomes_of_dependents(policy: str, left: tuple[int, ...]) -> None:
     assert left == in_order(story)
 
 
-def test_kinds_that_are_added_own_and_are_owned() -> None:
-    """An object of a new kind goes in the foreground, and takes another one along."""
+def test_custom_resources_may_own_and_be_owned() -> None:
+    """With foreground deletion."""
     group, kind = "example.com", "cats.example.com"
     names = {"plural": "cats", "kind": "Cat"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {}}
@@ -404,8 +404,8 @@ def test_kinds_that_are_added_own_and_are_owned() -> None:
     assert 0 == in_order(story)
 
 
-def test_an_owner_that_waits_outlives_its_dependents() -> None:
-    """Deleted in the foreground, it is there, marked, until the last of them is gone."""
+def test_foreground_deletion_ends_after_the_dependents() -> None:
+    """Until then the owner has a deletion timestamp."""
 
     async def story(world: World) -> list[tuple[bool, int]]:
         world.client.create(*workload("replicasets.apps", 2))
@@ -424,8 +424,8 @@ def test_an_owner_that_waits_outlives_its_dependents() -> None:
     assert all(is_there for is_there, pods in seen if pods)
 
 
-def test_what_never_had_an_owner_stays() -> None:
-    """Only what says that it is owned, by something that is not there, is collected."""
+def test_objects_without_owner_references_are_not_collected() -> None:
+    """Only those whose owners do not exist."""
 
     async def story(world: World) -> list[str]:
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "no"}
@@ -439,8 +439,8 @@ def test_what_never_had_an_owner_stays() -> None:
     assert ["alone", "strange"] == in_order(story)
 
 
-def test_a_namespace_is_emptied_before_it_goes() -> None:
-    """What is in it is deleted, its pods in their time; nothing new comes; then it is gone."""
+def test_a_namespace_is_emptied_before_it_is_deleted() -> None:
+    """Its objects are deleted, and no new ones are accepted."""
 
     async def story(world: World) -> tuple[str, bool, int]:
         world.client.create("namespaces", {"metadata": {"name": "other"}})
@@ -460,8 +460,8 @@ def test_a_namespace_is_emptied_before_it_goes() -> None:
     assert ("Terminating", True, 0) == in_order(story)
 
 
-def test_pods_of_a_node_that_is_gone_are_collected() -> None:
-    """After a while, in which the node may come back."""
+def test_pods_of_a_removed_node_are_collected() -> None:
+    """After a delay in which the node may be added again."""
 
     async def story(world: World) -> list[int]:
         world.add_pod()
@@ -489,8 +489,8 @@ def test_pods_of_a_node_that_is_gone_are_collected() -> None:
         pytest.param([{"key": "other", "operator": "Exists"}], 1, id="another"),
     ],
 )
-def test_taints_drive_pods_away(tolerations: list[Json], gone_after: float | None) -> None:
-    """A pod leaves a node whose taint it does not bear, or when it has borne it long enough."""
+def test_no_execute_taints_evict_pods(tolerations: list[Json], gone_after: float | None) -> None:
+    """Those that do not tolerate the taint, or no longer."""
 
     async def story(world: World) -> float | None:
         world.add_pod(tolerations=tolerations)
@@ -513,8 +513,8 @@ def test_taints_drive_pods_away(tolerations: list[Json], gone_after: float | Non
         assert gone_after - 2 <= found <= gone_after + 1
 
 
-def test_a_replication_controller_has_as_many_pods_as_it_asks_for() -> None:
-    """It works as a replica set does, with a plain selector."""
+def test_a_replication_controller_keeps_its_replicas() -> None:
+    """Like a replica set, with a plain selector."""
 
     async def story(world: World) -> tuple[int, int]:
         kind, item = workload("replicationcontrollers", 3)
@@ -543,12 +543,12 @@ def stateful(world: World, **spec: Any) -> None:
 
 
 def names(world: World, kind: str = "pods") -> list[str]:
-    """The names of the objects of a kind, oldest first."""
+    """Return the names of the objects of a kind, oldest first."""
     return [one["metadata"]["name"] for one in world.client.list(kind)]
 
 
 def test_a_stateful_set_grows_and_shrinks_in_order() -> None:
-    """Each pod comes when the one before runs, with a claim that stays when the pod goes."""
+    """Each pod is created when the one before runs; its claim stays when it is deleted."""
 
     async def story(world: World) -> list[Any]:
         stateful(world)
@@ -570,7 +570,7 @@ def test_a_stateful_set_grows_and_shrinks_in_order() -> None:
     assert ["data-w-0", "data-w-1", "data-w-2"] == claims
 
 
-def test_a_stateful_set_may_grow_at_once() -> None:
+def test_a_parallel_stateful_set_creates_all_pods_at_once() -> None:
     """With the policy Parallel no pod waits for another."""
 
     async def story(world: World) -> list[str]:
@@ -581,8 +581,8 @@ def test_a_stateful_set_may_grow_at_once() -> None:
     assert ["w-0", "w-1", "w-2"] == in_order(story)
 
 
-def test_a_stateful_set_is_renewed_from_its_end_down_to_its_partition() -> None:
-    """A pod of the old template goes when all after it are renewed and run."""
+def test_a_stateful_set_is_updated_from_its_end_to_its_partition() -> None:
+    """A pod is replaced when all after it are updated and run."""
 
     async def story(world: World) -> list[str]:
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
@@ -607,7 +607,7 @@ def test_a_stateful_set_is_renewed_from_its_end_down_to_its_partition() -> None:
     ],
 )
 def test_a_cron_job_creates_jobs_at_its_times(policy: str, jobs: list[str]) -> None:
-    """Every two minutes; a job that still runs then stays alone, gets company, or is replaced."""
+    """A job that still runs is kept, joined by another one, or replaced, by the policy."""
 
     async def story(world: World) -> list[str]:
         pod = {**SPEC, "restartPolicy": "Never"}
@@ -634,7 +634,7 @@ def test_a_cron_job_creates_jobs_at_its_times(policy: str, jobs: list[str]) -> N
         pytest.param({"schedule": "* * * * *", "timeZone": "Mars/Olympus"}, id="time-zone"),
     ],
 )
-def test_a_cron_job_that_cannot_be_read_holds_up_no_other(spec: Json) -> None:
+def test_an_invalid_cron_job_does_not_affect_others(spec: Json) -> None:
     """It is logged, and creates nothing."""
 
     async def story(world: World) -> list[str]:
@@ -650,8 +650,8 @@ def test_a_cron_job_that_cannot_be_read_holds_up_no_other(spec: Json) -> None:
     assert ["b"] == in_order(story)
 
 
-def test_a_cron_job_keeps_a_short_history() -> None:
-    """Of the jobs that have ended the last ones stay."""
+def test_a_cron_job_keeps_its_history_limits() -> None:
+    """Of finished jobs the last ones stay."""
 
     async def story(world: World) -> list[str]:
         pod = {**SPEC, "restartPolicy": "Never"}
@@ -668,8 +668,8 @@ def test_a_cron_job_keeps_a_short_history() -> None:
     assert ["w-29453764", "w-29453765"] == in_order(story)
 
 
-def test_kinds_that_nothing_acts_on_give_a_warning() -> None:
-    """Every kind of the list is served; creating one says what is missing."""
+def test_creating_kinds_without_controllers_warns() -> None:
+    """Every kind of the list is served."""
 
     async def story() -> list[str]:
         server = new_server()

@@ -1,4 +1,4 @@
-"""Pods on fake nodes: they start, run, end, begin again and stop in time."""
+"""Pods on fake nodes: they start, run, end, restart and stop."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NODE = Key("nodes", "", "node-0")
 
 
 def conditions(pod: Json) -> Json:
-    """The state of each condition."""
+    """Return the state of each condition."""
     return {one["type"]: one["status"] for one in pod["status"]["conditions"]}
 
 
-def test_a_bound_pod_runs_after_a_while() -> None:
-    """It is pending until its latency is over; then it runs, ready, with addresses and times."""
+def test_a_bound_pod_runs_after_the_start_latency() -> None:
+    """Then it is ready, with addresses and times."""
 
     async def story(world: World) -> tuple[Json, Json]:
         world.add_pod()
@@ -51,8 +51,8 @@ def test_a_bound_pod_runs_after_a_while() -> None:
     assert {"running"} == container["state"].keys()
 
 
-def test_each_pod_has_an_address_of_its_own() -> None:
-    """Addresses differ; pods of the host's network have the host's."""
+def test_each_pod_has_its_own_address() -> None:
+    """Pods of the host's network have the host's."""
 
     async def story(world: World) -> list[str]:
         for name in ("a", "b"):
@@ -76,10 +76,10 @@ def test_each_pod_has_an_address_of_its_own() -> None:
         pytest.param("Always", "0", "Running", 2, id="always"),
     ],
 )
-def test_how_a_pod_ends_depends_on_its_restart_policy(
+def test_the_restart_policy_decides_how_a_pod_ends(
     policy: str, exit_code: str, phase: str, restarts: int
 ) -> None:
-    """After the time that it says a pod ends, or its containers begin again."""
+    """After its run time the pod ends, or its containers restart."""
 
     async def story(world: World) -> Json:
         world.add_pod(restartPolicy=policy, annotations={RUN_SECONDS: "5", EXIT_CODE: exit_code})
@@ -108,8 +108,10 @@ def test_how_a_pod_ends_depends_on_its_restart_policy(
         pytest.param("Never", "1000", "Running", id="longer"),
     ],
 )
-def test_pods_that_may_end_do_so(policy: str, annotation: str | None, phase: str) -> None:
-    """Without a time of its own a pod ends after the one given to all, if its policy lets it."""
+def test_the_default_run_time_is_for_pods_that_may_end(
+    policy: str, annotation: str | None, phase: str
+) -> None:
+    """Their restart policy allows it, and they have no run time of their own."""
 
     async def story(world: World) -> str | None:
         annotations = {} if annotation is None else {RUN_SECONDS: annotation}
@@ -127,8 +129,10 @@ def test_pods_that_may_end_do_so(policy: str, annotation: str | None, phase: str
         pytest.param(2, 100.0, 2.1, id="grace"),
     ],
 )
-def test_a_deleted_pod_stops_in_time(grace: int, stop: float, gone_after: float) -> None:
-    """It is there, marked, until it has stopped; never beyond its grace period."""
+def test_a_deleted_pod_stops_within_its_grace_period(
+    grace: int, stop: float, gone_after: float
+) -> None:
+    """It has a deletion timestamp until then."""
 
     async def story(world: World) -> tuple[str | None, str | None]:
         world.add_pod()
@@ -142,8 +146,8 @@ def test_a_deleted_pod_stops_in_time(grace: int, stop: float, gone_after: float)
     assert ("Running", None) == live(story, PodLatencies(stop=stop))
 
 
-def test_a_shorter_grace_period_counts() -> None:
-    """Who deletes a second time with less grace is heard."""
+def test_a_second_deletion_may_shorten_the_grace_period() -> None:
+    """The shorter one counts."""
 
     async def story(world: World) -> tuple[str | None, str | None]:
         world.add_pod()
@@ -158,8 +162,8 @@ def test_a_shorter_grace_period_counts() -> None:
     assert ("Running", None) == live(story, PodLatencies(stop=100.0))
 
 
-def test_finalizers_hold_a_pod_that_has_stopped() -> None:
-    """It has ended, but stays until the last finalizer is taken off."""
+def test_a_stopped_pod_with_finalizers_stays() -> None:
+    """Until the last one is removed."""
 
     async def story(world: World) -> tuple[str | None, int]:
         world.add_pod(finalizers=["example.com/x"])
@@ -171,8 +175,8 @@ def test_finalizers_hold_a_pod_that_has_stopped() -> None:
     assert ("Succeeded", 0) == live(story)
 
 
-def test_nothing_runs_without_a_node() -> None:
-    """A pod bound to a node that is not there waits until the node comes."""
+def test_a_pod_of_an_unknown_node_does_not_run() -> None:
+    """It starts when the node is added."""
 
     async def story(world: World) -> tuple[str | None, str | None]:
         world.add_pod(node="later")
@@ -185,8 +189,8 @@ def test_nothing_runs_without_a_node() -> None:
     assert ("Pending", "Running") == live(story)
 
 
-def test_a_node_in_trouble_is_silent() -> None:
-    """While its node is not ready a pod neither starts nor stops; afterwards it does."""
+def test_pods_of_a_node_that_is_not_ready_do_not_change() -> None:
+    """They neither start nor stop until it is ready again."""
 
     def ready(world: World, state: str) -> None:
         node = world.client.find(*NODE)
@@ -213,8 +217,8 @@ def test_a_node_in_trouble_is_silent() -> None:
     assert ["Running", "Pending", None, "Running"] == live(story)
 
 
-def test_a_resized_pod_gets_its_resources() -> None:
-    """What a running pod asks for in place it is given."""
+def test_in_place_resizes_are_granted() -> None:
+    """To running pods."""
 
     async def story(world: World) -> Json:
         resources = {"requests": {"cpu": "1"}}
@@ -233,7 +237,7 @@ def test_a_resized_pod_gets_its_resources() -> None:
 
 
 def test_init_containers_have_ended_and_sidecars_run() -> None:
-    """Those before the others are done; those that restart run beside them."""
+    """Init containers are completed; restartable ones run beside the others."""
 
     async def story(world: World) -> Json:
         first = {"name": "first", "image": "i"}
@@ -246,8 +250,8 @@ def test_init_containers_have_ended_and_sidecars_run() -> None:
     assert [["terminated"], ["running"]] == [list(one["state"]) for one in statuses]
 
 
-def test_a_restart_goes_on_where_it_was() -> None:
-    """Kubelets that begin with pods that run let them run on, with their addresses."""
+def test_kubelets_adopt_running_pods() -> None:
+    """With their addresses."""
 
     async def story(world: World) -> tuple[list[str | None], bool]:
         world.add_pod("a", annotations={RUN_SECONDS: "5"}, restartPolicy="Never")
@@ -267,8 +271,8 @@ def test_a_restart_goes_on_where_it_was() -> None:
 
 
 @pytest.mark.slow
-def test_many_pods_cost_little() -> None:
-    """Ten thousand pods run and stop for some tenths of a millisecond each, at the very most."""
+def test_ten_thousand_pods_take_bounded_time() -> None:
+    """At most some tenths of a millisecond each."""
 
     async def story(world: World) -> float:
         for number in range(10_000):

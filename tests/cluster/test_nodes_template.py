@@ -1,4 +1,4 @@
-"""Nodes of a template, and what becomes of nodes that are looked after."""
+"""Nodes of a template, and the fields that the node keeper sets."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def taints(node: Json) -> list[str]:
-    """The taints of a node, as kubectl writes them."""
+    """Return the taints of a node, as kubectl writes them."""
     return [f"{one['key']}:{one['effect']}" for one in node["spec"].get("taints", [])]
 
 
 def test_nodes_of_a_template() -> None:
-    """Names sort in order, zones are given in turn, and labels and taints are on all."""
+    """Names sort in order, zones are assigned in turn, all have the labels and taints."""
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     template = NodeTemplate(CAPACITY, {"pool": "a"}, (taint,), ("x", "y"))
     nodes = template.nodes(11)
@@ -36,8 +36,8 @@ def test_nodes_of_a_template() -> None:
     assert 11 == len({node["status"]["addresses"][0]["address"] for node in nodes})
 
 
-def test_a_node_of_ones_own_is_the_beginning() -> None:
-    """What the given node says wins over the template's amounts, and is kept otherwise."""
+def test_a_given_node_overrides_the_template() -> None:
+    """Its other fields are kept."""
     own = {
         "metadata": {"annotations": {"a": "b"}, "labels": {"pool": "b"}},
         "spec": {"providerID": "x"},
@@ -51,8 +51,8 @@ def test_a_node_of_ones_own_is_the_beginning() -> None:
     assert [{"names": ["i"]}] == node["status"]["images"]
 
 
-def test_every_node_becomes_ready() -> None:
-    """A node that says nothing gets an amount, labels and conditions, and loses its first taint."""
+def test_a_created_node_becomes_ready() -> None:
+    """It gets amounts, labels and conditions, and loses its initial taint."""
 
     async def story(world: World) -> tuple[list[str], Json]:
         created = world.client.create("nodes", {"metadata": {"name": "own"}})
@@ -70,8 +70,8 @@ def test_every_node_becomes_ready() -> None:
     assert {"Ready": "True", "MemoryPressure": "False"}.items() <= states.items()
 
 
-def test_a_node_that_is_well_is_left_alone() -> None:
-    """Looking after a node a second time changes nothing."""
+def test_a_complete_node_is_not_changed() -> None:
+    """The same object is returned."""
     node = looked_after({"metadata": {"name": "n"}, "spec": {}}, CAPACITY, "t0")
     assert node is looked_after(node, CAPACITY, "t1")
 
@@ -100,10 +100,10 @@ def test_a_node_that_is_well_is_left_alone() -> None:
         ),
     ],
 )
-def test_taints_follow_from_the_state_of_a_node(
+def test_state_taints_follow_the_conditions(
     unschedulable: bool, condition: tuple[str, str] | None, expected: list[str]
 ) -> None:
-    """They come with the trouble and go with it; those of others stay."""
+    """Other taints stay."""
     other = {"key": "mine", "effect": "NoSchedule"}
     conditions = [{"type": condition[0], "status": condition[1]}] if condition else []
     troubled = {
@@ -118,8 +118,8 @@ def test_taints_follow_from_the_state_of_a_node(
     assert ["mine:NoSchedule"] == taints(well)
 
 
-def test_nodes_renew_their_leases_if_asked() -> None:
-    """Each node has a lease, which is renewed every ten seconds and has the node as owner."""
+def test_leases_of_nodes() -> None:
+    """Renewed every ten seconds, with the node as owner, if asked for."""
 
     async def story(world: World) -> list[str]:
         await asyncio.sleep(0.1)
@@ -134,8 +134,8 @@ def test_nodes_renew_their_leases_if_asked() -> None:
     assert ["00:00:00", "00:00:10"] == live(story, renews_leases=True)
 
 
-def test_nodes_without_leases() -> None:
-    """By default no lease is written: a thousand nodes would write a hundred a second."""
+def test_no_leases_by_default() -> None:
+    """A thousand nodes would write a hundred per second."""
 
     async def story(world: World) -> int:
         await asyncio.sleep(20)

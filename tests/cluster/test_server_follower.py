@@ -1,4 +1,4 @@
-"""A follower hears of every object what happened to it, in order, even if it was too slow."""
+"""A follower gets every change of an object in order, even if it is slow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _plain(stored: StoredObject) -> Plain:
 
 
 def write(store: Store[StoredObject], name: str, what: str) -> None:
-    """Create, change or delete an object, whichever is possible."""
+    """Create, update or delete an object, whichever is possible."""
     key = Key(KIND, "n", name)
     value = StoredObject({"metadata": {"namespace": "n", "name": name}})
     if store.find(key) is None:
@@ -40,10 +40,10 @@ def write(store: Store[StoredObject], name: str, what: str) -> None:
 @pytest.mark.parametrize("kept", [pytest.param(1000, id="in-time"), pytest.param(2, id="too-slow")])
 @settings(max_examples=60, deadline=None)
 @given(before=WRITES, writes=WRITES)
-def test_what_is_told_adds_up(
+def test_changes_of_a_follower_are_consistent(
     kept: int, before: list[tuple[str, str]], writes: list[tuple[str, str]]
 ) -> None:
-    """What it is told of an object follows from what it was told before, and ends as it is."""
+    """Each starts with the state of the last one, and the last has the store's."""
 
     async def story() -> None:
         store = Store(stamp, kept)
@@ -73,8 +73,8 @@ def test_what_is_told_adds_up(
     run(story())
 
 
-def test_who_has_stopped_hears_nothing() -> None:
-    """After `stop` nothing is told, not even what had happened before."""
+def test_a_stopped_follower_gets_no_changes() -> None:
+    """Not even earlier ones."""
 
     async def story() -> list[Key]:
         store = Store(stamp)

@@ -1,4 +1,4 @@
-"""The store against a naive twin, and what each refusal says."""
+"""The store compared with a naive twin, and its errors."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ POD = Key("pods", "default", "a")
 
 
 def new_store(changes_kept: int = 100) -> Store[Value]:
-    """A store of (text, version)."""
+    """Return a store of (text, version)."""
     return Store(lambda value, version: (value[0], version), changes_kept)
 
 
-def test_create_stamps_the_version() -> None:
-    """A created object carries the version of its creation, and so does its change."""
+def test_create_writes_the_version_into_the_object() -> None:
+    """The change has it, too."""
     store = new_store()
     watch = store.watch("pods", store.version)
     assert ("x", 2) == store.create(POD, ("x", 0))
@@ -36,8 +36,8 @@ def test_create_stamps_the_version() -> None:
     assert [Change(ChangeType.ADDED, 2, POD, ("x", 2), None)] == watch.read()
 
 
-def test_update_tells_both_states() -> None:
-    """A change has the object before and after."""
+def test_an_update_has_the_object_before_and_after() -> None:
+    """In its change."""
     store = new_store()
     store.create(POD, ("x", 0))
     watch = store.watch("pods", store.version)
@@ -45,8 +45,8 @@ def test_update_tells_both_states() -> None:
     assert [Change(ChangeType.MODIFIED, 3, POD, ("y", 3), ("x", 2))] == watch.read()
 
 
-def test_delete_tells_the_last_state_with_a_new_version() -> None:
-    """A watcher can go on from the version of a deletion."""
+def test_a_deletion_has_the_last_state_with_a_new_version() -> None:
+    """A watch can resume from it."""
     store = new_store()
     store.create(POD, ("x", 0))
     watch = store.watch("pods", store.version)
@@ -97,14 +97,14 @@ def _refused(what: str) -> ApiError:
         ),
     ],
 )
-def test_refusals(what: str, error: type[ApiError], message: str) -> None:
-    """A refusal has its own class and the API server's words."""
+def test_errors_have_classes_and_messages(what: str, error: type[ApiError], message: str) -> None:
+    """The messages are the API server's."""
     refused = _refused(what)
     assert (error, message) == (type(refused), refused.message)
 
 
 def test_list_is_of_one_namespace_or_all() -> None:
-    """Objects are listed in order of creation, with the version of the moment."""
+    """In order of creation, with the current version."""
     store = new_store()
     for namespace, name in (("n2", "b"), ("n1", "a"), ("n2", "a")):
         store.create(Key("pods", namespace, name), (f"{namespace}/{name}", 0))
@@ -117,7 +117,7 @@ def test_list_is_of_one_namespace_or_all() -> None:
 
 
 def test_watch_of_a_compacted_version_is_gone() -> None:
-    """Who asks for changes that are no longer kept must list again."""
+    """The watcher has to list again."""
     store = new_store(changes_kept=2)
     watch = store.watch("pods", store.version)
     store.create(POD, ("x", 0))
@@ -131,7 +131,7 @@ def test_watch_of_a_compacted_version_is_gone() -> None:
 
 
 def test_compact_forgets_up_to_a_version() -> None:
-    """An explicit compaction keeps what is newer, and other kinds."""
+    """Newer changes and other kinds are kept."""
     store = new_store()
     store.create(POD, ("x", 0))
     store.create(Key("nodes", "", "a"), ("x", 0))
@@ -144,7 +144,7 @@ def test_compact_forgets_up_to_a_version() -> None:
 
 
 def test_on_change_is_called_until_closed() -> None:
-    """A watcher is told of changes of its kind, in the order of registration, till it closes."""
+    """For changes of its kind, in the order of registration."""
     store = new_store()
     told: list[str] = []
     first = store.watch("pods", store.version, lambda: told.append("first"))
@@ -157,8 +157,8 @@ def test_on_change_is_called_until_closed() -> None:
     assert ["first", "second", "second"] == told
 
 
-def test_a_watcher_may_close_when_told() -> None:
-    """Closing from within the call harms nobody."""
+def test_a_watch_may_be_closed_within_its_callback() -> None:
+    """Others are still called."""
     store = new_store()
     told: list[int] = []
 
@@ -174,14 +174,14 @@ def test_a_watcher_may_close_when_told() -> None:
 
 
 def test_changes_kept_must_be_positive() -> None:
-    """A store that keeps nothing could serve no watch."""
+    """A store without changes could not serve a watch."""
     with pytest.raises(ValueError, match="at least 1"):
         new_store(0)
 
 
 @given(st.lists(st.integers(1, 5)))
-def test_reading_in_pieces_is_reading(limits: list[int]) -> None:
-    """A watcher may take few changes at a time and misses none."""
+def test_reading_in_parts_misses_nothing(limits: list[int]) -> None:
+    """Each part has at most `limit` changes."""
     store = new_store()
     watch = store.watch("pods", store.version)
     for number in range(10):
@@ -200,11 +200,11 @@ KEYS = st.builds(
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Drives a store and a twin that is one dictionary and one list."""
+    """Compares a store with a twin: a dictionary and a list."""
 
     @initialize(kept=st.integers(1, 4))
     def start(self, kept: int) -> None:
-        """Begin with an empty store."""
+        """Start with an empty store."""
         self.store = new_store(kept)
         self.kept = kept
         self.objects: dict[Key, Value] = {}
@@ -213,7 +213,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS, text=st.text("xy", max_size=1))
     def create(self, key: Key, text: str) -> None:
-        """Create, whether or not there is one."""
+        """Create an object, which may exist."""
         if key in self.objects:
             with pytest.raises(AlreadyExistsError):
                 self.store.create(key, (text, -1))
@@ -223,7 +223,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS, text=st.text("xy", max_size=1), is_right=st.none() | st.booleans())
     def update(self, key: Key, text: str, is_right: bool | None) -> None:
-        """Update, with the right version, a wrong one or none."""
+        """Update with the right version, a wrong one or none."""
         expected = self._expected(key, is_right)
         if key not in self.objects:
             with pytest.raises(NotFoundError):
@@ -237,7 +237,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS)
     def delete(self, key: Key) -> None:
-        """Delete, whether or not there is one."""
+        """Delete an object, which may not exist."""
         if key not in self.objects:
             with pytest.raises(NotFoundError):
                 self.store.delete(key)
@@ -263,7 +263,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(["pods", "nodes"]), back=st.integers(0, 10))
     def watch(self, kind: str, back: int) -> None:
-        """Begin to watch, maybe too late."""
+        """Start a watch, perhaps too late."""
         since = max(self.store.version - back, 1)
         newer = [c for c in self.changes if c.key.kind == kind and c.version > since]
         try:
@@ -277,7 +277,7 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.watches)
     @rule(data=st.data(), limit=st.none() | st.integers(1, 3))
     def read(self, data: st.DataObject, limit: int | None) -> None:
-        """Read some changes, maybe too late."""
+        """Read some changes, perhaps too late."""
         watch, since = self.watches.pop(data.draw(st.integers(0, len(self.watches) - 1)))
         newer = [c for c in self.changes if c.key.kind == watch.kind and c.version > since]
         assert bool(newer) == watch.has_changes
@@ -291,7 +291,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def same(self) -> None:
-        """Store and twin hold the same."""
+        """Store and twin are equal."""
         assert len(self.changes) + 1 == self.store.version
         for kind in ("pods", "nodes"):
             expected = [value for key, value in self.objects.items() if key.kind == kind]
@@ -313,8 +313,8 @@ TestStoreMachine.settings = settings(max_examples=60, stateful_step_count=30, de
         max_size=30,
     )
 )
-def test_list_at_shows_the_past(writes: list[tuple[str, str, str]]) -> None:
-    """At every version, a list of the past holds what a list made then held."""
+def test_list_at_equals_an_earlier_list(writes: list[tuple[str, str, str]]) -> None:
+    """At every version."""
     store = new_store()
     seen = {store.version: set(store.list("pods").items)}
     for what, name, namespace in writes:
@@ -333,7 +333,7 @@ def test_list_at_shows_the_past(writes: list[tuple[str, str, str]]) -> None:
 
 
 def test_list_at_of_one_namespace() -> None:
-    """A list of the past can be of one namespace."""
+    """Other namespaces are left out."""
     store = new_store()
     store.create(POD, ("x", 0))
     store.create(Key("pods", "other", "a"), ("y", 0))
@@ -341,7 +341,7 @@ def test_list_at_of_one_namespace() -> None:
 
 
 def test_compacting_all_forgets_the_past_of_every_kind() -> None:
-    """After it, no kind can be watched or listed from before, not even one that has no changes."""
+    """Even of a kind without changes."""
     store = new_store()
     store.create(POD, ("x", 0))
     store.compact_all()

@@ -1,4 +1,4 @@
-"""Every recorded decision of kube-scheduler 1.36 is made again, value by value."""
+"""Every recorded decision of kube-scheduler 1.36 is made again and compared value by value."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ GATES = {"taints-comparison": {"TaintTolerationComparisonOperators": True}}
 SHOWN = 5
 
 
-def _told(answered: AnsweredLine) -> str:
-    """Return what is wrong with a case, empty if nothing is."""
+def _problem(answered: AnsweredLine) -> str:
+    """Return what differs in a case, "" if nothing does."""
     if answered.is_error:
         return f"{answered.name}: {answered.answer['error']}"
     found = list(differences(answered.expected, answered.answer))
@@ -39,18 +39,18 @@ def _told(answered: AnsweredLine) -> str:
         *(pytest.param(file, id=f"random-{family_of(file)}") for file in RANDOM),
     ],
 )
-def test_family(file: Path) -> None:
-    """What is decided for every case of the family is what kube-scheduler decided."""
+def test_decisions_of_a_family_equal_the_recorded_ones(file: Path) -> None:
+    """Case by case."""
     gates = FeatureGates.of(GATES.get(family_of(file), {}))
     evaluator = Evaluator(in_tree_registry(), gates)
     with read_lines(file) as lines:
-        told = [_told(answered) for answered in answer_lines(evaluator, lines)]
-    wrong = [text for text in told if text]
-    assert told, "the family has cases"
-    assert not wrong, f"{len(wrong)} of {len(told)} differ:\n" + "\n".join(wrong[:SHOWN])
+        problems = [_problem(answered) for answered in answer_lines(evaluator, lines)]
+    wrong = [text for text in problems if text]
+    assert problems, "the family has cases"
+    assert not wrong, f"{len(wrong)} of {len(problems)} differ:\n" + "\n".join(wrong[:SHOWN])
 
 
-def test_data_is_there() -> None:
-    """All 19 families are among the test's data, and random cases of each."""
+def test_all_families_are_there() -> None:
+    """19 families, and random cases of each."""
     assert 19 == len(FILES)
     assert {family_of(file) for file in FILES} <= {family_of(file) for file in RANDOM}

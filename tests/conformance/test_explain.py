@@ -1,4 +1,4 @@
-"""Explanations show what kube-scheduler 1.36 decided, node by node, for every recorded family."""
+"""Explanations compared with recorded decisions of kube-scheduler 1.36, node by node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Recorded = Mapping[str, Any]
 
 
 def _cases(file: Path) -> Iterator[tuple[Recorded, Recorded]]:
-    """Yield the scenarios, with what was recorded."""
+    """Yield the scenarios with their recorded decisions."""
     with read_lines(file) as lines:
         for line in lines:
             case = json.loads(line)
@@ -40,7 +40,7 @@ def _rejection(answer: Answer) -> Recorded:
 
 
 def _shown(explanation: PodExplanation) -> Recorded:
-    """Return what an explanation shows, in the form of the records."""
+    """Return the contents of an explanation, in the form of the records."""
     nodes = explanation.nodes
     if explanation.held_by is not None:
         held = _rejection(explanation.held_by)
@@ -107,7 +107,7 @@ def _check_sequences(file: Path) -> None:
 
 
 def _like(shown: Recorded, step: Recorded) -> Recorded:
-    """Return what a step of a sequence records too: not the filters, nor all candidates."""
+    """Return the parts that a step of a sequence records, too."""
     return {name: value for name, value in shown.items() if name in step}
 
 

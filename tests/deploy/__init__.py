@@ -1,1 +1,1 @@
-"""What is shipped: the container file, the manifests and the Helm chart."""
+"""The shipped container file, manifests and Helm chart."""

@@ -1,4 +1,4 @@
-"""What the pod of a deployment may do: rules of the roles that it is bound to."""
+"""The permissions of a deployment's pod: the rules of its roles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.deploy.sent_requests import Wish
+from tests.deploy.sent_requests import NeededRight
 from tests.deploy.shipped import deployed, pod_of
 
 Plain = dict[str, Any]
@@ -33,20 +33,20 @@ class Rule(NamedTuple):
     namespace: str
     content: Plain
 
-    def allows(self, wish: Wish) -> bool:
-        """Whether it allows what is wished for."""
+    def allows(self, right: NeededRight) -> bool:
+        """Whether the rule allows a request."""
         names = self.content.get("resourceNames")
         return (
-            self.namespace in {_CLUSTER_WIDE, wish.namespace}
-            and wish.verb in self.content["verbs"]
-            and wish.group in self.content["apiGroups"]
-            and wish.resource in self.content["resources"]
-            and (not names or wish.name in names)
+            self.namespace in {_CLUSTER_WIDE, right.namespace}
+            and right.verb in self.content["verbs"]
+            and right.group in self.content["apiGroups"]
+            and right.resource in self.content["resources"]
+            and (not names or right.name in names)
         )
 
 
 def rules_of(way: str) -> list[Rule]:
-    """Return the rules that hold for the pod of one way to deploy."""
+    """Return the rules for the pod of one deployment."""
     account = pod_of(way)["spec"].get("serviceAccountName")
     if account is None:
         # A static pod has no service account; it is who its kubeconfig says.

@@ -1,4 +1,4 @@
-"""All kinds of requests that a running scheduler sends, taken from what its parts send."""
+"""All kinds of requests that a running scheduler sends."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ TIME = datetime(2024, 5, 1, 10, tzinfo=UTC)
 METADATA = ObjectMeta(name="x", namespace=NAMESPACE, uid="u", resource_version="1")
 
 
-class Wish(NamedTuple):
-    """What a request asks for, as permissions are given; "" for what does not apply."""
+class NeededRight(NamedTuple):
+    """The permission that a request needs; "" for what does not apply."""
 
     verb: str
     group: str
@@ -56,7 +56,7 @@ class Wish(NamedTuple):
 
 
 class Echo(Answering):
-    """Answers what is sent, or an object for what is read."""
+    """Returns what is written, or an object for what is read."""
 
     async def send(self, request: Request) -> bytes:
         """Keep the request and answer."""
@@ -67,7 +67,7 @@ class Echo(Answering):
 
 
 class Forgetful(Echo):
-    """Knows no event that it is told to change."""
+    """Has no events that could be updated."""
 
     async def send(self, request: Request) -> bytes:
         """Keep the request; what is patched is not there."""
@@ -78,7 +78,7 @@ class Forgetful(Echo):
 
 
 async def pods(rest: Echo) -> None:
-    """Write all that is written of pods and pod groups."""
+    """Send all writes of pods and pod groups."""
     writer, pod = PodClient(rest, lambda: 0), Pod(metadata=METADATA)
     await writer.bind(pod, "n")
     await writer.delete_pod(pod)
@@ -90,7 +90,7 @@ async def pods(rest: Echo) -> None:
 
 
 async def claims(rest: Echo) -> None:
-    """Write all that is written of resource claims."""
+    """Send all writes of resource claims."""
     writer, claim = ClaimClient(rest, Random(0)), ResourceClaim(metadata=METADATA)
     await writer.get(NAMESPACE, "x")
     await writer.create(claim)
@@ -101,14 +101,14 @@ async def claims(rest: Echo) -> None:
 
 
 async def volumes(rest: Echo) -> None:
-    """Write all that is written of volumes and their claims."""
+    """Send all writes of volumes and their claims."""
     writer = VolumeClient(rest)
     await writer.update_persistent_volume(PersistentVolume(metadata=ObjectMeta(name="x")))
     await writer.update_persistent_volume_claim(PersistentVolumeClaim(metadata=METADATA))
 
 
 async def events(rest: Echo) -> None:
-    """Write events of both kinds, and change them."""
+    """Create and update events of both kinds."""
     event = EventRecord(Pod(metadata=METADATA), "Normal", "R", "A", "N")
     for recorder in (
         EventRecorder(rest, lambda: 0, Random(0), "host"),
@@ -123,7 +123,7 @@ async def events(rest: Echo) -> None:
 
 
 async def reviews(rest: Echo) -> None:
-    """Ask who somebody is, and what they may."""
+    """Send reviews of tokens and of access."""
     retries = ReviewRetries(Random(0))
     await ClusterAuthentication(rest).refresh()
     await SubjectAccessReviews(rest, retries, lambda: 0.0).authorize(
@@ -134,7 +134,7 @@ async def reviews(rest: Echo) -> None:
 
 
 async def lock(rest: Echo, namespace: str, name: str) -> None:
-    """Take a lock, renew it, and say so."""
+    """Acquire a lock, renew it and record the event."""
     lease = LeaseLock(rest, namespace, name, "me")
     record = ElectionRecord(
         holder_identity="me", lease_duration_seconds=15, acquire_time=TIME, renew_time=TIME
@@ -151,23 +151,23 @@ async def lock(rest: Echo, namespace: str, name: str) -> None:
         running.cancel()
 
 
-def watched() -> list[Wish]:
-    """Return what is listed and watched, with every gate that adds a kind."""
+def watched() -> list[NeededRight]:
+    """Return the kinds that are listed and watched, with every gate that adds one."""
     gates = FeatureGates.parse("GenericWorkload=true")
     profiles = build_profiles(in_tree_setup(gates), Random(0))
     plugins = [plugin for profile in profiles.values() for plugin in profile.plugins.values()]
     paths = [path_of(kind) for kind in watched_kinds(plugins, gates)]
     return [
-        _wish(Request(path=path, query=query))
+        _right_for(Request(path=path, query=query))
         for path in paths
         for query in ((), (("watch", "true"),))
     ]
 
 
 @cache
-def sent(lock_namespace: str, lock_name: str) -> list[Wish]:
-    """Return everything that is asked for, without repetition, in order."""
-    found: list[Wish] = watched()
+def sent(lock_namespace: str, lock_name: str) -> list[NeededRight]:
+    """Return all needed permissions, sorted and without duplicates."""
+    found: list[NeededRight] = watched()
     for server in (Echo(), Forgetful()):
         works: list[Coroutine[Any, Any, None]] = [events(server)]
         if type(server) is Echo:
@@ -175,16 +175,16 @@ def sent(lock_namespace: str, lock_name: str) -> list[Wish]:
             works += [lock(server, lock_namespace, lock_name)]
         for work in works:
             run(work)
-        found += [_wish(request) for request in server.sent]
+        found += [_right_for(request) for request in server.sent]
     return sorted(set(found))
 
 
-def _wish(request: Request) -> Wish:
+def _right_for(request: Request) -> NeededRight:
     query = {name: (value,) for name, value in request.query}
     target = served.target_of(served.ApiRequest(request.method, request.path, query))
     assert target is not None, request.path
     resource = "/".join(filter(None, (target.plural, target.subresource)))
-    return Wish(target.verb, target.group, resource, target.namespace, target.name)
+    return NeededRight(target.verb, target.group, resource, target.namespace, target.name)
 
 
 WRITES: Final[dict[type, tuple[str, ...]]] = {
@@ -203,7 +203,7 @@ WRITES: Final[dict[type, tuple[str, ...]]] = {
 
 
 def coroutine_methods(writer: type) -> set[str]:
-    """Return what a writer can be asked for."""
+    """Return the asynchronous methods of a writer."""
     return {
         name
         for name, method in vars(writer).items()

@@ -1,4 +1,4 @@
-"""What is shipped, as objects."""
+"""The shipped objects."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def objects_of(text: str) -> list[Plain]:
 
 @cache
 def deployed(way: str) -> list[Plain]:
-    """Return all objects of one way to deploy."""
+    """Return all objects of one deployment."""
     if way in MANIFESTS:
         file = DEPLOY / "manifests" / f"{way}.yaml"
         return objects_of(file.read_text(encoding="utf-8"))
@@ -67,7 +67,7 @@ def of_kind(way: str, kind: str) -> list[Plain]:
 
 
 def pod_of(way: str) -> Plain:
-    """Return the one pod, or the one template of pods."""
+    """Return the only pod, or the only pod template."""
     pods = [
         found if found["kind"] == "Pod" else found["spec"]["template"]
         for found in deployed(way)
@@ -85,7 +85,7 @@ def container_of(way: str) -> Plain:
 
 
 def configuration_of(way: str) -> str | None:
-    """Return the text of the configuration, None where flags say all."""
+    """Return the text of the configuration, None if flags replace it."""
     for found in of_kind(way, "ConfigMap"):
         if "config.yaml" in found["data"]:
             text: str = found["data"]["config.yaml"]

@@ -1,4 +1,4 @@
-"""The image is built from locked requirements and runs as nobody."""
+"""The image is built from locked requirements and does not run as root."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ INSTRUCTIONS = [
 
 
 def arguments_of(name: str) -> list[str]:
-    """Return what stands behind an instruction, for each time it is there."""
+    """Return the arguments of each occurrence of an instruction."""
     return [rest for found, rest in INSTRUCTIONS if found == name]
 
 
-def test_what_is_copied_exists_and_reaches_the_builder() -> None:
-    """Every source is in the repository, and named in the list of what is sent."""
+def test_copied_files_exist_and_are_sent_to_the_builder() -> None:
+    """The ignore file lists them."""
     ignore = (DEPLOY / "Containerfile.dockerignore").read_text(encoding="utf-8").split()
     sources = [
         source.rstrip("/")
@@ -32,8 +32,8 @@ def test_what_is_copied_exists_and_reaches_the_builder() -> None:
     assert all((ROOT / source).exists() and f"!{source}" in ignore for source in sources)
 
 
-def test_everything_installed_is_locked() -> None:
-    """Pip installs what is locked by hash, or our own wheel without asking anybody."""
+def test_pip_installs_locked_packages_only() -> None:
+    """With hashes, or our own wheel without an index."""
     commands = [
         command.strip()
         for rest in arguments_of("RUN")
@@ -50,14 +50,14 @@ def test_everything_installed_is_locked() -> None:
         assert wanted == hashed != []
 
 
-def test_it_runs_as_nobody() -> None:
+def test_the_image_does_not_run_as_root() -> None:
     """The last user is a number other than 0, and the last stage starts the scheduler."""
     assert "65532:65532" == arguments_of("USER")[-1]
     assert (['["kubesched"]'], ['["run"]']) == (arguments_of("ENTRYPOINT"), arguments_of("CMD"))
 
 
-def test_stages_share_one_image() -> None:
-    """What is compiled for one Python runs under the same one."""
+def test_all_stages_have_the_same_base_image() -> None:
+    """Packages are compiled for the Python that runs them."""
     froms = [rest.split()[0] for rest in arguments_of("FROM")]
     assert ["${PYTHON_IMAGE}", "${PYTHON_IMAGE}"] == froms
     assert ["PYTHON_IMAGE=python:3.11-slim"] == arguments_of("ARG")

@@ -1,4 +1,4 @@
-"""Our small renderer of charts renders as Helm does.
+"""Our small renderer of charts compared with Helm.
 
 The record holds a chart's sources and what Helm 4 made of them with several values.
 """
@@ -25,7 +25,7 @@ CASES: Final[dict[str, Plain]] = RECORD["cases"]
 
 @pytest.fixture
 def chart(tmp_path: Path) -> Path:
-    """Return a folder with the recorded chart."""
+    """Return a directory with the recorded chart."""
     (tmp_path / "templates").mkdir()
     for name in ("Chart.yaml", "values.yaml"):
         (tmp_path / name).write_text(RECORD[name], encoding="utf-8")
@@ -45,8 +45,8 @@ def without_plugins_digest(text: str) -> list[Plain]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_renders_as_helm_does(chart: Path, name: str) -> None:
-    """Every template gives the same objects, and text that is no YAML is the same."""
+def test_rendered_templates_equal_helms(chart: Path, name: str) -> None:
+    """As objects, or as text if they are not YAML."""
     case = CASES[name]
     rendered = render_chart(chart, case["values"], case["release"])
     assert case["rendered"].keys() == rendered.keys()
@@ -65,8 +65,8 @@ def test_it_renders_as_helm_does(chart: Path, name: str) -> None:
         pytest.param('{{ printf "%d" 1 }}', id="unknown form"),
     ],
 )
-def test_what_it_does_not_know_is_an_error(chart: Path, text: str) -> None:
-    """Nothing passes unseen."""
+def test_unknown_template_functions_are_errors(chart: Path, text: str) -> None:
+    """Nothing is skipped."""
     (chart / "templates" / "x.yaml").write_text(text, encoding="utf-8")
     with pytest.raises((AssertionError, KeyError, ValueError)):
         render_chart(chart, {}, "r")

@@ -1,4 +1,4 @@
-"""Commands for people, which no test runs, name files, flags and values that exist."""
+"""Commands of the how-tos that no test runs: their files, flags and values exist."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def text_of(page: str) -> str:
 
 
 def commands_of(page: str) -> Iterator[list[str]]:
-    """Yield the words of each command, pipes taken apart."""
+    """Yield the words of each command, split at pipes."""
     for block in _BLOCK.findall(text_of(page)):
         for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line)
@@ -51,15 +51,15 @@ def flags() -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_files_exist(page: str) -> None:
-    """What a page names below deploy and examples is there."""
+def test_named_files_exist(page: str) -> None:
+    """Those below deploy and examples."""
     named = re.findall(r"\b((?:deploy|examples)/[\w./-]*\w)", text_of(page))
     assert [] == [name for name in named if not (ROOT / name).exists()]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_flags_exist(page: str) -> None:
-    """Each flag of a `kubesched run` is one, and so is each flag of ours in the text."""
+def test_flags_of_run_exist(page: str) -> None:
+    """Those of `kubesched run`, also in the text."""
     asked = [
         word.partition("=")[0]
         for words in commands_of(page)
@@ -75,15 +75,15 @@ def test_flags_exist(page: str) -> None:
 
 
 def values_of(words: list[str]) -> Iterator[str]:
-    """Yield the names that `--set` and `--set-file` of helm set."""
+    """Yield the names that helm's `--set` and `--set-file` set."""
     for option, setting in pairwise(words):
         if option in {"--set", "--set-file"}:
             yield setting.partition("=")[0]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_values_exist(page: str) -> None:
-    """What is set of the chart's values is one of them."""
+def test_values_of_the_chart_exist(page: str) -> None:
+    """Those that commands set."""
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     settings = [words for words in commands_of(page) if words[:1] == ["helm"]]
     settings += [shlex.split(found) for found in re.findall(r"`(--set [^`]*)`", text_of(page))]
@@ -97,8 +97,8 @@ def test_values_exist(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_objects_exist(page: str) -> None:
-    """Deployments and leases that commands name are those of the manifests."""
+def test_named_objects_exist(page: str) -> None:
+    """Deployments and leases are those of the manifests."""
     ways = [found for way in ("second-scheduler", "replace-default") for found in deployed(way)]
     deployments = {found["metadata"]["name"] for found in ways if found["kind"] == "Deployment"}
     named = set(re.findall(r"deployment/([\w-]+)", text_of(page)))

@@ -1,4 +1,4 @@
-"""Manifests and the chart agree with what they start, and run it with few rights."""
+"""Manifests and chart: valid arguments, equal objects and few privileges."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DEPLOYMENTS = [way for way in WAYS if way != "static-pod"]
 
 
 def flags_of(way: str) -> Plain:
-    """Return the flags as `kubesched run` reads them."""
+    """Return the flags as `kubesched run` parses them."""
     command, *arguments = container_of(way)["args"]
     assert "run" == command
     context = run.make_context("run", list(arguments), parent=click.Context(run))
@@ -56,8 +56,8 @@ def mappings(value: Any) -> Iterator[Plain]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_objects_are_whole(way: str) -> None:
-    """Each has a kind and a name that no other of its kind has; none holds an empty field."""
+def test_objects_have_kinds_and_unique_names(way: str) -> None:
+    """No field is empty."""
     objects = deployed(way)
     names = [(found["kind"], found["metadata"]["name"]) for found in objects]
     assert len(set(names)) == len(names) > 0
@@ -68,8 +68,8 @@ def test_objects_are_whole(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_pod_is_one_that_we_can_read_too(way: str) -> None:
-    """The pod decodes, with what scheduling reads of it."""
+def test_the_pod_can_be_decoded(way: str) -> None:
+    """With the fields that scheduling reads."""
     pod = pod_of(way)
     whole = {"apiVersion": "v1", "kind": "Pod", **pod}
     whole["metadata"] = {"name": "x", "namespace": "kube-system", **pod["metadata"]}
@@ -80,15 +80,15 @@ def test_the_pod_is_one_that_we_can_read_too(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_flags_are_those_of_run(way: str) -> None:
-    """`kubesched run` takes the arguments, and they mean something to it."""
+def test_arguments_are_flags_of_run(way: str) -> None:
+    """None of them is without effect."""
     options = options_of(flags_of(way))
     assert SECURE_PORT_DEFAULT == options.serving.secure_port
 
 
 @pytest.mark.parametrize("way", DEPLOYMENTS)
 def test_the_configuration_is_accepted(way: str) -> None:
-    """The text in the ConfigMap is loaded without a fault, with the gates of the flags."""
+    """The ConfigMap's text is valid with the gates of the flags."""
     text = configuration_of(way)
     assert text is not None
     configuration = load_configuration(text, options_of(flags_of(way)).feature_gates)
@@ -101,16 +101,16 @@ def test_the_configuration_is_accepted(way: str) -> None:
     assert expected[way] == [profile.scheduler_name for profile in configuration.profiles]
 
 
-def test_the_chart_hands_on_what_it_does_not_know() -> None:
-    """Further fields of the configuration arrive as they are given."""
+def test_the_chart_passes_unknown_configuration_fields_on() -> None:
+    """Unchanged."""
     text = configuration_of("chart with everything")
     assert text is not None
     configuration = load_configuration(text, FeatureGates.parse("GenericWorkload=true"))
     assert (4, 20) == (configuration.parallelism, configuration.pod_max_backoff_seconds)
 
 
-def test_the_static_pod_is_who_kube_scheduler_is() -> None:
-    """One kubeconfig for all connections, kube-scheduler's lock, and its port on loopback."""
+def test_the_static_pod_uses_kube_schedulers_identity() -> None:
+    """Its kubeconfig for all connections, its lock, and its port on loopback."""
     options = options_of(flags_of("static-pod"))
     configuration = of(options)
     kubeconfig = "/etc/kubernetes/scheduler.conf"
@@ -122,8 +122,8 @@ def test_the_static_pod_is_who_kube_scheduler_is() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_probes_ask_what_is_open_to_all(way: str) -> None:
-    """Probes send no token, so they ask paths that need none, over TLS, at the port."""
+def test_probes_need_no_token(way: str) -> None:
+    """They use open paths, over TLS, at the port."""
     container = container_of(way)
     ports = {port["name"]: port["containerPort"] for port in container.get("ports", ())}
     for name in PROBES:
@@ -139,8 +139,8 @@ def test_probes_ask_what_is_open_to_all(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_containers_may_do_little(way: str) -> None:
-    """No privileges, nothing to write to but volumes; root only where only root can read."""
+def test_containers_have_no_privileges(way: str) -> None:
+    """They write to volumes only; root only where only root can read."""
     spec = pod_of(way)["spec"]
     for container in [*spec["containers"], *spec.get("initContainers", ())]:
         security = container["securityContext"]
@@ -154,7 +154,7 @@ def test_containers_may_do_little(way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_mounts_have_volumes(way: str) -> None:
-    """Every mount names a volume, every volume is mounted, and configurations lie where asked."""
+    """Every volume is mounted, and configurations are where flags name them."""
     spec = pod_of(way)["spec"]
     mounted = {
         mount["name"]
@@ -172,8 +172,8 @@ def test_mounts_have_volumes(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", DEPLOYMENTS)
-def test_three_replicas_stay_apart(way: str) -> None:
-    """Selectors find the pods; drains take one at a time; nodes and zones get one each."""
+def test_three_replicas_are_spread(way: str) -> None:
+    """Over nodes and zones; the budget allows one disruption at a time."""
     (deployment,) = of_kind(way, "Deployment")
     (budget,) = of_kind(way, "PodDisruptionBudget")
     spec = deployment["spec"]
@@ -188,8 +188,8 @@ def test_three_replicas_stay_apart(way: str) -> None:
     assert all(selector == constraint["labelSelector"]["matchLabels"] for constraint in spread)
 
 
-def test_deployments_can_stand_side_by_side() -> None:
-    """No object of one manifest is an object of the other, and no selector finds both's pods."""
+def test_deployments_can_coexist() -> None:
+    """They share no object, and no selector matches both's pods."""
     names = [
         {(found["kind"], found["metadata"]["name"]) for found in deployed(way)}
         for way in ("second-scheduler", "replace-default")
@@ -202,8 +202,8 @@ def test_deployments_can_stand_side_by_side() -> None:
     assert selectors[0] != selectors[1]
 
 
-def test_the_chart_does_what_the_manifest_does() -> None:
-    """With its defaults the chart gives the objects of the second scheduler."""
+def test_the_default_chart_equals_the_manifest() -> None:
+    """Of the second scheduler."""
     kinds = [
         sorted((found["kind"], found["metadata"]["name"]) for found in deployed(way))
         for way in ("second-scheduler", "chart")
@@ -216,7 +216,7 @@ def test_the_chart_does_what_the_manifest_does() -> None:
 
 
 def test_versions_agree() -> None:
-    """The chart, and the image that manifests name, are of this version."""
+    """Those of the chart, the manifests' image and the package."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
     assert (__version__, __version__) == (chart["version"], chart["appVersion"])
     images = {container_of(way)["image"] for way in WAYS}
@@ -224,7 +224,7 @@ def test_versions_agree() -> None:
 
 
 def properties(schema: Plain, values: Plain, path: str = "") -> Iterator[str]:
-    """Yield the paths of values that a schema does not know, and of what only it knows."""
+    """Yield the paths of values without a schema, and of schemas without a value."""
     known = schema.get("properties")
     if known is None:
         return
@@ -235,15 +235,15 @@ def properties(schema: Plain, values: Plain, path: str = "") -> Iterator[str]:
             yield from properties(known[name], values[name], f"{path}{name}.")
 
 
-def test_the_schema_knows_the_values() -> None:
-    """Every value of the chart is in its schema, and the other way round; but Helm's own."""
+def test_every_value_has_a_schema() -> None:
+    """And every schema a value, except Helm's own."""
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     assert ["global"] == list(properties(schema, values))
 
 
-def test_the_templates_use_the_values() -> None:
-    """No value is without effect, and none is used that does not exist."""
+def test_every_value_is_used() -> None:
+    """And every used value exists."""
     text = "".join(
         path.read_text(encoding="utf-8") for path in sorted((CHART / "templates").iterdir())
     )
@@ -253,6 +253,6 @@ def test_the_templates_use_the_values() -> None:
 
 
 def test_every_manifest_is_tested() -> None:
-    """A new manifest or set of values has to be added where tests name them."""
+    """A new manifest or set of values has to be added to the tests."""
     assert ["replace-default", "second-scheduler", "static-pod"] == MANIFESTS
     assert ["chart", "chart with everything"] == list(VALUES)

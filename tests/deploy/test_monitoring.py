@@ -51,7 +51,7 @@ def _expressions() -> Iterator[tuple[str, str]]:
 
 @cache
 def _known() -> dict[str, set[str]]:
-    """Return label names by metric: of the page, and of what needs an API server or time."""
+    """Return label names by metric, including metrics that need an API server or time."""
     known = {
         name: {label for series in family["series"] for label, _ in series}
         for name, family in families_of(page_of_recorded_run()).items()
@@ -64,8 +64,8 @@ def _known() -> dict[str, set[str]]:
 @pytest.mark.parametrize(
     "expression", [pytest.param(text, id=name) for name, text in _expressions()]
 )
-def test_metrics_exist(expression: str) -> None:
-    """Every metric that is named is on the page, with the labels that are asked for."""
+def test_used_metrics_exist(expression: str) -> None:
+    """With the labels that are used."""
     names = _METRIC.findall(expression)
     assert names
     for name in names:
@@ -79,14 +79,14 @@ def test_metrics_exist(expression: str) -> None:
     "expression", [pytest.param(text, id=name) for name, text in _expressions()]
 )
 def test_expressions_are_balanced(expression: str) -> None:
-    """Brackets close, and quantiles are taken of buckets."""
+    """Brackets are closed, and quantiles are computed from buckets."""
     for opening, closing in ("()", "{}", "[]"):
         assert expression.count(opening) == expression.count(closing)
     assert ("histogram_quantile" in expression) == ("_bucket" in expression)
 
 
 def test_panels_do_not_overlap() -> None:
-    """Each place of the grid is taken once, ids are unique."""
+    """Ids are unique."""
     panels = _dashboard()["panels"]
     assert len(panels) == len({panel["id"] for panel in panels})
     taken: set[tuple[int, int]] = set()
@@ -102,8 +102,8 @@ def test_panels_do_not_overlap() -> None:
         taken |= cells
 
 
-def test_alerts_say_what_to_do() -> None:
-    """Alerts have a severity, a summary and a description, and names of their own."""
+def test_alerts_have_severity_and_description() -> None:
+    """Names are unique."""
     names = [rule["alert"] for rule in _alerts()]
     assert len(names) == len(set(names))
     for rule in _alerts():

@@ -1,4 +1,4 @@
-"""Who runs as shipped may do all that the scheduler does, and hold its lock alone."""
+"""The shipped roles allow all requests of the scheduler, and its lock only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import LeaderElection
 from kubesched.inputs.live_cluster import READ_KINDS, READER_ROLE
 from tests.deploy.permissions import rules_of
-from tests.deploy.sent_requests import WRITES, Wish, coroutine_methods, sent
+from tests.deploy.sent_requests import WRITES, NeededRight, coroutine_methods, sent
 from tests.deploy.shipped import DEPLOY, WAYS, configuration_of, objects_of
 
 POD_GROUPS = "scheduling.k8s.io"
@@ -39,52 +39,52 @@ EXPECTED_WRITES = [
 
 
 def lock_of(way: str) -> LeaderElection:
-    """Return the lock that is used."""
+    """Return the lock of a deployment."""
     text, gates = configuration_of(way), FeatureGates()
     loaded = default_configuration(gates) if text is None else load_configuration(text, gates)
     return loaded.leader_election
 
 
-def in_short(wish: Wish) -> str:
+def in_short(right: NeededRight) -> str:
     """Return verb and resource."""
-    group = "events.k8s.io/" if wish.group == "events.k8s.io" else ""
-    return f"{wish.verb} {group}{wish.resource}"
+    group = "events.k8s.io/" if right.group == "events.k8s.io" else ""
+    return f"{right.verb} {group}{right.resource}"
 
 
-def test_all_writes_are_known() -> None:
-    """The scheduler writes this and nothing else."""
-    found = {in_short(wish) for wish in sent("kube-system", "kube-scheduler")}
+def test_the_list_of_writes_is_complete() -> None:
+    """The scheduler sends no others."""
+    found = {in_short(right) for right in sent("kube-system", "kube-scheduler")}
     reads = ("get ", "list ", "watch ")
     assert EXPECTED_WRITES == sorted(one for one in found if not one.startswith(reads))
 
 
 @pytest.mark.parametrize("writer", WRITES, ids=lambda writer: writer.__name__)
-def test_no_write_is_forgotten(writer: type) -> None:
-    """All that a writer can do was done for the list above."""
+def test_every_method_of_the_writers_is_called(writer: type) -> None:
+    """For the list above."""
     assert set(WRITES[writer]) == coroutine_methods(writer)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_everything_that_is_sent_is_allowed(way: str) -> None:
-    """With kube-apiserver's own roles, and those that are shipped."""
+def test_the_roles_allow_every_request(way: str) -> None:
+    """kube-apiserver's own roles and the shipped ones."""
     lock, rules = lock_of(way), rules_of(way)
     wishes = sent(lock.resource_namespace, lock.resource_name)
-    refused = [wish for wish in wishes if not any(rule.allows(wish) for rule in rules)]
-    assert [] == [wish for wish in refused if wish.group != POD_GROUPS]
+    refused = [right for right in wishes if not any(rule.allows(right) for rule in rules)]
+    assert [] == [right for right in refused if right.group != POD_GROUPS]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_is_allowed_in_passing(way: str) -> None:
-    """No secrets, no node writes, no other pods' making, and no wildcards."""
+def test_the_roles_allow_nothing_else(way: str) -> None:
+    """No secrets, no writes of nodes, no creation of pods, no wildcards."""
     rules = rules_of(way)
-    for wish in (
-        Wish("get", "", "secrets", "kube-system", "x"),
-        Wish("list", "", "secrets", "", ""),
-        Wish("create", "", "pods", "ns", ""),
-        Wish("update", "", "nodes", "", "x"),
-        Wish("update", "coordination.k8s.io", "leases", "ns", "another"),
+    for right in (
+        NeededRight("get", "", "secrets", "kube-system", "x"),
+        NeededRight("list", "", "secrets", "", ""),
+        NeededRight("create", "", "pods", "ns", ""),
+        NeededRight("update", "", "nodes", "", "x"),
+        NeededRight("update", "coordination.k8s.io", "leases", "ns", "another"),
     ):
-        assert not any(rule.allows(wish) for rule in rules)
+        assert not any(rule.allows(right) for rule in rules)
     words = [word for rule in rules for words in rule.content.values() for word in words]
     assert "*" not in words
 
@@ -98,15 +98,15 @@ def test_nothing_is_allowed_in_passing(way: str) -> None:
         pytest.param("chart", "kube-system/kubesched", id="the release's"),
     ],
 )
-def test_locks(way: str, expected: str) -> None:
-    """Beside kube-scheduler another lock is used, in its place the same one."""
+def test_lock_names(way: str, expected: str) -> None:
+    """Another one beside kube-scheduler, the same one in its place."""
     lock = lock_of(way)
     assert expected == f"{lock.resource_namespace}/{lock.resource_name}"
     assert lock.leader_elect
 
 
-def test_readers_may_list_and_watch_what_is_read_and_nothing_else() -> None:
-    """The ClusterRole that errors and documents name."""
+def test_the_reader_role_allows_list_and_watch_of_read_kinds() -> None:
+    """It is the ClusterRole that errors and documents name."""
     (role,) = objects_of((DEPLOY / "rbac" / "reader.yaml").read_text(encoding="utf-8"))
     assert ("ClusterRole", READER_ROLE) == (role["kind"], role["metadata"]["name"])
     assert {"get,list,watch"} == {",".join(rule["verbs"]) for rule in role["rules"]}

@@ -1,1 +1,1 @@
-"""The documents show what the commands print, and their links lead somewhere."""
+"""Documents: the output of commands, links and claims."""

@@ -24,13 +24,13 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 @pytest.mark.parametrize("package", PUBLIC_PACKAGES)
 def test_public_names_exist(package: str) -> None:
-    """Those that are imported late, too."""
+    """Also those that are imported late."""
     module = import_module(package)
     assert all(hasattr(module, name) for name in module.__all__)
 
 
 def test_public_records_are_frozen() -> None:
-    """An answer cannot be changed by whom it is shown to."""
+    """Callers cannot change a report."""
     names = kubesched.reports.__all__
     found = [getattr(kubesched.reports, name) for name in names]
     structs = [one for one in found if isinstance(one, type) and issubclass(one, msgspec.Struct)]
@@ -48,7 +48,7 @@ def _imported(text: str) -> set[tuple[str, str]]:
 
 
 def _shown() -> dict[str, str]:
-    """Return the Python that authors of plugins and users of the API are shown."""
+    """Return the Python code in the documents for authors of plugins and users of the API."""
     files = sorted((ROOT / "examples" / "plugins").glob("*.py"))
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     shown = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
@@ -58,8 +58,8 @@ def _shown() -> dict[str, str]:
     return shown
 
 
-def test_examples_import_public_names() -> None:
-    """What is shown to users goes on working."""
+def test_examples_import_public_names_only() -> None:
+    """So they keep working."""
     private = {
         f"{place}: {module}.{name}"
         for place, text in _shown().items()

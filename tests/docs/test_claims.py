@@ -1,4 +1,4 @@
-"""What the documents claim about the code, and a command can check."""
+"""Claims of the documents about the code, as far as they can be checked."""
 
 from __future__ import annotations
 
@@ -60,20 +60,20 @@ def _name(page: Path) -> str:
 # Architecture.
 
 
-def test_the_rooms_are_the_packages() -> None:
-    """Each package is described once, and so is no other."""
+def test_the_table_of_rooms_lists_every_package() -> None:
+    """Each once, and no other."""
     assert ROOMS == sorted(_names(_rows("ARCHITECTURE.md", "## The rooms")))
 
 
 def test_files_to_read_first_are_in_their_room() -> None:
-    """A file that a room's row names is in the room."""
+    """The table of rooms names them."""
     for first, (_, files) in _rows("ARCHITECTURE.md", "## The rooms").items():
         for file in re.findall(r"`(\w+\.py)`", files):
             assert (SOURCE / first.strip("`") / file).is_file()
 
 
 def _resolves(name: str) -> bool:
-    """Return whether dotted words are a module, perhaps with a name that is defined in it."""
+    """Return whether a dotted name is a module or a name in one."""
     *parents, last = name.split(".")
     module = SOURCE.joinpath(*parents)
     if (module / last).is_dir() or (module / f"{last}.py").is_file():
@@ -84,8 +84,8 @@ def _resolves(name: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_modules_that_a_page_names_exist(page: Path) -> None:
-    """`room.module` and `room.module.Name` lead to something."""
+def test_named_modules_exist(page: Path) -> None:
+    """`room.module` and `room.module.Name`."""
     text = page.read_text(encoding="utf-8")
     named = re.findall(rf"(?<![\w/])((?:{'|'.join(ROOMS)})\.[a-z]\w*(?:\.\w+)*)", text)
     files = re.findall(rf"(?<![\w/])((?:{'|'.join(ROOMS)})/[\w/]+\.py)\b", text)
@@ -95,8 +95,8 @@ def test_modules_that_a_page_names_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_a_page_does_not_count_lines(page: Path) -> None:
-    """Nobody renews such a number when code changes."""
+def test_pages_do_not_count_lines(page: Path) -> None:
+    """Such numbers go stale."""
     assert None is re.search(r"\b[\d,]+ lines\b", page.read_text(encoding="utf-8"))
 
 
@@ -122,8 +122,8 @@ DEPENDENCIES = "docs/decisions/0005-dependencies.md"
 
 
 @pytest.mark.slow
-def test_packages_are_imported_where_the_decision_says() -> None:
-    """Each package of others, but for numpy and msgspec, is imported in these rooms."""
+def test_packages_are_imported_in_the_rooms_of_the_decision() -> None:
+    """All but numpy and msgspec."""
     rooms: dict[str, set[str]] = defaultdict(set)
     for room in ROOMS:
         for file in (SOURCE / room).rglob("*.py"):
@@ -139,8 +139,8 @@ def test_packages_are_imported_where_the_decision_says() -> None:
     assert {name: rooms[name] for name in others} == listed
 
 
-def test_every_dependency_has_its_reason() -> None:
-    """Dependencies, optional ones too, are those of the decision's list."""
+def test_every_dependency_has_a_reason_in_the_decision() -> None:
+    """Optional ones, too."""
     project = tomllib.loads(_text("pyproject.toml"))["project"]
     needed = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     bullets = re.findall(
@@ -152,7 +152,7 @@ def test_every_dependency_has_its_reason() -> None:
 
 @pytest.mark.slow
 def test_help_imports_neither_numpy_nor_rich() -> None:
-    """The dependencies' record says so."""
+    """The decision on dependencies says so."""
     code = (
         "import sys\nfrom kubesched.cli.main import main\nsys.argv = ['kubesched', '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
@@ -166,7 +166,7 @@ def test_help_imports_neither_numpy_nor_rich() -> None:
 
 
 def test_all_scopes_are_explained() -> None:
-    """The page on plugins has a row for each scope."""
+    """The how-to on plugins has a row for each."""
     heading = "## Scope and sign: what may be remembered"
     rows = _rows("docs/howto/write-a-plugin.md", heading)
     assert {f"Scope.{scope.name}" for scope in Scope} == _names(rows)
@@ -175,8 +175,8 @@ def test_all_scopes_are_explained() -> None:
 OVER_TIME = "docs/howto/simulate-over-time.md"
 
 
-def test_the_fault_plans_are_counted() -> None:
-    """`make sim` plays as many plans as the page says."""
+def test_the_number_of_fault_plans_is_right() -> None:
+    """Of `make sim`."""
     words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     assert f"under each of {words[len(PLANS)]} fault plans" in _text(OVER_TIME)
 
@@ -195,7 +195,7 @@ COMMAND = re.compile(r"^(?:\$ )?kubesched (\w+) ((?:[^\n]*\\\n)*[^\n]*)", re.MUL
     "page", [*sorted((ROOT / "docs" / "howto").glob("*.md")), ROOT / "README.md"], ids=_name
 )
 def test_options_of_commands_exist(page: Path) -> None:
-    """Commands that no test runs name options that exist, too."""
+    """Of commands that no test runs, too."""
     context = click.Context(kubesched)
     blocks = "".join(BLOCK.findall(page.read_text(encoding="utf-8")))
     for name, words in COMMAND.findall(blocks):
@@ -208,8 +208,8 @@ def test_options_of_commands_exist(page: Path) -> None:
 # Conformance and model.
 
 
-def test_the_conformance_families_of_the_page_are_counted() -> None:
-    """The page on the format lists each family with its number of cases."""
+def test_the_page_has_the_cases_of_each_family() -> None:
+    """The page on conformance."""
     counts = {}
     for file in (ROOT / "tests" / "conformance" / "data").glob("*.jsonl.gz"):
         with gzip.open(file) as lines:
@@ -221,8 +221,8 @@ def test_the_conformance_families_of_the_page_are_counted() -> None:
     assert f"in {sum(counts.values()):,} situations" in _text("docs/conformance.md")
 
 
-def test_tests_that_the_model_names_exist() -> None:
-    """Functions and files of tests/model that the page names are there."""
+def test_tests_named_in_the_model_exist() -> None:
+    """Functions and files of tests/model."""
     text = _text("docs/model.md")
     code = {file.name: file.read_text("utf-8") for file in (ROOT / "tests" / "model").glob("*.py")}
     assert set() == set(re.findall(r"`(\w+\.py)`", text)) - set(code)
@@ -233,14 +233,14 @@ def test_tests_that_the_model_names_exist() -> None:
 # Benchmarks.
 
 
-def test_the_files_of_the_benchmarks_are_listed() -> None:
+def test_every_benchmark_file_is_listed() -> None:
     """Each module has its row."""
     files = {file.name for file in (ROOT / "benchmarks").glob("[a-z]*.py")}
     assert files == _names(_rows("benchmarks/README.md", "## Files"))
 
 
-def test_the_suites_of_the_benchmarks_are_named() -> None:
-    """Those that run by themselves, and those that run when they are asked for."""
+def test_every_benchmark_suite_is_listed() -> None:
+    """Those that run by default, and those that run on request."""
     text = _text("benchmarks/README.md")
     found = re.search(
         r"^((?:`\w+`[, and]*)+) can be run alone; ((?:`\w+`[, and]*)+) run only", text, re.MULTILINE
@@ -258,8 +258,8 @@ _CALL_OF_A_PLUGIN = re.compile(
 )
 
 
-def test_the_profile_is_the_one_place_that_calls_plugins() -> None:
-    """Other modules of the scheduler hand a plugin's method to the profile."""
+def test_only_the_profile_calls_plugins() -> None:
+    """Other modules of the scheduler pass a plugin's method to it."""
     callers = {
         path.name
         for path in (ROOT / "src/kubesched/scheduler").glob("*.py")
@@ -270,13 +270,13 @@ def test_the_profile_is_the_one_place_that_calls_plugins() -> None:
 
 @pytest.mark.parametrize("package", PUBLIC_PACKAGES)
 def test_the_reference_lists_the_public_names(package: str) -> None:
-    """Every name of `__all__` has an entry, and nothing else has one."""
+    """Every name of `__all__` has an entry, and no other name."""
     page = _text(f"docs/api/{package.rpartition('.')[2]}.rst")
     entries = re.findall(r"^\.\. (?:auto\w+|data):: (\w+)", page, re.MULTILINE)
     assert sorted(set(import_module(package).__all__) - {"__version__"}) == sorted(entries)
 
 
-def test_every_part_of_a_document_is_public() -> None:
-    """What answers are made of can be named in annotations."""
+def test_types_of_document_fields_are_public() -> None:
+    """So annotations can name them."""
     parts = {part for kind in DOCUMENTS for part in (kind, *schema_of(kind).get("$defs", {}))}
     assert set() == parts - set(reports.__all__)

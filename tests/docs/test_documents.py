@@ -46,13 +46,13 @@ def _check(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if _runs_something(page)], ids=_name)
 def test_a_page_shows_what_its_commands_print(page: Path) -> None:
-    """Each command and program, run again, prints what the page shows; files are shown as is."""
+    """Commands and programs are run again; copied files are compared."""
     found = _check("documents.py", str(page))
     assert ("", 0) == (found.stderr, found.returncode)
 
 
 def test_blocks_that_run_are_not_indented() -> None:
-    """The tool that runs them would pass over a block inside a list."""
+    """The tool would not find a block inside a list."""
     indented = re.compile(r"^ +```(?:console|python|text)$", re.MULTILINE)
     assert [] == [_name(page) for page in PAGES if indented.search(page.read_text("utf-8"))]
 
@@ -61,22 +61,22 @@ HOWTOS = [page for page in PAGES if page.parent.name == "howto"]
 
 
 @pytest.mark.parametrize("page", HOWTOS, ids=_name)
-def test_a_howto_says_why_a_command_is_not_run(page: Path) -> None:
-    """Commands are run as in a fresh clone, or their block begins with what they need."""
+def test_commands_that_are_not_run_name_what_they_need(page: Path) -> None:
+    """Others run as in a fresh clone."""
     reason = re.compile(r"# (?:Needs \w.*|Runs until Ctrl-C)\.\n")
     assert [] == [block for block in _blocks(page, "sh") if not reason.match(block)]
 
 
 @pytest.mark.parametrize("page", HOWTOS, ids=_name)
-def test_a_howto_has_no_commands_in_other_blocks(page: Path) -> None:
-    """A block without a language, or of another shell, would be neither run nor marked."""
+def test_commands_are_in_console_or_sh_blocks(page: Path) -> None:
+    """In other blocks they would be neither run nor marked."""
     kinds = {kind for kind, _ in _BLOCK.findall(page.read_text(encoding="utf-8"))}
     assert set() == kinds - {"console", "sh", "python", "text", "yaml", "toml", "dockerfile"}
 
 
 @pytest.mark.slow
-def test_commands_that_complain_are_found(tmp_path: Path) -> None:
-    """What a reader would see on stderr is an error, and so is a program that fails."""
+def test_output_on_stderr_and_failures_are_errors(tmp_path: Path) -> None:
+    """Readers would see them."""
     for block in ("console\n$ kubesched simulate nobody.json\n", "python\nraise SystemExit(1)\n"):
         page = tmp_path / "page.md"
         page.write_text(f"```{block}```\n", encoding="utf-8")
@@ -84,33 +84,33 @@ def test_commands_that_complain_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_picture_shows_what_the_command_prints() -> None:
-    """The picture in the README is what a terminal shows."""
+def test_the_picture_in_the_readme_is_current() -> None:
+    """It shows what the command prints."""
     found = _check("picture.py")
     assert ("", 0) == (found.stderr, found.returncode)
 
 
-def test_divergences_are_those_of_the_modules() -> None:
-    """The page of differences is what the heads of the modules say."""
+def test_the_page_of_divergences_is_current() -> None:
+    """It is generated from the modules' heads."""
     found = _check("divergences.py")
     assert ("", 0) == (found.stderr, found.returncode)
 
 
-def test_the_configuration_reference_is_that_of_the_code() -> None:
-    """The page of fields, plugins and feature gates is generated."""
+def test_the_configuration_reference_is_current() -> None:
+    """Fields, plugins and feature gates."""
     found = _check("configuration.py")
     assert ("", 0) == (found.stderr, found.returncode)
 
 
-def test_the_reference_of_scenarios_is_that_of_the_code() -> None:
-    """The page of the fields of scenarios and sweeps is generated."""
+def test_the_reference_of_scenarios_is_current() -> None:
+    """Fields of scenarios and sweeps."""
     found = _check("scenarios.py")
     assert ("", 0) == (found.stderr, found.returncode)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_links_lead_to_files(page: Path) -> None:
-    """A link to a file of this repository leads to one."""
+def test_linked_files_exist(page: Path) -> None:
+    """In this repository."""
     links = _LINK.findall(_BLOCK.sub("", page.read_text(encoding="utf-8")))
     inside = [link.partition("#")[0] for link in links if "://" not in link]
     missing = [link for link in inside if link and not (page.parent / link).exists()]
@@ -118,15 +118,15 @@ def test_links_lead_to_files(page: Path) -> None:
 
 
 def _anchors(page: Path) -> set[str]:
-    """Return what links to a page's headings end with: their words in lower case, hyphenated."""
+    """Return the anchors of a page's headings: lower case, hyphenated."""
     text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
     headings = re.findall(r"^#+ (.*)$", _LINK.sub("]", text), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_links_lead_to_headings(page: Path) -> None:
-    """A link to a part of a page leads to a heading that is there."""
+def test_linked_headings_exist(page: Path) -> None:
+    """In the linked page."""
     links = _LINK.findall(_BLOCK.sub("", page.read_text(encoding="utf-8")))
     parts = [link.partition("#") for link in links if "://" not in link and "#" in link]
     missing = [
@@ -138,15 +138,15 @@ def test_links_lead_to_headings(page: Path) -> None:
 
 
 def test_pages_are_in_the_index() -> None:
-    """Every page below docs is linked from the index."""
+    """Every page below docs is linked from it."""
     docs = ROOT / "docs"
     linked = set(_LINK.findall((docs / "README.md").read_text(encoding="utf-8")))
     pages = {str(page.relative_to(docs)) for page in docs.glob("**/*.md")} - {"README.md"}
     assert set() == pages - linked
 
 
-def test_targets_of_make_exist() -> None:
-    """What a page asks people to make can be made."""
+def test_named_make_targets_exist() -> None:
+    """In every page."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
     asked = {
@@ -159,8 +159,8 @@ def test_targets_of_make_exist() -> None:
     assert set() == asked - targets
 
 
-def test_the_conformance_families_are_counted() -> None:
-    """The README says how many cases each family has; tests/conformance says that all are equal."""
+def test_the_readme_has_the_cases_of_each_family() -> None:
+    """tests/conformance compares them."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     files = sorted((ROOT / "tests" / "conformance" / "data").glob("*.jsonl.gz"))
     counts: dict[str, int] = {}
@@ -173,8 +173,8 @@ def test_the_conformance_families_are_counted() -> None:
     assert f"{sum(counts.values()):,} situations" in readme
 
 
-def test_decisions_have_the_three_parts() -> None:
-    """A decision record says the context, the decision, and what follows."""
+def test_decisions_have_three_sections() -> None:
+    """Context, Decision, Consequences."""
     records = sorted((ROOT / "docs" / "decisions").glob("*.md"))
     headings = {
         record.name: re.findall(r"^## (.*)$", record.read_text(encoding="utf-8"), re.MULTILINE)

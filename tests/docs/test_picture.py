@@ -1,4 +1,4 @@
-"""The pictures of the documents hold the text that their commands print."""
+"""Pictures in the documents show what their commands print."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def _screen(picture: Path) -> list[str]:
-    """Return the text of a terminal's picture, line by line, each part in its columns."""
+    """Return the text of a terminal's picture, line by line in columns."""
     lines: dict[float, str] = defaultdict(str)
     for text in ET.parse(picture).getroot().iter(f"{SVG}text"):  # noqa: S314 - our own file
         if "clip-path" in text.attrib and text.text:  # not the title
@@ -36,8 +36,8 @@ def _words(text: str) -> Counter[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
-def test_a_picture_holds_every_word_that_its_command_prints(picture: Path) -> None:
-    """A terminal breaks lines, also in heads of tables, so words are compared as a bag."""
+def test_a_picture_has_every_word_of_the_output(picture: Path) -> None:
+    """As a bag of words, because terminals break lines."""
     prompt, *shown = _screen(picture)
     assert prompt.startswith("$ kubesched ")
     command = shlex.split(prompt)[1:]
@@ -52,13 +52,13 @@ def test_a_picture_holds_every_word_that_its_command_prints(picture: Path) -> No
     assert _words(printed) == _words("\n".join(shown))
 
 
-def test_there_is_a_picture() -> None:
-    """The test above has something to look at, and a picture in the README is one of them."""
+def test_the_readme_has_a_picture() -> None:
+    """It is one of those that are checked."""
     assert "docs/images/explain.svg" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert ROOT / "docs" / "images" / "explain.svg" in PICTURES
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
-def test_a_picture_is_legible_on_80_columns(picture: Path) -> None:
-    """No line is wider than a common terminal."""
+def test_pictures_have_at_most_80_columns(picture: Path) -> None:
+    """A common terminal's width."""
     assert max(len(line) for line in _screen(picture)) <= 80

@@ -1,4 +1,4 @@
-"""A pod takes the way from the watch line to the Binding that ARCHITECTURE.md describes."""
+"""A pod's way from the watch line to the Binding is as ARCHITECTURE.md describes it."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class _ApiServer:
         self.bound: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def send(self, request: Request) -> bytes:
-        """Return an empty list, or take the Binding."""
+        """Return an empty list, or record the Binding."""
         if request.path.endswith("/binding"):
             self.bound.set_result(msgspec.json.decode(request.body)["target"]["name"])
         return b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}'
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Yield the lines of a watch; as on old servers, it does not list."""
+        """Yield the lines of a watch without initial events, as old servers do."""
         if "sendInitialEvents" in dict(request.query):
             raise ApiError(422, "Invalid", "sendInitialEvents is forbidden")
         lines = self._lines()
@@ -71,7 +71,7 @@ class _NoEvents:
     """Drops events."""
 
     def record_event(self, event: EventRecord) -> None:
-        """Drop it."""
+        """Drop the event."""
 
 
 def _described() -> list[tuple[str, str]]:
@@ -82,7 +82,7 @@ def _described() -> list[tuple[str, str]]:
 
 
 async def _schedule() -> str:
-    """Take a pod from the watch to its Binding; return the node."""
+    """Deliver a pod by a watch, wait for its Binding and return the node."""
     server = _ApiServer()
     gates = FeatureGates({})
     scheduler, handlers = assemble(
@@ -102,7 +102,7 @@ async def _schedule() -> str:
 
 
 def test_a_pod_takes_the_described_steps_in_order() -> None:
-    """Each function is called, and first called after the one above it; ten files are enough."""
+    """Each function is called, first after the one above it; at most ten files."""
     described = _described()
     steps: list[tuple[str, str]] = []
     names = {function for _, function in described}

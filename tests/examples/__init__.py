@@ -1,1 +1,1 @@
-"""The examples do what their pages say."""
+"""Tests of the examples."""

@@ -28,14 +28,14 @@ def simulate(*arguments: object) -> Json:
 
 
 def node_of(report: Json) -> dict[str, str]:
-    """Return where each placed pod is, by the pod's name."""
+    """Return the node of each placed pod, by name."""
     return {
         placement["pod"].partition("/")[2]: placement["node"] for placement in report["placements"]
     }
 
 
 def gpu_sharing(name: str) -> ModuleType:
-    """Import a module of examples/gpu-sharing; its modules import each other by name."""
+    """Import a module of examples/gpu-sharing, whose modules import each other by name."""
     directory = str(EXAMPLES / "gpu-sharing")
     if directory not in sys.path:
         sys.path.append(directory)

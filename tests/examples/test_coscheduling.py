@@ -50,7 +50,7 @@ def _member(name: str, group: str = "job", enough: str = "3", **fields: Any) -> 
 
 
 def test_pods_of_a_group_wait_for_each_other() -> None:
-    """Two of three wait with a place; the third gets all bound, and a single pod never waits."""
+    """Two of three wait at Permit; with the third all are bound; a single pod does not wait."""
 
     async def main() -> None:
         async with _running() as cluster:
@@ -67,7 +67,7 @@ def test_pods_of_a_group_wait_for_each_other() -> None:
 
 
 def test_bound_pods_of_the_group_count() -> None:
-    """A pod that comes again after the group was complete is bound at once."""
+    """A pod that is created again after the group was complete is bound at once."""
 
     async def main() -> None:
         async with _running() as cluster:
@@ -82,8 +82,8 @@ def test_bound_pods_of_the_group_count() -> None:
     run(main())
 
 
-def test_who_waits_in_vain_frees_its_place() -> None:
-    """When the first has waited long enough all give up at once, and others use the room."""
+def test_pods_that_time_out_free_their_nodes() -> None:
+    """All of the group, and others use the room."""
 
     async def main() -> None:
         async with _running({"permitWaitingTimeSeconds": 10}) as cluster:
@@ -102,8 +102,8 @@ def test_who_waits_in_vain_frees_its_place() -> None:
     run(main())
 
 
-def test_a_group_that_gave_up_is_placed_when_there_is_room() -> None:
-    """The pod that finds room brings those along that were sent back before."""
+def test_a_group_that_timed_out_is_placed_later() -> None:
+    """When there is room, the first pod activates the others."""
 
     async def main() -> None:
         async with _running({"permitWaitingTimeSeconds": 10}) as cluster:
@@ -118,8 +118,8 @@ def test_a_group_that_gave_up_is_placed_when_there_is_room() -> None:
     run(main())
 
 
-def test_a_wrong_annotation_is_named() -> None:
-    """The pod is told, instead of being placed alone."""
+def test_a_wrong_annotation_rejects_the_pod() -> None:
+    """The message names it."""
 
     async def main() -> str:
         async with _running() as cluster:
@@ -131,7 +131,7 @@ def test_a_wrong_annotation_is_named() -> None:
     assert f"annotation {GROUP}/min-available is no number" in run(main())
 
 
-def test_wrong_arguments_are_refused() -> None:
-    """A field that is not known is a field error."""
+def test_unknown_arguments_are_field_errors() -> None:
+    """With their path."""
     with pytest.raises(ConfigError):
         _plugin().decode_args({"waits": 1}, FakeHandle(), "args")

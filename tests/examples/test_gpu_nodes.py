@@ -1,4 +1,4 @@
-"""Nine nodes without a GPU, six with: each way keeps them for pods that need them."""
+"""Nine nodes without a GPU, six with: each way reserves them for pods that need them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def _needs_a_gpu(pod: Json) -> bool:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("way", WAYS)
-def test_gpu_pods_are_on_gpu_nodes_and_no_others(way: tuple[object, ...], seed: int) -> None:
-    """All pods are placed; those that need a GPU on nodes with one, the others never."""
+def test_only_gpu_pods_are_on_gpu_nodes(way: tuple[object, ...], seed: int) -> None:
+    """All pods are placed."""
     report = simulate(*way, "--seed", seed)
     places = node_of(report)
     assert (49, []) == (report["summary"]["placed"], report["unplaced"])
@@ -59,8 +59,8 @@ def test_gpu_pods_are_on_gpu_nodes_and_no_others(way: tuple[object, ...], seed: 
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_with_nothing_configured_it_is_worse(seed: int) -> None:
-    """Most other pods land on GPU nodes, and pods that need whole nodes of GPUs fit nowhere."""
+def test_without_configuration_other_pods_use_gpu_nodes(seed: int) -> None:
+    """Pods that need whole GPU nodes then fit nowhere."""
     report = simulate(*UNCONFIGURED, "--seed", seed)
     assert 20 < _on_gpu_nodes(node_of(report), "web", "batch")
     assert ["default/train-1", "default/train-2", "default/train-3"] == [
@@ -76,10 +76,10 @@ def test_with_nothing_configured_it_is_worse(seed: int) -> None:
         pytest.param(RATINGS, 0, 6, 0, id="ratings-give-way-when-there-is-no-room"),
     ],
 )
-def test_the_ways_differ_in_who_has_to_know(
+def test_pods_without_tolerations_or_affinity_on_gpu_nodes(
     way: tuple[object, ...], newcomers: int, rush: int, waiting: int
 ) -> None:
-    """Of pods that know nothing of GPUs: how many land on GPU nodes, in calm and in a rush."""
+    """Their number by way, with few pods and with many."""
     assert newcomers == _on_gpu_nodes(node_of(simulate(*way, *NEWCOMERS)), "report")
     report = simulate(*way, *RUSH)
     assert (rush, waiting) == (
@@ -89,7 +89,7 @@ def test_the_ways_differ_in_who_has_to_know(
 
 
 def test_the_tainted_nodes_differ_in_the_taint_alone() -> None:
-    """Without their taints they are the nodes of the example."""
+    """Without taints they equal the example's nodes."""
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     tainted = _nodes(TAINTS[0] / "nodes.yaml")
     specs = {node["metadata"]["name"]: node.pop("spec", {}) for node in tainted}
@@ -98,7 +98,7 @@ def test_the_tainted_nodes_differ_in_the_taint_alone() -> None:
 
 
 def test_the_tolerating_pods_differ_in_the_toleration_alone() -> None:
-    """Pods that need a GPU have it, the others are as they were."""
+    """Pods that need a GPU have it; the others are unchanged."""
     toleration = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     expected = copy.deepcopy(_documents(PODS))
     for pod in filter(_needs_a_gpu, expected):
@@ -107,7 +107,7 @@ def test_the_tolerating_pods_differ_in_the_toleration_alone() -> None:
 
 
 def test_the_affine_pods_differ_in_the_affinity_alone() -> None:
-    """Each has one required term: on nodes with a GPU, or on nodes without."""
+    """Each has one required term: nodes with a GPU, or nodes without."""
     expected = copy.deepcopy(_documents(PODS))
     for pod in expected:
         operator = "Exists" if _needs_a_gpu(pod) else "DoesNotExist"

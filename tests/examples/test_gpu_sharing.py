@@ -1,4 +1,4 @@
-"""The GPU sharing plugins against slow twins: devices, fragmentation, the scores of each policy."""
+"""The GPU sharing plugins compared with slow twins: devices, fragmentation and scores."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _cluster(*devices: int, cpu: int = 32) -> Snapshot:
 
 
 def _place(plugin: Any, snapshot: Snapshot, pod: Pod, node_name: str) -> tuple[int, ...]:
-    """Put a pod on a node as the scheduler does; return its devices."""
+    """Place a pod on a node as the scheduler does; return its devices."""
     info, nodes = PodInfo(pod).on_node(node_name), snapshot.nodes
     plugin.pre_filter(CYCLE, info, snapshot)
     nodes.add_pod(info, nodes.row_of[node_name])
@@ -76,7 +76,7 @@ def _place(plugin: Any, snapshot: Snapshot, pod: Pod, node_name: str) -> tuple[i
 
 
 def _random_cluster(plugin: Any, random: Random) -> tuple[Snapshot, list[list[int]]]:
-    """Place random pods where they fit; return what the twin knows of each device."""
+    """Place random pods where they fit; return the twin's devices."""
     sizes = [random.choice([0, 1, 2, 4]) for _ in range(12)]
     snapshot = _cluster(*sizes)
     twin = [[1_000] * size for size in sizes]
@@ -107,8 +107,8 @@ POLICIES = (
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", range(3))
-def test_the_filter_equals_a_twin_that_looks_at_each_device(policy: str, seed: int) -> None:
-    """For the table, for some rows and for one; and no device has less than nothing left."""
+def test_the_filter_equals_a_twin(policy: str, seed: int) -> None:
+    """For the table, some rows and one row; no device is overcommitted."""
     plugin = _plugin(policy)
     snapshot, twin = _random_cluster(plugin, Random(seed))
     nodes = snapshot.nodes
@@ -130,7 +130,7 @@ def test_the_filter_equals_a_twin_that_looks_at_each_device(policy: str, seed: i
         assert expected[3] == plugin.filter(None, pod, nodes.row_view(3)).passed[0]
 
 
-def test_a_part_takes_the_fullest_device_that_suffices_and_whole_gpus_the_first_free() -> None:
+def test_parts_use_the_fullest_device_and_whole_gpus_the_first_free() -> None:
     """The first two parts do not fit together; the third fits beside the second."""
     plugin, snapshot = _plugin("BestFit"), _cluster(4)
     assert (0,) == _place(plugin, snapshot, _pod("a", 100, 600), "node-0")
@@ -140,8 +140,8 @@ def test_a_part_takes_the_fullest_device_that_suffices_and_whole_gpus_the_first_
     assert () == _place(plugin, snapshot, _pod("e", 100), "node-0")
 
 
-def test_the_sum_over_devices_is_not_enough() -> None:
-    """Two devices with 400 each have no room for 800, and Reserve refuses, too."""
+def test_a_part_must_fit_one_device() -> None:
+    """Two devices with 400 each have no room for 800; Reserve rejects it, too."""
     plugin, snapshot = _plugin("BestFit"), _cluster(2)
     for name in "ab":
         _place(plugin, snapshot, _pod(name, 100, 600), "node-0")
@@ -152,7 +152,7 @@ def test_the_sum_over_devices_is_not_enough() -> None:
 
 
 def test_random_draws_the_device() -> None:
-    """All sufficient devices occur."""
+    """Each device with enough room is chosen at times."""
     found = set()
     plugin, snapshot = _plugin("RandomNode"), _cluster(*[4] * 40)
     for row in range(40):
@@ -160,7 +160,7 @@ def test_random_draws_the_device() -> None:
     assert {(0,), (1,), (2,), (3,)} == found
 
 
-def test_unreserve_gives_devices_back_as_often_as_it_is_called() -> None:
+def test_unreserve_may_be_called_twice() -> None:
     """The device is free for a whole GPU again."""
     plugin, snapshot = _plugin("BestFit"), _cluster(1)
     pod = PodInfo(_pod("a", 100, 600)).on_node("node-0")
@@ -173,8 +173,8 @@ def test_unreserve_gives_devices_back_as_often_as_it_is_called() -> None:
     assert (0,) == _place(plugin, snapshot, whole.pod, "node-0")
 
 
-def test_devices_of_pods_that_left_are_free() -> None:
-    """Also in a what-if, which does not change what the plugin knows."""
+def test_devices_of_deleted_pods_are_free() -> None:
+    """Also in what-if questions, which do not change the plugin's state."""
     plugin, snapshot = _plugin("BestFit"), _cluster(2)
     nodes, first = snapshot.nodes, PodInfo(_pod("a", 100, 600)).on_node("node-0")
     _place(plugin, snapshot, first.pod, "node-0")
@@ -189,7 +189,7 @@ def test_devices_of_pods_that_left_are_free() -> None:
     assert (0,) == _place(plugin, snapshot, new.pod, "node-0")
 
 
-def test_pods_that_were_there_before_are_assumed_on_the_fullest_devices() -> None:
+def test_existing_pods_are_assumed_on_the_fullest_devices() -> None:
     """A part of 300 beside one of 700 leaves the second device free."""
     plugin = _plugin("BestFit")
     there = [_pod("a", 100, 700, "node-0"), _pod("b", 100, 300, "node-0")]
@@ -200,16 +200,16 @@ def test_pods_that_were_there_before_are_assumed_on_the_fullest_devices() -> Non
     assert (1,) == _place(plugin, snapshot, pod.pod, "node-0")
 
 
-def test_a_node_that_is_added_later_has_its_devices() -> None:
-    """It may also have more of them than those before."""
+def test_devices_of_a_later_node() -> None:
+    """It may have more than earlier nodes."""
     plugin, snapshot = _plugin("BestFit"), _cluster(1)
     _place(plugin, snapshot, _pod("a", 100, 600), "node-0")
     snapshot.nodes.add_node(make_node("later", allocatable={GPU: 2_000}))
     assert [[400, 0], [1_000, 1_000]] == plugin.gpus(snapshot.nodes).free.tolist()
 
 
-def test_one_gpu_and_a_half_is_refused() -> None:
-    """The message names the amount."""
+def test_one_and_a_half_gpus_are_rejected() -> None:
+    """The message has the amount."""
     plugin, snapshot = _plugin("BestFit"), _cluster(2)
     found = plugin.pre_filter(CYCLE, PodInfo(_pod("a", 100, 1_500)), snapshot).status
     expected = "1500 GPU milli are neither a part of one GPU nor whole GPUs"
@@ -220,7 +220,7 @@ def test_one_gpu_and_a_half_is_refused() -> None:
 
 
 class TwinNode:
-    """What a policy may know of a node, in plain Python."""
+    """A node in plain Python, as policies may see it."""
 
     def __init__(self, nodes: NodeColumns, row: int, free: list[int]) -> None:
         self.cpu: int = int(nodes.allocatable_of("cpu")[row] - nodes.requested_of("cpu")[row])
@@ -230,7 +230,7 @@ class TwinNode:
 
 
 def _request(milli: int) -> tuple[int, int]:
-    """Return the number of GPUs and what is needed of each."""
+    """Return the number of GPUs and the amount of each."""
     return (max(milli // 1_000, 1), min(milli, 1_000)) if milli else (0, 0)
 
 
@@ -272,7 +272,7 @@ def _packing(node: TwinNode, _cpu: int, milli: int) -> int:
 
 
 def _fragmented(cpu: int, free: list[int], model: str) -> int:
-    """Sum, over the kinds, the free GPU that the kind cannot use."""
+    """Sum, over the kinds of pods, the free GPU that a kind cannot use."""
     total = 0
     for kind in KINDS:
         enough = [left for left in free if left >= kind.gpu_milli]
@@ -289,7 +289,7 @@ def _fgd_of(node: TwinNode, cpu: int, after: list[int]) -> int:
 
 
 def _fgd_devices(node: TwinNode, cpu: int, milli: int) -> list[int]:
-    """Return the score of each device that a part may take, UNFIT for the others."""
+    """Return the score of each device for a part, UNFIT if it does not fit."""
     return [
         _fgd_of(node, cpu, [*node.free[:at], left - milli, *node.free[at + 1 :]])
         if left >= milli
@@ -319,7 +319,7 @@ TWINS = {
 @pytest.mark.parametrize("policy", TWINS)
 @pytest.mark.parametrize("seed", range(4))
 def test_scores_equal_those_of_a_twin(policy: str, seed: int) -> None:
-    """For every node that a pod fits: in the table, among some rows, and alone."""
+    """For each feasible node: in the table, among some rows, and alone."""
     plugin = _plugin(policy)
     snapshot, twin = _random_cluster(plugin, Random(seed))
     nodes = snapshot.nodes
@@ -349,8 +349,8 @@ def test_scores_equal_those_of_a_twin(policy: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_fgd_shares_the_first_device_that_reaches_the_score(seed: int) -> None:
-    """The device that the twin rates best, and the first of equal ones."""
+def test_fgd_chooses_the_first_best_device(seed: int) -> None:
+    """Best by the twin."""
     plugin, random = _plugin("FragmentationGradientDescent"), Random(seed)
     snapshot, twin = _random_cluster(plugin, random)
     nodes = snapshot.nodes
@@ -369,7 +369,7 @@ def test_fgd_shares_the_first_device_that_reaches_the_score(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_fragmentation_equals_that_of_a_twin(seed: int) -> None:
-    """The sum over kinds, devices one by one."""
+    """The sum over kinds and devices."""
     plugin = _plugin("FragmentationGradientDescent")
     snapshot, twin = _random_cluster(plugin, Random(seed))
     target = fragmentation.Target(KINDS)
@@ -384,7 +384,7 @@ def _fragmented_for(target: Any, cpu: int, free: list[int], model: str = "") -> 
 
 
 def test_fragmentation_by_hand() -> None:
-    """Of 1400 free, a kind of 600 uses one device with 1000, one of two GPUs none."""
+    """Of 1400 free, a kind of 600 can use one device with 1000, one of two GPUs none."""
     kinds = (
         fgd.TargetKind(milli_cpu=1_000, gpus=1, gpu_milli=600, pods=3),
         fgd.TargetKind(milli_cpu=1_000, gpus=2, gpu_milli=1_000, pods=1),
@@ -422,7 +422,7 @@ def test_scores_by_hand(policy: str, milli: int, expected: list[int]) -> None:
 
 
 def test_fgd_scores_by_hand() -> None:
-    """Filling a device up leaves no fragment; a new one leaves 400 that the kind cannot use."""
+    """Filling a device leaves no fragment; a new one leaves 400 that the kind cannot use."""
     kinds = (fgd.TargetKind(milli_cpu=1_000, gpus=1, gpu_milli=600),)
     args = fgd.FragmentationGradientDescentArgs(target=kinds)
     plugin = fgd.FragmentationGradientDescent(args, FakeHandle())
@@ -434,7 +434,7 @@ def test_fgd_scores_by_hand() -> None:
 
 
 def test_random_scores_one_feasible_node() -> None:
-    """100 for the drawn one; all of them occur, and no other."""
+    """With 100; each feasible node is chosen at times, and no other."""
     plugin, snapshot = _plugin("RandomNode"), _cluster(1, 1, 1, 1)
     pod, feasible = PodInfo(_pod("new", 1_000)), all_rows(snapshot)
     feasible[1] = False

@@ -1,4 +1,4 @@
-"""The openb experiment: its random source, orders and samples, runs on the look-alike, report."""
+"""The openb experiment: random source, orders, samples, runs on the synthetic trace, report."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def _case(policy: str, seed: int) -> SweepCase:
 # The random source.
 
 
-def test_the_random_source_is_that_of_go() -> None:
-    """The numbers that every Go program without a seed of its own drew for years."""
+def test_the_random_source_equals_gos() -> None:
+    """With Go's old default seed."""
     random = go_random.GoRandom(1)
     assert [81, 87, 47, 59, 81, 18, 25, 40, 56, 0] == [random.below(100) for _ in range(10)]
 
 
 @pytest.mark.parametrize("draws", [0, 1, 272, 606, 607, 5_000])
-def test_a_jump_equals_that_many_draws(draws: int) -> None:
-    """The generator's words after the jump are the next numbers less those that they are from."""
+def test_a_jump_equals_single_draws(draws: int) -> None:
+    """The same numbers follow."""
     one, other = go_random.GoRandom(7), go_random.GoRandom(7)
     other._words = go_random._after(go_random.np.array(one._words, "u8"), draws).tolist()
     for _ in range(draws):
@@ -51,8 +51,8 @@ def test_a_jump_equals_that_many_draws(draws: int) -> None:
     assert [one.word() for _ in range(700)] == [other.word() for _ in range(700)]
 
 
-def test_shuffles_and_permutations_have_everything_once() -> None:
-    """And differ from seed to seed."""
+def test_shuffles_are_permutations() -> None:
+    """They differ by seed."""
     orders = set()
     for seed in range(5):
         random, items = go_random.GoRandom(seed), list(range(100))
@@ -70,8 +70,8 @@ def _row(name: str, cpu: int = 1, gpus: int = 1, milli: int = 500, models: str =
     return openb_trace.PodRow(name, cpu, 1, gpus, milli, models)
 
 
-def test_the_target_is_the_frequent_kinds_that_make_up_95_percent() -> None:
-    """Of equally frequent ones the larger comes first, and the last one in may be the last due."""
+def test_the_target_has_the_most_frequent_kinds() -> None:
+    """Up to 95 %; of equally frequent ones the larger comes first."""
     rows = [_row(f"a{at}", cpu=3) for at in range(90)]
     rows += [_row(f"b{at}", cpu=5) for at in range(4)]
     rows += [_row(f"c{at}", cpu=7, models="A|B") for at in range(4)]
@@ -85,8 +85,8 @@ def test_the_target_is_the_frequent_kinds_that_make_up_95_percent() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("gpus", [1, 9, 50])
-def test_pods_arrive_until_they_ask_for_130_percent(gpus: int, seed: int) -> None:
-    """Copies are added at the end, or pods are removed; the order is the seed's."""
+def test_arrivals_request_130_percent(gpus: int, seed: int) -> None:
+    """Copies are added at the end, or pods are removed, in the seed's order."""
     nodes = [openb_trace.NodeRow(f"n{at}", 1, 1, gpus, "") for at in range(10)]
     pods = [_row(f"p{at:03d}") for at in range(200)]
     found = openb_trace.arrivals(nodes, pods, seed)
@@ -111,7 +111,7 @@ def test_pods_arrive_until_they_ask_for_130_percent(gpus: int, seed: int) -> Non
     ],
 )
 def test_errors_name_file_line_and_column(text: str, problem: str, tmp_path: Path) -> None:
-    """One line."""
+    """In one line."""
     file = tmp_path / "pods.csv"
     file.write_text(text)
     with pytest.raises((openb_trace.TraceError, DecodeError)) as refused:
@@ -122,8 +122,8 @@ def test_errors_name_file_line_and_column(text: str, problem: str, tmp_path: Pat
 # Runs.
 
 
-def test_samples_are_means_of_all_pods_that_round_to_a_percent() -> None:
-    """Pods that fail or ask for no GPU give samples, too; gaps take their neighbours' samples."""
+def test_samples_are_means_per_percent() -> None:
+    """Pods that fail or need no GPU count, too; gaps get their neighbours' values."""
     pods = [_row("a", milli=400), _row("b", gpus=0, milli=0), _row("c"), _row("d", milli=900)]
     found = runs.allocated_at(pods, {"a": 1, "b": 1, "d": 1}, 100_000)
     assert (0.4, 0.4, 1.3, 1.3) == found[:4]
@@ -131,8 +131,8 @@ def test_samples_are_means_of_all_pods_that_round_to_a_percent() -> None:
 
 
 @pytest.mark.parametrize("policy", CELLS)
-def test_a_run_on_the_look_alike_places_pods_soundly(policy: str) -> None:
-    """No device is given away twice, and only pods that could not be placed are missing."""
+def test_a_run_allocates_no_device_twice(policy: str) -> None:
+    """Only pods that could not be placed are missing."""
     nodes, pods = openb_trace.read_nodes(NODES), openb_trace.read_pods(PODS)
     arriving = openb_trace.arrivals(nodes, pods, 42)
     case = _case(policy, 42)
@@ -158,8 +158,8 @@ def test_a_run_on_the_look_alike_places_pods_soundly(policy: str) -> None:
 
 
 @pytest.mark.slow
-def test_remembered_answers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every policy but the random one, with all plugins asked for every pod."""
+def test_runs_with_and_without_memory_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For every policy but the random one."""
     cases = [_case(policy, 43) for policy in CELLS if policy != "random"]
     expected = [runs.run(case) for case in cases]
     monkeypatch.setattr(sharing.GpuSharing, "sign", lambda _self, _pod: UNSIGNED)
@@ -167,7 +167,7 @@ def test_remembered_answers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.slow
-def test_runs_repeat_and_fgd_allocates_more_than_random() -> None:
+def test_runs_repeat_and_fgd_beats_random() -> None:
     """The same seed gives the same curve."""
     one, other = (runs.run(_case("random", 44)) for _ in range(2))
     assert one == other
@@ -188,7 +188,7 @@ def _results(tmp_path: Path, *rows: str) -> Path:
 def test_the_report_has_a_row_and_a_line_per_policy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run that failed is left out, and the page needs no other file."""
+    """Failed runs are left out, and the page needs no other file."""
     file = _results(
         tmp_path,
         "openb_pod_list_default,g,fgd,1,,9,90.0,95.0,95.5",
@@ -216,7 +216,7 @@ def test_the_report_has_a_row_and_a_line_per_policy(
         (["a,g,fgd,1,raised,,,,"], "{}: every run has failed; column error has why"),
     ],
 )
-def test_other_files_are_refused(
+def test_other_files_are_errors(
     rows: list[str] | None, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In one line, with exit code 2."""
@@ -226,7 +226,7 @@ def test_other_files_are_refused(
 
 
 def test_published_means_are_compared() -> None:
-    """The difference is that of the means; a trace without published ones has none."""
+    """A trace without published means has no difference."""
     run = report.Run("default", "fgd", 1, tuple([95.0] * 131))
     other = run._replace(trace="other")
     columns, rows = report.table([run, other])
@@ -235,8 +235,8 @@ def test_published_means_are_compared() -> None:
     assert "Published" not in report.table([other]).columns
 
 
-def test_names_of_lines_keep_apart() -> None:
-    """Those that were closer keep their middle; the others stay."""
+def test_labels_of_lines_do_not_overlap() -> None:
+    """Close ones are moved apart around their middle."""
     random = Random(1)
     assert [10, 92.5, 107.5] == report.spread([10, 99, 101], 15)
     for _ in range(50):

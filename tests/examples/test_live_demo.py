@@ -1,4 +1,4 @@
-"""The live demo ends by itself, and tells what it is there to tell."""
+"""The live demo ends by itself and shows all of its parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .running import EXAMPLES
 
 
 def _command() -> list[str]:
-    """Return what `make demo` runs, as the Makefile has it."""
+    """Return the command of `make demo` from the Makefile."""
     text = (EXAMPLES.parent / "Makefile").read_text(encoding="utf-8")
     recipe = text.partition("\ndemo:")[2].partition("\n\n")[0].replace("\\\n", " ")
     words = recipe.partition("@")[2].split()
@@ -23,7 +23,7 @@ def _command() -> list[str]:
 
 @pytest.mark.slow
 def test_the_demo_shows_placement_preemption_failover_and_an_explanation() -> None:
-    """All of it in under a minute, on a cluster that is gone afterwards."""
+    """In under a minute, and its cluster is gone afterwards."""
     found = subprocess.run(  # noqa: S603 - our own demo
         _command(),
         cwd=EXAMPLES.parent,

@@ -1,4 +1,4 @@
-"""The notebooks show what their cells show when they are run again."""
+"""Notebooks have the current output of their cells."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
 @pytest.mark.slow
-def test_notebooks_show_what_their_cells_show() -> None:
-    """Each runs in a kernel of its own, all at once."""
+def test_notebooks_have_current_output() -> None:
+    """Each runs in its own kernel, all at once."""
     assert len(NOTEBOOKS) == 3
     files = [str(ROOT / "tools" / "notebooks.py"), "--check", *map(str, NOTEBOOKS)]
     done = subprocess.run(  # noqa: S603 - our own words

@@ -1,4 +1,4 @@
-"""The example plugins: what they answer, for all rows at once, and for one alone."""
+"""The example plugins, for a whole table and for one row."""
 
 from __future__ import annotations
 
@@ -47,8 +47,10 @@ PODS = [
 
 @pytest.mark.parametrize(("pod", "passed"), PODS)
 @pytest.mark.parametrize("name", ["keep_gpu_nodes_free", "reserve_nodes"])
-def test_filters_leave_gpu_nodes_to_gpu_pods(name: str, pod: PodInfo, passed: list[bool]) -> None:
-    """A node with GPUs is rejected for a pod without, in the table and alone."""
+def test_filters_reject_gpu_nodes_for_other_pods(
+    name: str, pod: PodInfo, passed: list[bool]
+) -> None:
+    """In the table and for one row."""
     module = _module(name)
     plugin = cast(
         "FilterPlugin[None]",
@@ -62,8 +64,8 @@ def test_filters_leave_gpu_nodes_to_gpu_pods(name: str, pod: PodInfo, passed: li
     assert [whole[row] for row in range(3)] == alone
 
 
-def test_the_rating_prefers_full_nodes() -> None:
-    """The same amounts in the table and alone."""
+def test_the_score_prefers_full_nodes() -> None:
+    """In the table and for one row."""
     plugin = cast("ScorePlugin[None]", _module("pack_gpus").PackGpus(None, FakeHandle()))
     pod = make_pod_info("infer", requests={GPU: 1})
     alone = [int(plugin.score(None, pod, TABLE.take(np.array([row])))[0]) for row in range(3)]
@@ -71,7 +73,7 @@ def test_the_rating_prefers_full_nodes() -> None:
 
 
 def test_all_field_errors_of_arguments_are_reported_with_their_path() -> None:
-    """An empty resource is refused where it stands."""
+    """An empty resource, for example."""
     with pytest.raises(ConfigError) as refused:
         _module("reserve_nodes").ReserveNodes.decode_args({"resource": ""}, FakeHandle(), "args")
     assert ["args.resource: Required value: name a resource"] == [
@@ -79,8 +81,8 @@ def test_all_field_errors_of_arguments_are_reported_with_their_path() -> None:
     ]
 
 
-def test_packing_leaves_whole_nodes() -> None:
-    """With the configuration of the examples, pods with one GPU fill three nodes up first."""
+def test_packing_leaves_nodes_free() -> None:
+    """With the example's configuration, pods with one GPU fill three nodes first."""
     report = simulate(
         *NODES,
         "--config",

@@ -1,4 +1,4 @@
-"""The example that trains a policy beats the default scores in what it is trained for."""
+"""The example that trains a policy: it beats the default scores at its own goal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .running import EXAMPLES
 
 
 @pytest.mark.slow
-def test_training_helps() -> None:
-    """Packing is not what the default scores are for, so a policy trained for it packs better."""
+def test_a_trained_policy_packs_better_than_the_defaults() -> None:
+    """They are not meant for packing."""
     command = [
         sys.executable,
         str(EXAMPLES / "rl" / "train.py"),

@@ -1,4 +1,4 @@
-"""Claims get volumes that are there, or pretended ones; both go in order."""
+"""Claims are bound to volumes, existing or pretended ones, and both are deleted in order."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _phases(world: World) -> dict[str, str]:
 
 
 def test_the_smallest_volume_that_fits_is_bound() -> None:
-    """It is large enough and of the class; the others stay available."""
+    """It is large enough and of the class; others stay available."""
 
     async def story(world: World) -> tuple[str, Json, dict[str, str]]:
         _add_class(world, "Immediate", "kubernetes.io/no-provisioner")
@@ -86,10 +86,10 @@ def test_the_smallest_volume_that_fits_is_bound() -> None:
         ),
     ],
 )
-def test_volumes_are_provisioned_when_it_is_time(
+def test_volumes_are_provisioned_by_binding_mode(
     mode: str, annotations: Json, *, is_bound: bool
 ) -> None:
-    """A class with a provisioner gets its volumes at once, or when the scheduler has chosen."""
+    """Immediately, or after the scheduler has chosen a node."""
 
     async def story(world: World) -> tuple[list[str], bool]:
         _add_class(world, mode)
@@ -101,8 +101,8 @@ def test_volumes_are_provisioned_when_it_is_time(
     assert (["Bound"] if is_bound else [], is_bound) == in_order(story)
 
 
-def test_what_the_scheduler_reserved_is_bound() -> None:
-    """A volume whose claimRef names a claim that waits for its consumer is given to it."""
+def test_a_volume_reserved_by_the_scheduler_is_bound() -> None:
+    """Its claimRef names the claim."""
 
     async def story(world: World) -> str:
         _add_class(world, "WaitForFirstConsumer", "kubernetes.io/no-provisioner")
@@ -118,8 +118,8 @@ def test_what_the_scheduler_reserved_is_bound() -> None:
     assert "chosen" == in_order(story)
 
 
-def test_a_claim_in_use_stays_and_takes_its_volume_with_it() -> None:
-    """A deleted claim goes after the pods that use it, and then its provisioned volume."""
+def test_a_claim_in_use_is_deleted_after_its_pods() -> None:
+    """And then its provisioned volume."""
 
     async def story(world: World) -> list[Any]:
         _add_class(world, "Immediate")
@@ -138,8 +138,8 @@ def test_a_claim_in_use_stays_and_takes_its_volume_with_it() -> None:
     assert [True, None, {}] == in_order(story)
 
 
-def test_an_ephemeral_volume_gets_a_claim_that_goes_with_its_pod() -> None:
-    """The claim is the pod's, is bound, and is collected after it."""
+def test_an_ephemeral_volume_has_a_claim_owned_by_its_pod() -> None:
+    """The claim is bound, and collected after the pod."""
 
     async def story(world: World) -> list[Any]:
         _add_class(world, "Immediate")
@@ -161,8 +161,8 @@ def test_an_ephemeral_volume_gets_a_claim_that_goes_with_its_pod() -> None:
     assert ["user-v", "Bound", []] == in_order(story)
 
 
-def test_a_template_of_device_claims_becomes_a_claim_for_each_pod() -> None:
-    """The pod's status names its claim, also if the template comes after the pod."""
+def test_a_resource_claim_template_makes_a_claim_per_pod() -> None:
+    """The pod's status names it, also if the template is created after the pod."""
 
     async def story(world: World) -> tuple[Json, str]:
         asked = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]

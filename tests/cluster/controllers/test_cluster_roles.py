@@ -23,8 +23,8 @@ def _resources(world: World) -> list[Any]:
     return [resource for rule in role.get("rules") or () for resource in rule["resources"]]
 
 
-def test_rules_follow_the_selected_roles() -> None:
-    """A role that is added, and one that is deleted, count at once; others do not."""
+def test_aggregated_rules_follow_the_selected_roles() -> None:
+    """When roles are added and deleted; others do not matter."""
 
     async def story(world: World) -> list[list[Any]]:
         selectors = [{"matchLabels": {"to": "all"}}]

@@ -1,4 +1,4 @@
-"""Schedules, and the times that follow from them."""
+"""Schedules of CronJobs and their times."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from kubesched.cluster.controllers.cron_jobs import parse_schedule
         pytest.param("@hourly", "2026-01-01T11:00", id="named"),
     ],
 )
-def test_next_time(schedule: str, expected: str | None) -> None:
-    """The first time after half past ten on a Thursday."""
+def test_next_time_of_a_schedule(schedule: str, expected: str | None) -> None:
+    """After half past ten on a Thursday."""
     found = parse_schedule(schedule).next_after(datetime(2026, 1, 1, 10, 30, 7, tzinfo=UTC))
     assert expected == (None if found is None else found.strftime("%Y-%m-%dT%H:%M"))
 
@@ -33,7 +33,7 @@ def test_next_time(schedule: str, expected: str | None) -> None:
 @pytest.mark.parametrize(
     "text", ["", "* * * *", "60 * * * *", "5-1 * * * *", "*/0 * * * *", "x * * * *"]
 )
-def test_what_is_no_schedule(text: str) -> None:
-    """Numbers out of range, unknown names and missing fields are refused."""
+def test_invalid_schedules_are_errors(text: str) -> None:
+    """Numbers out of range, unknown names and missing fields."""
     with pytest.raises(ValueError, match=r"."):
         parse_schedule(text)

@@ -1,4 +1,4 @@
-"""Disruption budgets: what the controller writes, what evictions and drains make of it."""
+"""Disruption budgets: their status, evictions and drains."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _status(world: World) -> PodDisruptionBudgetStatus:
 
 
 def _numbers(world: World) -> tuple[int, int, int, int]:
-    """Expected, desired, healthy, allowed."""
+    """Return expected, desired and healthy pods, and allowed disruptions."""
     status = _status(world)
     return (
         status.expected_pods,
@@ -85,7 +85,7 @@ def _replica_set(world: World, replicas: int) -> None:
 
 
 def _bind_all(world: World, node: str) -> None:
-    """Stand in for a scheduler."""
+    """Bind all pods, in place of a scheduler."""
     for pod in world.server.all(Pod):
         if not pod.spec.node_name:
             metadata = pod.metadata
@@ -104,8 +104,10 @@ def _bind_all(world: World, node: str) -> None:
         pytest.param({"max_unavailable": "0%"}, (4, 4, 4, 0), id="max-none"),
     ],
 )
-def test_status_of_a_replica_set(spec: dict[str, Any], expected: tuple[int, ...]) -> None:
-    """Four pods of a replica set of four: how many are expected, wanted, healthy, and spare."""
+def test_status_of_a_budget_for_a_replica_set(
+    spec: dict[str, Any], expected: tuple[int, ...]
+) -> None:
+    """Of four pods: expected, desired, healthy, allowed."""
 
     async def story(world: World) -> None:
         _replica_set(world, 4)
@@ -121,8 +123,8 @@ def test_status_of_a_replica_set(spec: dict[str, Any], expected: tuple[int, ...]
     _tell(story)
 
 
-def test_pods_that_do_not_run_are_not_healthy() -> None:
-    """Missing replicas count as expected, for they are asked for; pods that wait are not ready."""
+def test_missing_and_pending_pods_are_not_healthy() -> None:
+    """Both are expected."""
 
     async def story(world: World) -> None:
         _budget(world, max_unavailable=1)
@@ -136,8 +138,8 @@ def test_pods_that_do_not_run_are_not_healthy() -> None:
     _tell(story)
 
 
-def test_nothing_is_allowed_where_there_are_no_pods() -> None:
-    """Not even if no pod is wanted."""
+def test_a_budget_without_pods_allows_nothing() -> None:
+    """Not even if no pod is desired."""
 
     async def story(world: World) -> None:
         _budget(world, min_available=0)
@@ -147,8 +149,8 @@ def test_nothing_is_allowed_where_there_are_no_pods() -> None:
     _tell(story)
 
 
-def test_a_controller_without_a_scale_allows_nothing() -> None:
-    """A job does not say how many pods it wants, so a share of them is unknown."""
+def test_a_budget_on_pods_without_a_scale_allows_nothing() -> None:
+    """A Job has none, so a percentage of its pods is unknown."""
 
     async def story(world: World) -> None:
         template = PodTemplateSpec(metadata=ObjectMeta(labels={"app": "web"}))
@@ -164,8 +166,8 @@ def test_a_controller_without_a_scale_allows_nothing() -> None:
     _tell(story)
 
 
-def test_evictions_take_what_is_allowed_at_once() -> None:
-    """The budget is spent before any controller has seen it, and is given back never too early."""
+def test_evictions_update_the_budget_at_once() -> None:
+    """Before the controller has seen them; and nothing is given back too early."""
 
     async def story(world: World) -> None:
         first, second, third = _web(world, 3)
@@ -202,8 +204,8 @@ def test_evictions_take_what_is_allowed_at_once() -> None:
         pytest.param("AlwaysAllow", 2, True, id="always"),
     ],
 )
-def test_evicting_the_unhealthy(policy: str | None, desired: int, *, allowed: bool) -> None:
-    """A running pod that is not ready goes free if the others are enough, or the policy says so."""
+def test_unhealthy_pods_may_be_evicted(policy: str | None, desired: int, *, allowed: bool) -> None:
+    """If the others are enough, or the policy allows it."""
 
     async def story(world: World) -> None:
         well, ill = _web(world, 2)
@@ -224,8 +226,8 @@ def test_evicting_the_unhealthy(policy: str | None, desired: int, *, allowed: bo
     _tell(story)
 
 
-def test_pods_that_have_not_begun_go_free() -> None:
-    """A pending pod is no loss, whatever the budget."""
+def test_pending_pods_may_be_evicted() -> None:
+    """Whatever the budget."""
 
     async def story(world: World) -> None:
         pod = world.server.create(make_pod("web-0", uid="", labels={"app": "web"}))
@@ -236,8 +238,8 @@ def test_pods_that_have_not_begun_go_free() -> None:
     _tell(story)
 
 
-def test_two_budgets_are_one_too_many() -> None:
-    """The subresource refuses pods of more than one budget."""
+def test_pods_with_two_budgets_cannot_be_evicted() -> None:
+    """The subresource refuses them."""
 
     async def story(world: World) -> None:
         (pod,) = _web(world, 1)
@@ -256,8 +258,8 @@ def test_two_budgets_are_one_too_many() -> None:
     _tell(story)
 
 
-def test_a_pod_that_was_to_go_and_stays_counts_again() -> None:
-    """Two minutes after its eviction was granted the controller no longer believes in it."""
+def test_a_granted_eviction_expires() -> None:
+    """The controller drops it after two minutes."""
 
     async def story(world: World) -> None:
         _web(world, 2)
@@ -287,7 +289,7 @@ def test_a_pod_that_was_to_go_and_stays_counts_again() -> None:
 
 
 def test_drains_respect_budgets() -> None:
-    """Both nodes are drained at once; at any moment no more pods are missing than allowed."""
+    """Of two nodes that are drained at once; no more pods are missing than allowed at any time."""
 
     async def story(world: World) -> None:
         _replica_set(world, 6)
@@ -323,7 +325,7 @@ def test_drains_respect_budgets() -> None:
 
 
 def test_uncordoning_ends_a_drain() -> None:
-    """What the budget kept stays."""
+    """Pods that the budget has kept stay."""
 
     async def story(world: World) -> None:
         _web(world, 3)
@@ -342,8 +344,8 @@ def test_uncordoning_ends_a_drain() -> None:
     _tell(story)
 
 
-def test_drains_without_eviction_ask_nobody() -> None:
-    """As `kubectl drain --disable-eviction`."""
+def test_drains_without_eviction_ignore_budgets() -> None:
+    """Like `kubectl drain --disable-eviction`."""
 
     async def story(world: World) -> None:
         _web(world, 3)

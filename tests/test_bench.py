@@ -1,4 +1,4 @@
-"""What developers and CI run is what the Makefile makes."""
+"""Developers and CI run the same targets of the Makefile."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ RECIPES: Final = set(
 )
 
 
-def test_ci_runs_the_command_of_the_readme() -> None:
-    """The last thing that CI does is `make test`."""
+def test_ci_ends_with_make_test() -> None:
+    """As the README says."""
     last = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()[-1]
     command = last.removeprefix("exec ")
     readme = (ROOT / "README.md").read_text("utf-8")
@@ -23,8 +23,8 @@ def test_ci_runs_the_command_of_the_readme() -> None:
     assert re.search(rf"^{command} ", readme, re.MULTILINE)
 
 
-def test_hooks_are_recipes() -> None:
-    """Hooks download nothing, and call what can be called by hand."""
+def test_hooks_call_make_targets() -> None:
+    """They download nothing."""
     configuration = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
     assert ["local"] == [each["repo"] for each in configuration["repos"]]
     for hook in configuration["repos"][0]["hooks"]:

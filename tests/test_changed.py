@@ -1,4 +1,4 @@
-"""Which tests check a change quickly."""
+"""The choice of tests for a change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .changed import FAST, selection
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A tree with some tests."""
+    """Return a tree with some tests."""
     for name in ("queue/test_gates.py", "queue/test_gates_twin.py", "test_queue.py"):
         file = tmp_path / "tests" / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -40,6 +40,6 @@ def root(tmp_path: Path) -> Path:
         pytest.param(["src/kubesched/many.py"], FAST, id="many"),
     ],
 )
-def test_selection(root: Path, changed: list[str], expected: list[str]) -> None:
-    """By name where there are tests of that name, and all fast ones otherwise."""
+def test_tests_are_selected_by_name(root: Path, changed: list[str], expected: list[str]) -> None:
+    """All fast ones if there are none of the name."""
     assert list(expected) == list(selection(changed, root))

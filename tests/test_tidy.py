@@ -72,8 +72,8 @@ def _line_counts() -> dict[str, int]:
     return {module: text.count("\n") for module, text in _sources().items()}
 
 
-def test_a_public_class_has_a_name_of_its_own() -> None:
-    """A name found by search is the class that was looked for."""
+def test_public_class_names_are_unique() -> None:
+    """So that a search for a name finds one class."""
     modules: dict[str, list[str]] = defaultdict(list)
     for module, text in _sources().items():
         for node in ast.parse(text).body:
@@ -83,13 +83,13 @@ def test_a_public_class_has_a_name_of_its_own() -> None:
 
 
 def test_modules_are_not_too_long() -> None:
-    """What grows longer becomes two modules."""
+    """A longer one is split."""
     counts = _line_counts()
     assert LONG_MODULES == {module for module, lines in counts.items() if lines > LINES_MAX}
 
 
-def test_no_crumbs() -> None:
-    """A few lines that one neighbour needs are part of that neighbour; a plugin is not."""
+def test_small_modules_have_several_importers() -> None:
+    """Others are merged into their only importer; plugins are exceptions."""
     graph = grimp.build_graph("kubesched", cache_dir=None)
     crumbs = set()
     for module, lines in _line_counts().items():
@@ -108,7 +108,7 @@ def test_no_crumbs() -> None:
 
 
 def test_rooms_are_not_too_large() -> None:
-    """What one person can hold."""
+    """One person can know a room."""
     sizes: dict[str, int] = defaultdict(int)
     for module, lines in _line_counts().items():
         sizes[module.partition(".")[0]] += lines
@@ -116,7 +116,7 @@ def test_rooms_are_not_too_large() -> None:
 
 
 def _has_subject(test: Path) -> bool:
-    """Return whether a test is named by a module or package, perhaps with an aspect after it."""
+    """Return whether a test has the name of a module or package, perhaps with an aspect."""
     name = test.stem.removeprefix("test_")
     folder = SOURCE / test.parent.relative_to(TESTS)
     words = name.split("_")
@@ -127,7 +127,7 @@ def _has_subject(test: Path) -> bool:
     )
 
 
-def test_tests_are_found_by_a_module_s_name() -> None:
+def test_test_modules_are_named_after_modules() -> None:
     """`tests/queue/test_gates.py` and `test_gates_<aspect>.py` test `queue/gates.py`."""
     without = {
         str(path)
@@ -138,8 +138,8 @@ def test_tests_are_found_by_a_module_s_name() -> None:
     assert TESTS_OF_MANY_MODULES.keys() == without
 
 
-def test_rooms_without_source_are_none() -> None:
-    """A folder of the list has tests, and no package of its name."""
+def test_folders_without_a_package_are_listed() -> None:
+    """They have tests, and no package of their name."""
     for room in ROOMS_WITHOUT_SOURCE:
         assert any((TESTS / room).rglob("test_*.py"))
         assert not (SOURCE / room).exists()

@@ -97,7 +97,7 @@ def is_not_checked(kind: str, field: str) -> bool:
 
 
 def compared(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return what is compared of an answer, which is all of it unless it refuses an object."""
+    """Return the compared part of an answer: all of it, unless it refuses an object."""
     if answer.get("kind") != "Status" or not answer.get("message"):
         return answer
     if answer.get("reason") != "Invalid":

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 
 class Expected(NamedTuple):
-    """One conversation that differs.
+    """A conversation with a known difference.
 
     Attributes:
         what: What differs, for readers.

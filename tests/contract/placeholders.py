@@ -1,4 +1,4 @@
-"""Placeholders of recorded conversations: bound at first sight, compared ever after."""
+"""Placeholders of recorded conversations: bound when first seen, compared afterwards."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _CLOCK_TOLERANCE: Final = timedelta(seconds=3)
 
 
 class DifferenceError(AssertionError):
-    """What was answered is not what is on record."""
+    """An answer differs from the record."""
 
 
 class Placeholders:
-    """The values that stand for placeholders in one conversation."""
+    """The values of the placeholders of one conversation."""
 
     def __init__(self, list_only_ranks: Sequence[int] = ()) -> None:
         """Start with nothing bound.
@@ -47,11 +47,11 @@ class Placeholders:
         self._list_only = frozenset(list_only_ranks)
 
     def bind(self, placeholder: str, value: str) -> None:
-        """Say what a placeholder stands for."""
+        """Set the value of a placeholder."""
         self._values[placeholder] = value
 
     def filled(self, value: Any) -> Any:
-        """Return a request's part with values for its placeholders."""
+        """Return a part of a request with its placeholders replaced by values."""
         if isinstance(value, dict):
             return {self.filled(name): self.filled(one) for name, one in value.items()}
         if isinstance(value, list):
@@ -62,7 +62,7 @@ class Placeholders:
         return self._values.get(match[0], match[0])
 
     def compare(self, expected: Any, actual: Any, now: datetime, path: str = "$") -> None:
-        """Compare a part of an answer with what is on record.
+        """Compare a part of an answer with the record.
 
         Raises:
             DifferenceError: They differ.

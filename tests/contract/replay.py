@@ -1,4 +1,4 @@
-"""Recorded conversations with a real API server, held with ours, step by step."""
+"""Recorded conversations with a real API server, replayed with ours step by step."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _now() -> datetime:
 
 
 async def replay_over_http(recorded: dict[str, Any]) -> None:
-    """Hold a conversation with a new server that listens.
+    """Replay a conversation with a new server that listens.
 
     Raises:
         DifferenceError: The server answers other than the real one did.
@@ -62,14 +62,14 @@ async def replay_over_http(recorded: dict[str, Any]) -> None:
         ask = HttpAsk(session, names).ask
         conversation = Conversation(recorded, ask, lambda: datetime.now(UTC), _SOON_SECONDS)
         try:
-            await conversation.hold()
+            await conversation.run()
         finally:
             await conversation.close()
             await server.stop()
 
 
 class HttpAsk:
-    """Asks over HTTP what others ask in the process."""
+    """Sends requests over HTTP instead of in the process."""
 
     def __init__(self, session: aiohttp.ClientSession, credentials: dict[str, str]) -> None:
         self._session = session
@@ -116,7 +116,7 @@ async def _lines(incoming: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
 
 
 async def replay(recorded: dict[str, Any]) -> None:
-    """Hold a conversation with a new server.
+    """Replay a conversation with a new server.
 
     Raises:
         DifferenceError: The server answers other than the real one did.
@@ -125,13 +125,13 @@ async def replay(recorded: dict[str, Any]) -> None:
     server = ApiServer(now=_now, random=Random(1))
     conversation = Conversation(recorded, server.handle, _now)
     try:
-        await conversation.hold()
+        await conversation.run()
     finally:
         await conversation.close()
 
 
 class Conversation:
-    """One recorded conversation on its way."""
+    """The replay of one recorded conversation."""
 
     def __init__(
         self,
@@ -158,8 +158,8 @@ class Conversation:
         self._placeholders.bind("<continue:expired>", token_of(Page(1, "c1\0")))
         self._streams: dict[str, _Stream] = {}
 
-    async def hold(self) -> None:
-        """Do all steps, one after the other."""
+    async def run(self) -> None:
+        """Carry out all steps in order."""
         for number, step in enumerate(self._recorded["steps"], 1):
             try:
                 await self._do(step)
@@ -275,7 +275,7 @@ class Conversation:
 
 
 class _Stream:
-    """Gathers the events of a watch."""
+    """Collects the events of a watch."""
 
     def __init__(self, answer: Response, quiet_seconds: float) -> None:
         self._answer = answer

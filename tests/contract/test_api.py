@@ -1,4 +1,4 @@
-"""Every recorded conversation with the real API server, held with ours."""
+"""Every recorded conversation with the real API server, replayed with ours."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ AGREEING = [name for name in names() if name not in EXPECTED_DIFFERENCES]
 
 
 @pytest.mark.parametrize("name", AGREEING)
-def test_conversation(name: str) -> None:
-    """Our server says what the real one said, step by step."""
+def test_conversation_agrees(name: str) -> None:
+    """Step by step."""
     run(replay(load(name)))
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED_DIFFERENCES))
-def test_expected_difference(name: str) -> None:
-    """What is said to differ differs, and where it is said."""
+def test_expected_differences_exist(name: str) -> None:
+    """At the place that the table names."""
     with pytest.raises(DifferenceError) as caught:
         run(replay(load(name)))
     assert EXPECTED_DIFFERENCES[name].where in str(caught.value)
 
 
 @pytest.mark.parametrize("name", OVER_HTTP)
-def test_conversation_over_http(name: str) -> None:
-    """The same comes out of a socket."""
+def test_conversation_agrees_over_http(name: str) -> None:
+    """With a socket in between."""
     asyncio.run(replay_over_http(load(name)))
 
 
-def test_everything_expected_is_on_record() -> None:
-    """The table of differences names no conversation that does not exist."""
+def test_expected_differences_name_recorded_conversations() -> None:
+    """Each of them exists."""
     assert set(names()) >= set(EXPECTED_DIFFERENCES)
 
 
-def test_the_page_is_what_the_table_says() -> None:
-    """The page about the contract is up to date."""
+def test_the_page_about_the_contract_is_current() -> None:
+    """It is generated from the tables."""
     found = subprocess.run(  # noqa: S603 - our own tool
         [sys.executable, ROOT / "tools" / "contract.py", "--check"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What must be true of every history, whatever went wrong meanwhile."""
+"""Invariants of every history, whatever failed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _EARLY_SECONDS: Final = 1.05
 
 
 def violations(entries: Iterable[Entry]) -> list[str]:
-    """Return what is wrong in a history that has come to rest."""
+    """Return the violations in a history that has ended."""
     known = list(entries)
     return [*_two_leaders(known), *_bound_twice(known), *_lost(known), *_wrong_leases(known)]
 
 
 def _two_leaders(entries: list[Entry]) -> Iterator[str]:
-    """A replica's bindings are accepted only as long as nobody else has acquired the lease."""
+    """A replica's bindings are accepted only while no other one has acquired the lease."""
     leader = ""
     for entry in entries:
         if isinstance(entry, LeaseWrite) and entry.holder:
@@ -50,7 +50,7 @@ def _lost(entries: list[Entry]) -> Iterator[str]:
 
 
 def _wrong_leases(entries: list[Entry]) -> Iterator[str]:
-    """A lease is taken over when it has run out or was given back, and each time is counted."""
+    """A lease is taken over only if it has expired or was released, and each time is counted."""
     last: LeaseWrite | None = None
     names: dict[str, str] = {}
     for entry in entries:

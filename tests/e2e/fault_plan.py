@@ -1,4 +1,4 @@
-"""Seeded plans of what goes wrong, and how it is made to go wrong."""
+"""Seeded plans of failures, and their injection."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STRUCK: Final = ("leases", "leases", "bindings", "bindings", "writes", "reads",
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One thing that goes wrong.
+    """One failure.
 
     Attributes:
         at_seconds: When, from the beginning of the plan.
@@ -61,7 +61,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 def plan(random: Random, lease: Lease, seconds: float) -> list[Fault]:
-    """Return what goes wrong in so many seconds, in order of time."""
+    """Return the failures of so many seconds, in order of time."""
     times = sorted(random.uniform(0.0, seconds) for _ in range(random.randint(2, 6)))
     return [_fault(random, lease, at) for at in times]
 
@@ -84,7 +84,7 @@ def _storm(random: Random) -> Storm:
 
 
 async def apply(faults: list[Fault], harness: Harness) -> None:
-    """Let everything happen in its time; return when all of it is over."""
+    """Inject each failure at its time; return when all are over."""
     began = asyncio.get_running_loop().time()
     async with asyncio.TaskGroup() as group:
         for fault in faults:

@@ -1,4 +1,4 @@
-"""Plays many seeds of two replicas under faults: `python -m tests.e2e.faults --runs 200`."""
+"""Runs two replicas under failures of many seeds: `python -m tests.e2e.faults --runs 200`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INTERRUPTED: Final = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play; return 1 if anything was violated."""
+    """Run; return 1 if anything was violated."""
     options = _options(arguments)
     seeds = range(options.seed, options.seed + options.runs)
     runs = [Run(seed, options.lease, options.keep) for seed in seeds]
@@ -53,7 +53,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 async def _play_all(runs: Sequence[Run], jobs: int, tally: _Tally) -> None:
-    """Play, so many at the same time."""
+    """Run all, so many at the same time."""
     waiting = iter(runs)
 
     async def play_some() -> None:
@@ -66,7 +66,7 @@ async def _play_all(runs: Sequence[Run], jobs: int, tally: _Tally) -> None:
 
 
 class _Tally:
-    """What is known so far."""
+    """The results so far."""
 
     def __init__(self, runs: int) -> None:
         self._runs = runs
@@ -78,7 +78,7 @@ class _Tally:
         self._outcomes.append(outcome)
         if outcome.problems:
             self.failed.append(outcome)
-            _say(f"{_CLEAR if sys.stdout.isatty() else ''}{told(outcome)}")
+            _say(f"{_CLEAR if sys.stdout.isatty() else ''}{violation_text(outcome)}")
         if sys.stdout.isatty():
             sys.stdout.write(f"{_CLEAR}{self.summary()}\r")
             sys.stdout.flush()
@@ -99,8 +99,8 @@ class _Tally:
 _CLEAR: Final = "\r\x1b[K"
 
 
-def told(outcome: Outcome) -> str:
-    """Return what was wrong, and how to see it again."""
+def violation_text(outcome: Outcome) -> str:
+    """Return the violations, with the command that repeats them."""
     run = outcome.run
     lines = [f"FAILED: seed {run.seed}, lease {run.lease}, {outcome.seconds:.0f} s"]
     lines += [f"  {problem}" for problem in outcome.problems]

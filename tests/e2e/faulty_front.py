@@ -1,4 +1,4 @@
-"""A TCP front that stands between one replica and the API server, and can be a bad network.
+"""A TCP proxy between one replica and the API server that simulates a bad network.
 
 What is on its way when the network is cut never arrives: a connection that was cut is reset once
 the network is back, so that nothing is delivered minutes after it was sent.
@@ -20,7 +20,7 @@ _HOST: Final = "127.0.0.1"
 
 
 class Network(Enum):
-    """What the network does."""
+    """The state of the network."""
 
     GOOD = "good"
     REFUSED = "refused"
@@ -30,7 +30,7 @@ class Network(Enum):
 
 
 class _Link:
-    """One connection with both its sides."""
+    """A connection with both its ends."""
 
     def __init__(self, *writers: asyncio.StreamWriter) -> None:
         self.writers = list(writers)
@@ -46,7 +46,7 @@ class _Link:
 
 
 class FaultyFront:
-    """Passes bytes on, as well as the network is.
+    """Forwards bytes as the state of the network allows.
 
     Attributes:
         delay_seconds: How long everything takes, in each direction.
@@ -68,16 +68,16 @@ class FaultyFront:
 
     @property
     def url(self) -> str:
-        """Where replicas find it."""
+        """The URL for replicas."""
         return f"http://{_HOST}:{self._port}"
 
     async def start(self) -> None:
-        """Listen; from the second time on at the same port."""
+        """Listen; after a restart, at the same port."""
         self._server = await asyncio.start_server(self._accept, _HOST, self._port)
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def become(self, network: Network) -> None:
-        """Change the network."""
+        """Change the state of the network."""
         if network is self._network or self._is_stopped:
             return
         was, self._network = self._network, network
@@ -98,7 +98,7 @@ class FaultyFront:
                 link.reset()
 
     async def stop(self) -> None:
-        """Break what is open, and listen no more."""
+        """Reset open connections and stop listening."""
         self._is_stopped = True
         self.reset()
         await self._close()

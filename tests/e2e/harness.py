@@ -1,4 +1,4 @@
-"""Harness: an API server, replicas behind networks of their own, and pods that come meanwhile."""
+"""Harness: an API server, replicas behind networks of their own, and pods."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ class Harness:
 
     @property
     def url(self) -> str:
-        """Where the server is."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self._port}"
 
     async def start_server(self) -> None:
-        """Start the server, with what it had when it ended."""
+        """Start the server with its last objects."""
         server = RecordingServer(self._directory / "objects.db", self.history, self.weather)
         await server.start(port=self._port)
         self._port = int(server.url.rpartition(":")[2])
@@ -78,23 +78,23 @@ class Harness:
 
     @property
     def has_server(self) -> bool:
-        """Whether the server is there just now."""
+        """Whether the server is running."""
         return self._server is not None
 
     async def stop_server(self) -> None:
-        """End the server."""
+        """Stop the server."""
         server, self._server = self._server, None
         if server is not None:
             await server.stop()
 
     def break_connections(self) -> None:
-        """Have nobody hear from the server any more."""
+        """Reset all connections to the server."""
         for replica in self.replicas:
             if replica.front is not None:
                 replica.front.reset()
 
     async def ask(self, method: str, path: str, body: Any = None) -> int:
-        """Ask the server as its administrator, at once; return the status, 0 for no server."""
+        """Send a request as administrator; return the status code, 0 without a server."""
         if self._server is None:
             return 0
         content = b"" if body is None else encode(body)
@@ -105,7 +105,7 @@ class Harness:
     # Replicas.
 
     async def start_replica(self, *flags: str) -> Replica:
-        """Start one more replica."""
+        """Start another replica."""
         name = next(self._names)
         front = FaultyFront(self.url)
         await front.start()
@@ -119,7 +119,7 @@ class Harness:
         return replica
 
     async def keep_replicas(self, count: int) -> None:
-        """Start so many replicas, and a new one for each that ends, as a cluster does."""
+        """Start so many replicas, and replace each that ends, as a cluster does."""
         for _ in range(count):
             replica = await self.start_replica()
             self._supervisors.append(asyncio.ensure_future(self._supervise(replica)))
@@ -133,7 +133,7 @@ class Harness:
             replica = await self.start_replica()
 
     async def stop_replicas(self) -> list[Replica]:
-        """Ask all to end; return those that ran."""
+        """Stop all replicas; return those that ran."""
         for task in self._supervisors:
             task.cancel()
         await asyncio.gather(*self._supervisors, return_exceptions=True)
@@ -144,7 +144,7 @@ class Harness:
 
     @property
     def running(self) -> list[Replica]:
-        """The replicas that have not ended."""
+        """The running replicas."""
         return [replica for replica in self.replicas if replica.is_running]
 
     @property
@@ -154,12 +154,12 @@ class Harness:
 
     @property
     def follower(self) -> Replica | None:
-        """A running replica that does not."""
+        """A running replica that does not hold it."""
         return next((one for one in self.running if one.name != self.history.holder), None)
 
 
 async def until(is_so: Callable[[], bool], seconds_max: float, what: str) -> None:
-    """Wait for something.
+    """Wait for a condition.
 
     Raises:
         AssertionError: It did not come in time.

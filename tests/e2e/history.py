@@ -1,4 +1,4 @@
-"""What an API server has seen and done, in the order in which it did it."""
+"""The writes of an API server, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITER: Final[ContextVar[str]] = ContextVar("WRITER", default="")
 
 
 class LeaseWrite(msgspec.Struct, frozen=True):
-    """The lease was written.
+    """A write of the lease.
 
     Attributes:
         seconds: When.
@@ -36,7 +36,7 @@ class LeaseWrite(msgspec.Struct, frozen=True):
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """A pod got a node.
+    """A pod that was bound.
 
     Attributes:
         seconds: When.
@@ -56,7 +56,7 @@ class Bound(msgspec.Struct, frozen=True):
 
 
 class Posted(msgspec.Struct, frozen=True):
-    """A binding was asked for.
+    """A request for a binding.
 
     Attributes:
         seconds: When it was answered.
@@ -72,7 +72,7 @@ class Posted(msgspec.Struct, frozen=True):
 
 
 class Pod(msgspec.Struct, frozen=True):
-    """A pod came or went.
+    """A pod that was created or deleted.
 
     Attributes:
         seconds: When.
@@ -91,7 +91,7 @@ Entry = LeaseWrite | Bound | Posted | Pod
 
 
 class History:
-    """Everything that a server did, also across its restarts.
+    """All writes of a server, also across its restarts.
 
     Attributes:
         entries: In order.
@@ -105,7 +105,7 @@ class History:
         self.unbound: dict[str, None] = {}
 
     def add_change(self, change: Change[StoredObject], seconds: float) -> None:
-        """Take note of a write."""
+        """Record a write."""
         if change.key.kind == LEASES:
             self._add_lease(change.value.plain, seconds)
         elif change.key.kind == PODS:

@@ -1,4 +1,4 @@
-"""One run: two replicas, pods, faults of a seed, and a verdict."""
+"""One run: two replicas, pods, failures of a seed, and its violations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BAD_WORDS: Final = ("Traceback", "never retrieved", "never awaited", "Unclosed"
 
 
 class Run(msgspec.Struct, frozen=True):
-    """What to play.
+    """The parameters of a run.
 
     Attributes:
         seed: Of everything that is drawn.
@@ -47,7 +47,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of it.
+    """The result of a run.
 
     Attributes:
         run: What was played.
@@ -73,7 +73,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 async def play(run: Run) -> Outcome:
-    """Play in a directory of its own."""
+    """Run in a new directory."""
     with tempfile.TemporaryDirectory(prefix="kubesched-e2e-") as directory:
         return await _play(run, Path(directory))
 
@@ -126,7 +126,7 @@ def _misbehaviour(replica: Replica) -> list[str]:
 
 
 def _was_young(replica: Replica) -> bool:
-    """Whether it was asked to end before it could have said that it had begun."""
+    """Whether it was stopped before it could log its start."""
     return replica.exit_code == -signal.SIGTERM and not replica.log()
 
 

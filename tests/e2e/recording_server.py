@@ -1,4 +1,4 @@
-"""An API server that keeps its history, and refuses what it is told to refuse."""
+"""An API server that records its history and refuses requests on demand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCHEDULER: Final = "system:kube-scheduler"
 
 
 class Storm(msgspec.Struct, frozen=True):
-    """Requests of replicas that go wrong.
+    """Requests of replicas that fail.
 
     Attributes:
         trouble: A status code as a word, `hang` for no answer, `lost` for a request that is done
@@ -48,7 +48,7 @@ class Storm(msgspec.Struct, frozen=True):
     writer: str = ""
 
     def strikes(self, request: ApiRequest, random: Random) -> bool:
-        """Whether it hits a request."""
+        """Whether the storm affects a request."""
         if self.writer and self.writer != writer_of(request):
             return False
         return _is_one_of(self.what, request) and random.random() < self.share
@@ -64,12 +64,12 @@ def _is_one_of(what: str, request: ApiRequest) -> bool:
 
 
 def writer_of(request: ApiRequest) -> str:
-    """Return the name of the replica that asks, "" for others."""
+    """Return the name of the replica that sent a request, "" for others."""
     return request.user.uid if request.user.name == SCHEDULER else ""
 
 
 class Weather:
-    """The storms of the moment; shared by a server and those that come after it."""
+    """The current storms, kept across restarts of the server."""
 
     def __init__(self, random: Random) -> None:
         """Take what decides which request is hit."""
@@ -77,15 +77,15 @@ class Weather:
         self.storms: dict[Storm, asyncio.Event] = {}
 
     def begin(self, storm: Storm) -> None:
-        """Let a storm begin."""
+        """Start a storm."""
         self.storms[storm] = asyncio.Event()
 
     def end(self, storm: Storm) -> None:
-        """Let a storm end, and with it what hangs in it."""
+        """End a storm, and the requests that hang in it."""
         self.storms.pop(storm).set()
 
     def storm_for(self, request: ApiRequest) -> Storm | None:
-        """Return what hits a request of a replica."""
+        """Return the storm that affects a request of a replica."""
         if not writer_of(request):
             return None
         return next((one for one in self.storms if one.strikes(request, self._random)), None)
@@ -121,7 +121,7 @@ class RecordingServer(DurableServer):
         return User(SCHEDULER, ("system:authenticated",), name)
 
     async def handle(self, request: ApiRequest) -> Response:
-        """Return the answer, or what the weather makes of it."""
+        """Return the answer, or the failure of a storm."""
         WRITER.set(writer_of(request))
         code = 0
         try:

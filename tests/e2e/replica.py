@@ -1,4 +1,4 @@
-"""One replica: a process that runs `kubesched run`, and what became of it."""
+"""One replica: a process of `kubesched run`, and its end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SHORT: Final = Lease(2.0, 1.4, 0.3)
 
 
 def write_kubeconfig(path: Path, server: str, token: str) -> Path:
-    """Write how to reach a server as somebody."""
+    """Write a kubeconfig with the server and a token."""
     path.write_text(
         "apiVersion: v1\nkind: Config\ncurrent-context: it\n"
         f'clusters: [{{name: it, cluster: {{server: "{server}"}}}}]\n'
@@ -54,7 +54,7 @@ def write_kubeconfig(path: Path, server: str, token: str) -> Path:
 
 
 def write_configuration(path: Path, kubeconfig: Path, lease: Lease | None) -> Path:
-    """Write the configuration of a scheduler, with an election or without."""
+    """Write a scheduler's configuration, with or without election."""
     election = "{leaderElect: false}"
     if lease is not None:
         election = (
@@ -106,12 +106,12 @@ class Replica:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs; below zero by a signal."""
+        """Its exit code; None while it runs; negative after a signal."""
         return None if self._process is None else self._process.returncode
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended, though it may be stopped."""
+        """Whether it has not ended; it may be stopped."""
         return self._process is not None and self._process.returncode is None
 
     def send(self, signal_: signal.Signals) -> None:
@@ -127,12 +127,12 @@ class Replica:
                 os.kill(self.pid, signal_)
 
     async def wait(self) -> int:
-        """Wait for its end; return its exit code."""
+        """Wait for its end; return the exit code."""
         assert self._process is not None, "started"
         return await self._process.wait()
 
     async def end(self, signal_: signal.Signals = signal.SIGKILL) -> int | None:
-        """Send a signal, wait for the end, by force after a while; return the exit code.
+        """Send a signal, wait for the end, kill it after a timeout; return the exit code.
 
         Raises:
             AssertionError: It took force.
@@ -153,5 +153,5 @@ class Replica:
         return self.exit_code
 
     def log(self) -> str:
-        """Return what it has said so far."""
+        """Return its log so far."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""

@@ -1,4 +1,4 @@
-"""Checkers find what they are there for, and nothing in a history that is as it should be."""
+"""Checkers find violations, and nothing in a correct history."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _TWO_BY_B = Bound(21.0, "b", "two", "uid-2", "node-1")
         pytest.param([_A, _ONE, _RELEASED, _ONE_BY_A], id="late, but before anybody else"),
     ],
 )
-def test_good_histories_pass(entries: list[Entry]) -> None:
-    """Nothing is found where nothing is wrong."""
+def test_correct_histories_have_no_violations(entries: list[Entry]) -> None:
+    """No checker reports anything."""
     assert [] == violations(entries)
 
 
@@ -64,6 +64,6 @@ def test_good_histories_pass(entries: list[Entry]) -> None:
         ),
     ],
 )
-def test_each_fault_is_found(entries: list[Entry], expected: str) -> None:
+def test_each_violation_is_found(entries: list[Entry], expected: str) -> None:
     """Every checker can fail."""
     assert expected in violations(entries)

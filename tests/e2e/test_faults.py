@@ -1,4 +1,4 @@
-"""Two replicas under faults: a handful of the seeds of `python -m tests.e2e.faults`."""
+"""Two replicas under failures: a few seeds of `python -m tests.e2e.faults`."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from random import Random
 import pytest
 
 from .fault_plan import plan
-from .faults import told
+from .faults import violation_text
 from .play import Outcome, Run, play
 from .replica import SHORT, Lease
 
 
 @pytest.mark.slow
-def test_one_binds_at_any_time_and_nothing_is_lost() -> None:
-    """Whatever fails, each pod is bound exactly once, by whoever leads."""
+def test_each_pod_is_bound_once_by_the_leader() -> None:
+    """Whatever fails."""
 
     async def play_all() -> list[Outcome]:
         return await asyncio.gather(*(play(Run(seed, SHORT)) for seed in (0, 1, 2)))
 
     outcomes = asyncio.run(play_all())
-    problems = [f"{told(outcome)}\n{outcome.log}" for outcome in outcomes if outcome.problems]
+    problems = [
+        f"{violation_text(outcome)}\n{outcome.log}" for outcome in outcomes if outcome.problems
+    ]
     assert not problems, "\n".join(problems)
     assert all(outcome.pods and outcome.processes >= 2 for outcome in outcomes)
 
 
 def test_plans_are_seeded_and_in_order_of_time() -> None:
-    """A seed is a plan; all kinds of faults come up."""
+    """All kinds of failures occur."""
     plans = [plan(Random(seed), SHORT, 7.0) for seed in range(200)]
     assert plans == [plan(Random(seed), SHORT, 7.0) for seed in range(200)]
     assert all(one == sorted(one, key=lambda fault: fault.at_seconds) for one in plans)
@@ -37,7 +39,7 @@ def test_plans_are_seeded_and_in_order_of_time() -> None:
     } == {fault.kind for one in plans for fault in one}
 
 
-def test_leases_are_written_as_they_are_read() -> None:
+def test_lease_times_are_parsed_and_written() -> None:
     """15/10/2 is upstream's default."""
     assert Lease(15.0, 10.0, 2.0) == Lease.parse("15/10/2")
     assert "2/1.4/0.3" == str(SHORT)

@@ -1,4 +1,4 @@
-"""The front is the network that it is told to be."""
+"""The proxy behaves like the network that is set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOMENT_SECONDS = 0.03
 
 
 def _with_front(scene: Callable[[FaultyFront], Awaitable[None]]) -> None:
-    """Play a scene in front of a server that repeats every line."""
+    """Run a coroutine with a proxy in front of an echo server."""
     handlers: list[asyncio.Task[None]] = []
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -52,8 +52,8 @@ async def _ask(streams: Streams) -> bytes:
     return await reader.readline()
 
 
-def test_a_good_network_passes_everything_on() -> None:
-    """What is sent comes back."""
+def test_a_good_network_forwards_everything() -> None:
+    """Sent bytes come back."""
 
     async def scene(front: FaultyFront) -> None:
         streams = await _connect(front)
@@ -63,8 +63,8 @@ def test_a_good_network_passes_everything_on() -> None:
     _with_front(scene)
 
 
-def test_where_nobody_listens_connections_are_refused() -> None:
-    """What was open is reset; afterwards it is the same port again."""
+def test_a_refusing_network() -> None:
+    """Open connections are reset; afterwards the port is the same."""
 
     async def scene(front: FaultyFront) -> None:
         streams = await _connect(front)
@@ -83,8 +83,8 @@ def test_where_nobody_listens_connections_are_refused() -> None:
     _with_front(scene)
 
 
-def test_in_silence_nothing_arrives_and_afterwards_all_is_reset() -> None:
-    """Neither what was open nor what is opened meanwhile hears anything, then or later."""
+def test_a_silent_network() -> None:
+    """Nothing arrives; all connections are reset afterwards."""
 
     async def scene(front: FaultyFront) -> None:
         before = await _connect(front)

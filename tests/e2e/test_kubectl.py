@@ -1,4 +1,4 @@
-"""kubectl, as it is found on this machine, against a sandbox whose pods our scheduler places."""
+"""kubectl, if it is installed, against a sandbox with our scheduler."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _NODES: Final = ("node-0", "node-1", "node-2")
 
 
 class Cluster:
-    """A sandbox, seen through kubectl."""
+    """A sandbox, accessed by kubectl."""
 
     def __init__(self, kubeconfig: Path, home: Path) -> None:
         self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(home)}
 
     def kubectl(self, *words: str, stdin: str = "", fails: bool = False) -> str:
-        """Run kubectl; return what it says, and what it complains of if it is to fail."""
+        """Run kubectl; return its output, or its error if it must fail."""
         done = self._run(words, stdin)
         assert fails == (done.returncode != 0), f"{words}: {done.stdout}{done.stderr}"
         return done.stderr if fails else done.stdout
@@ -50,7 +50,7 @@ class Cluster:
         )
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """Start kubectl; its output is to be read."""
+        """Start kubectl with its output in a pipe."""
         assert _KUBECTL is not None, _MISSING
         return subprocess.Popen(  # noqa: S603 - kubectl itself
             [_KUBECTL, *words], env=self._environment, stdout=subprocess.PIPE, text=True
@@ -62,7 +62,7 @@ class Cluster:
         return found
 
     def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait for something."""
+        """Wait for a condition."""
         deadline = time.monotonic() + _SECONDS_MAX
         while not is_so():
             assert time.monotonic() < deadline, self.kubectl("get", "pods,nodes,events", "-A")
@@ -76,7 +76,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three nodes and a scheduler, for all tests of this module."""
+    """Return three nodes and a scheduler, for all tests of this module."""
     if _KUBECTL is None:
         if os.environ.get("CI"):
             pytest.fail(_MISSING)
@@ -123,7 +123,7 @@ def _columns(table: str) -> list[list[str]]:
 
 
 def test_pods_are_created_placed_shown_and_deleted(cluster: Cluster) -> None:
-    """apply, get, get -o wide, describe, events, delete: each says what happened."""
+    """The output of apply, get, get -o wide, describe, events and delete."""
     assert "pod/first created\n" == cluster.kubectl("apply", "-f", "-", stdin=_pod("first"))
     assert "pod/first unchanged\n" == cluster.kubectl("apply", "-f", "-", stdin=_pod("first"))
     node = cluster.until_running("first")
@@ -144,8 +144,8 @@ def test_pods_are_created_placed_shown_and_deleted(cluster: Cluster) -> None:
     assert "not found" in cluster.kubectl("get", "pod", "first", fails=True)
 
 
-def test_a_watch_shows_a_pod_on_its_way(cluster: Cluster) -> None:
-    """Get -w prints what there is, then a line per change, until the new pod runs."""
+def test_get_watch_shows_a_pod_until_it_runs(cluster: Cluster) -> None:
+    """Existing pods first, then a line per change."""
     cluster.kubectl("create", "-f", "-", stdin=_pod("earlier"))
     cluster.until_running("earlier")
     watch = cluster.start("get", "pods", "-w", "--no-headers", "-l", "app in (earlier, watched)")
@@ -166,8 +166,8 @@ def test_a_watch_shows_a_pod_on_its_way(cluster: Cluster) -> None:
     cluster.kubectl("delete", "pod", "earlier", "watched")
 
 
-def test_a_pod_that_fits_nowhere_says_why(cluster: Cluster) -> None:
-    """Its event and condition are kube-scheduler's; a label on a node cures it."""
+def test_a_pending_pod_has_event_and_condition(cluster: Cluster) -> None:
+    """They are kube-scheduler's; a label on a node makes it fit."""
     cluster.kubectl("create", "-f", "-", stdin=_pod("picky", nodeSelector={"disk": "ssd"}))
     reason = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
     cluster.until(lambda: reason in cluster.kubectl("describe", "pod", "picky"))
@@ -178,8 +178,8 @@ def test_a_pod_that_fits_nowhere_says_why(cluster: Cluster) -> None:
     cluster.kubectl("delete", "pod", "picky")
 
 
-def test_taints_keep_pods_away(cluster: Cluster) -> None:
-    """A pod goes where there is no taint; describe node shows it, and who is there."""
+def test_tainted_nodes_get_no_pods(cluster: Cluster) -> None:
+    """The output of describe node has the taint and the node's pods."""
     for name in _NODES[1:]:
         said = cluster.kubectl("taint", "node", name, "team=blue:NoSchedule")
         assert f"node/{name} tainted\n" == said
@@ -196,8 +196,8 @@ def test_taints_keep_pods_away(cluster: Cluster) -> None:
     cluster.kubectl("delete", "pod", "plain")
 
 
-def test_cordoned_nodes_get_no_pods_and_drained_ones_lose_theirs(cluster: Cluster) -> None:
-    """The pods of a Deployment move to the nodes that are left."""
+def test_cordon_and_drain(cluster: Cluster) -> None:
+    """The pods of a Deployment move to the other nodes."""
     cluster.kubectl("create", "deployment", "web", "--image=web")
     cluster.kubectl("scale", "deployment", "web", "--replicas=4")
 
@@ -220,8 +220,8 @@ def test_cordoned_nodes_get_no_pods_and_drained_ones_lose_theirs(cluster: Cluste
     cluster.kubectl("delete", "deployment", "web")
 
 
-def test_autoscalers_and_approvals_are_taken(cluster: Cluster) -> None:
-    """Both are sent in protobuf form."""
+def test_autoscalers_and_approvals_in_protobuf(cluster: Cluster) -> None:
+    """This is how kubectl sends both."""
     cluster.kubectl("create", "deployment", "scaled", "--image=web", "--replicas=0")
     said = cluster.kubectl("autoscale", "deployment", "scaled", "--min=2", "--max=5")
     assert "horizontalpodautoscaler.autoscaling/scaled autoscaled\n" == said
@@ -280,8 +280,8 @@ spec: {schedule: "@daily", keep: {days: 7}}
 """
 
 
-def test_a_chart_with_kinds_of_its_own_is_applied(cluster: Cluster) -> None:
-    """Definitions, their objects and kinds that nothing acts on are stored as they are sent."""
+def test_a_chart_with_custom_resources_is_applied(cluster: Cluster) -> None:
+    """Definitions, their objects and kinds without controllers are stored unchanged."""
     for words in (("apply", "-f", "-"), ("apply", "--server-side", "-f", "-")):
         cluster.kubectl(*words, stdin=_CHART)
         cluster.kubectl("wait", "--for", "condition=Established", "crd/backups.example.com")
@@ -296,8 +296,8 @@ def test_a_chart_with_kinds_of_its_own_is_applied(cluster: Cluster) -> None:
     cluster.kubectl("delete", "ingress,hpa", "web")
 
 
-def test_rights_are_rehearsed(cluster: Cluster) -> None:
-    """Roles and bindings that are stored decide what somebody else may do."""
+def test_stored_roles_are_enforced(cluster: Cluster) -> None:
+    """For other users."""
     as_alice = ("--as", "alice")
     assert "Forbidden" in cluster.kubectl("get", "pods", *as_alice, fails=True)
     cluster.kubectl("create", "rolebinding", "r", "--clusterrole", "view", "--user", "alice")
@@ -312,8 +312,8 @@ def test_rights_are_rehearsed(cluster: Cluster) -> None:
     assert "Forbidden" in cluster.kubectl("get", "pods", *groups, fails=True)
 
 
-def test_fields_are_explained(cluster: Cluster) -> None:
-    """Every field of a kind is found, with its type and words."""
+def test_explain_finds_every_field(cluster: Cluster) -> None:
+    """With its type and description."""
     assert "restartPolicy" in cluster.kubectl("explain", "pod.spec")
     text = cluster.kubectl("explain", "deployment.spec.template.spec.tolerations")
     assert "tolerationSeconds" in text

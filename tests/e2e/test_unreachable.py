@@ -1,4 +1,4 @@
-"""A scheduler whose server is not there, does not want it, or is another kind of server."""
+"""A scheduler whose server is missing, refuses it, or is another kind of server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STRANGER = User("stranger", ("system:authenticated",))
 async def _observed(
     directory: Path, server: str, is_enough: Callable[[str], bool], lease: Lease | None = SHORT
 ) -> Replica:
-    """Run until enough has been said, ask it to end, and return what ended."""
+    """Run until the log has enough lines, stop the process, and return its result."""
     kubeconfig = write_kubeconfig(directory / "kubeconfig", server, "token")
     configuration = write_configuration(directory / "config.yaml", kubeconfig, lease)
     replica = Replica("replica", None, directory / "log")
@@ -60,8 +60,8 @@ def _has_warned(log: str) -> bool:
     return bool(_warnings(log))
 
 
-def test_where_nobody_listens_it_says_so_and_tries_again(tmp_path: Path) -> None:
-    """One line that names the address and the reason, whatever is missing; SIGTERM is heard."""
+def test_a_missing_server_is_logged_and_retried(tmp_path: Path) -> None:
+    """One line has the address and the reason; SIGTERM ends the process."""
     server = f"http://127.0.0.1:{_free_port()}"
 
     lines = asyncio.run(_observed(tmp_path, server, _has_warned)).log().splitlines()
@@ -77,10 +77,10 @@ def test_where_nobody_listens_it_says_so_and_tries_again(tmp_path: Path) -> None
         pytest.param({"token": _STRANGER}, 'User "stranger" cannot list resource', id="403"),
     ],
 )
-def test_who_is_not_let_in_says_so_and_tries_again(
+def test_refused_credentials_are_logged_and_retried(
     tokens: dict[str, User], expected: str, tmp_path: Path
 ) -> None:
-    """One line for all kinds, with the server's words and the remedy."""
+    """One line for all kinds, with the server's message and the remedy."""
 
     async def observe() -> Replica:
         server = ApiServer(tokens)
@@ -95,17 +95,17 @@ def test_who_is_not_let_in_says_so_and_tries_again(
 
 
 class _OldServer(ApiServer):
-    """A server from before resource.k8s.io/v1."""
+    """A server without resource.k8s.io/v1."""
 
     async def handle(self, request: ApiRequest) -> Response:
-        """Return that it does not know it."""
+        """Return 404 for the missing group."""
         if request.path.startswith("/apis/resource.k8s.io/v1"):
             return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
         return await super().handle(request)
 
 
-def test_a_kind_that_the_server_does_not_know_is_asked_for_again(tmp_path: Path) -> None:
-    """Only what is missing is complained about; nothing is scheduled on half the knowledge."""
+def test_a_kind_that_the_server_lacks_is_retried(tmp_path: Path) -> None:
+    """Only this kind is logged; nothing is scheduled without it."""
 
     async def observe() -> Replica:
         server = _OldServer({"token": User("system:kube-scheduler", ("system:authenticated",))})
@@ -143,10 +143,10 @@ def _page(
         pytest.param("[]", "application/json", 200, id="a list"),
     ],
 )
-def test_a_server_that_is_no_api_server_is_asked_again(
+def test_answers_of_another_server_are_logged_and_retried(
     body: str, kind: str, status: int, tmp_path: Path
 ) -> None:
-    """Whatever a web server says, it is a line in the log, and no crash."""
+    """They do not end the process."""
 
     async def observe() -> Replica:
         runner = web.ServerRunner(web.Server(_page(body, kind, status)))
@@ -162,8 +162,8 @@ def test_a_server_that_is_no_api_server_is_asked_again(
     assert "Caches are synced" not in asyncio.run(observe()).log()
 
 
-def test_a_server_that_says_nothing_does_not_keep_it_from_ending(tmp_path: Path) -> None:
-    """SIGTERM is heard while the first request waits for its answer."""
+def test_sigterm_ends_the_process_during_the_first_request(tmp_path: Path) -> None:
+    """The server does not answer."""
 
     async def observe() -> Replica:
         async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Nodes, and pods that come, and sometimes go, while replicas fail."""
+"""Nodes, and pods that are created and sometimes deleted while replicas fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AT_ONCE: Final = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeco
 
 
 def node(name: str, pods: int = 1000) -> dict[str, Any]:
-    """Return a node that is ready."""
+    """Return a ready node."""
     resources = {"cpu": "1000", "memory": "1000Gi", "pods": str(pods)}
     return {
         "kind": "Node",
@@ -49,7 +49,7 @@ def pod(name: str) -> dict[str, Any]:
 
 
 async def create_nodes(harness: Harness, count: int) -> None:
-    """Create nodes that pods may be placed on."""
+    """Create nodes for the pods."""
     for number in range(count):
         name = f"node-{number}"
         assert await harness.ask("POST", "/api/v1/nodes", node(name)) == _CREATED
@@ -59,7 +59,7 @@ async def create_nodes(harness: Harness, count: int) -> None:
 
 
 class Workload:
-    """Creates pods as long as it is told to."""
+    """Creates pods until it is cancelled."""
 
     def __init__(self, harness: Harness, random: Random, pods_per_second: float) -> None:
         """Take where, and how many."""
@@ -70,7 +70,7 @@ class Workload:
         self._there: list[str] = []
 
     async def run(self) -> None:
-        """Create pods for ever; some are deleted."""
+        """Create pods for ever; delete some."""
         while True:
             burst = self._random.randint(1, _BURST_MAX)
             for _ in range(burst):
@@ -81,7 +81,7 @@ class Workload:
             await asyncio.sleep(self._random.expovariate(self._pods_per_second / burst))
 
     async def create_one(self) -> None:
-        """Create a pod, unless there is no server just now."""
+        """Create a pod, unless the server is down."""
         name = next(self._names)
         if await self._harness.ask("POST", _PODS_PATH, pod(name)) == _CREATED:
             self._there.append(name)

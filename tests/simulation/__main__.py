@@ -1,4 +1,4 @@
-"""Plays many seeds under every fault plan, in two processes: `python -m tests.simulation`."""
+"""Runs many seeds under every fault plan, in two processes: `python -m tests.simulation`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REPORT_EVERY_SECONDS: Final = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play; return 1 if anything was violated."""
+    """Run; return 1 if anything was violated."""
     options = _options(arguments)
     seeds = [options.seed] if options.seed is not None else list(range(options.seeds))
     plans = [options.plan] if options.plan is not None else list(PLANS)
@@ -48,7 +48,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class _Tally:
-    """What is known so far."""
+    """The results so far."""
 
     def __init__(self, runs: int) -> None:
         self._runs = runs
@@ -62,7 +62,7 @@ class _Tally:
         self._steps += outcome.steps
         if outcome.problem is not None:
             self.violations += 1
-            _say(told(outcome.run, outcome.problem))
+            _say(violation_text(outcome.run, outcome.problem))
         if time.monotonic() - self._reported >= _REPORT_EVERY_SECONDS:
             self._reported = time.monotonic()
             _say(f"seed {outcome.run[0]}: {self.summary()}")
@@ -80,8 +80,8 @@ def _play_all(runs: Sequence[Run], tally: _Tally) -> None:
             tally.add(outcome)
 
 
-def told(run: Run, problem: str) -> str:
-    """Return what was violated, and how to see it again."""
+def violation_text(run: Run, problem: str) -> str:
+    """Return the violations, with the commands that repeat them."""
     seed, plan = run
     return (
         f"VIOLATION: {problem}\n"

@@ -1,4 +1,4 @@
-"""Plays one seed under one plan with every checker on after every step."""
+"""Runs one seed under one plan, with every checker after every step."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _PATIENCE_SECONDS: Final = 60.0
 
 
 class OutOfPatience(BaseException):
-    """A run takes too long; nothing that is simulated can catch this and go on."""
+    """A run takes too long; no simulated code catches this."""
 
 
 class ThoroughCheckers(Checkers):
-    """Checks everything after every step, not only what is cheap."""
+    """Checks everything after every step, not only what is fast."""
 
     _is_within = False
 
     def step(self) -> None:
-        """Check everything; which looks at the step first, once."""
+        """Check everything; `check` calls this again, for the step itself."""
         if self._is_within:
             super().step()
             return
@@ -49,7 +49,7 @@ class ThoroughCheckers(Checkers):
 
 
 def play(seed: int, plan: str) -> TimelineReport:
-    """Play to the end.
+    """Run to the end.
 
     Raises:
         AssertionError: An invariant does not hold, or a second run decides differently.
@@ -65,12 +65,12 @@ def play(seed: int, plan: str) -> TimelineReport:
 
 
 def violation(seed: int, plan: str) -> str | None:
-    """Play; return what went wrong, None if nothing did."""
+    """Run; return the violation, None if there is none."""
     return _outcome(seed, plan).problem
 
 
 class Outcome(NamedTuple):
-    """What became of a run.
+    """The result of a run.
 
     Attributes:
         run: Which.
@@ -93,7 +93,7 @@ def _outcome(seed: int, plan: str) -> Outcome:
 
 
 def played(run: Run) -> Outcome:
-    """Play a run; a worker process finds this by its name, and leaves Ctrl-C to its parent."""
+    """Run in a worker process, which leaves Ctrl-C to its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable()  # what is simulated goes wrong all the time
     return _outcome(*run)
@@ -101,7 +101,7 @@ def played(run: Run) -> Outcome:
 
 @contextmanager
 def _patience() -> Iterator[None]:
-    """Give up on a run that does not end; a busy machine is no reason to."""
+    """Abort a run that does not end, measured in CPU time."""
 
     def give_up(_signal: int, _frame: FrameType | None) -> None:
         raise OutOfPatience(f"not at its end after {_PATIENCE_SECONDS:g} s of CPU time")

@@ -1,4 +1,4 @@
-"""Small scenarios drawn from a seed, and the fault plans under which each is played."""
+"""Small scenarios drawn from a seed, and the fault plans for each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ZONE: Final = "topology.kubernetes.io/zone"
 
 
 def scenario(seed: int, plan: str) -> Json:
-    """Return a seed's scenario under a plan: the same but for the faults under every plan.
+    """Return a seed's scenario under a plan; plans differ in the failures only.
 
     Only where an extender can fail is there one.
     """

@@ -1,4 +1,4 @@
-"""Recorded kubectl commands, their requests sent to our server in the process.
+"""Recorded kubectl commands, whose requests are sent to our server in the same process.
 
 What a server decides is compared: statuses, media types, errors, the sizes of the other answers,
 and what kubectl prints of them where it prints tables, objects or names.
@@ -103,7 +103,7 @@ def load(name: str) -> Plain:
 
 
 class _Answer(NamedTuple):
-    """An answer, with the events of a watch read."""
+    """An answer, with the events of a watch."""
 
     path: str
     response: Response
@@ -111,7 +111,7 @@ class _Answer(NamedTuple):
 
 
 class Conversation:
-    """One recorded file on its way.
+    """The replay of one recorded file.
 
     Attributes:
         requests: How many requests were compared.
@@ -132,8 +132,8 @@ class Conversation:
         self.other_sizes: set[str] = set()
         self.outputs = 0
 
-    async def hold(self) -> list[Difference]:
-        """Do everything; return what is different."""
+    async def replay(self) -> list[Difference]:
+        """Send all requests; return the differences."""
         for step in self._record["setup"]:
             await self._set_up(step)
         found = []
@@ -183,7 +183,7 @@ class Conversation:
         await self._finish_deletions()
 
     def _is_fronts(self, recorded: Plain) -> bool:
-        """Whether a front answered instead of the real server."""
+        """Whether a proxy answered instead of the real server."""
         name: str = self._record["name"]
         path: str = recorded["path"]
         if name.endswith("-openapi"):
@@ -264,7 +264,7 @@ class Conversation:
         return headers
 
     async def _events(self, command: Plain, answer: Response) -> list[Plain]:
-        """Read a watch until it is quiet; another client does meanwhile what the notes say."""
+        """Read a watch until it is quiet; another client carries out the notes meanwhile."""
         assert answer.stream is not None
         events: list[Plain] = []
 
@@ -276,14 +276,14 @@ class Conversation:
 
         reading = asyncio.ensure_future(read())
         if command.get("interrupted_after_seconds") == 4 and "notes" in self._record:
-            await self._come_and_go()
+            await self._create_run_delete()
         await asyncio.wait((reading,), timeout=_QUIET_SECONDS)
         reading.cancel()
         await asyncio.wait((reading,))
         return events
 
-    async def _come_and_go(self) -> None:
-        """Create a pod, let it run and delete it."""
+    async def _create_run_delete(self) -> None:
+        """Create a pod, run it and delete it."""
         pods = "/api/v1/namespaces/default/pods"
         container = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
         json_type = {"content-type": _JSON}
@@ -295,7 +295,7 @@ class Conversation:
         await self._send("DELETE", f"{pods}/p3", {}, json_type, {"gracePeriodSeconds": 0})
 
     async def _finish_deletions(self) -> None:
-        """Delete pods that end, as a kubelet would."""
+        """Delete terminating pods, as a kubelet would."""
         if self._record["name"] not in _WITH_KUBELET:
             return
         pods = json.loads((await self._send("GET", "/api/v1/pods", {}, {})).body)
@@ -333,7 +333,7 @@ class Conversation:
 
     def _compare_output(self, command: Plain) -> None:
         typed, stdout = command["command"], command["stdout"]
-        printed = self._told(typed)
+        printed = self._printed(typed)
         if printed:
             self._compare_values(rows_of_text(stdout), printed)
             return
@@ -354,8 +354,8 @@ class Conversation:
                 answer = without_managers(answer)
             self._compare_values(shown, _as_texts(as_list(answer)))
 
-    def _told(self, typed: str) -> Rows:
-        """Return what is printed of discovery and reviews, nothing for other commands."""
+    def _printed(self, typed: str) -> Rows:
+        """Return the output of discovery and reviews; nothing for other commands."""
         if typed == "kubectl api-versions":
             return api_versions(self._discovered.values())
         if typed.startswith("kubectl api-resources"):
@@ -385,7 +385,7 @@ class Conversation:
 
 
 def _user_of(command: str) -> User:
-    """Return who asks: the administrator, or whom a flag names."""
+    """Return the user of a command: the administrator, or the one of a flag."""
     found = re.search(r"--as=(\S+)", command)
     return User(found[1], ("system:authenticated",)) if found else _ADMIN
 
@@ -398,7 +398,7 @@ def _content(answer: Response) -> Any:
 
 
 def _adopted(recorded: Any, current: Any) -> Any:
-    """Return a body whose placeholders stand for what the object says now."""
+    """Return a body with placeholders replaced by the object's current values."""
     match recorded:
         case [{"op": _, "path": _}, *_]:
             return [_adopted_operation(one, current) for one in recorded]
@@ -421,7 +421,7 @@ def _adopted_operation(operation: Plain, current: Any) -> Plain:
 
 
 def _flat(answers: list[tuple[str, Any]]) -> list[tuple[str, Plain]]:
-    """Return the answers, and the objects of the events of watches."""
+    """Return the answers, and the objects of watch events."""
     return list(_each(answers))
 
 
@@ -434,7 +434,7 @@ def _each(answers: list[tuple[str, Any]]) -> Iterator[tuple[str, Plain]]:
 
 
 def _as_texts(value: Any) -> Any:
-    """Return a value as YAML's texts."""
+    """Return a value with YAML's text for each scalar."""
     match value:
         case dict():
             return {name: _as_texts(one) for name, one in value.items()}

@@ -1,4 +1,4 @@
-"""What kubectl prints of a server's answers, as far as the server decides it.
+"""The output of kubectl for a server's answers, as far as the server determines it.
 
 Upstream: staging/src/k8s.io/kubectl/pkg/cmd/get, cli-runtime/pkg/printers (v1.36)
 Differs:  rows are lists of cells, not lines; templates are not printed.
@@ -20,21 +20,21 @@ _GET: Final = re.compile(r"kubectl get (?!--raw)")
 
 
 def prints_tables(command: str) -> bool:
-    """Whether a command prints what comes as a table."""
+    """Whether a command prints server-side tables."""
     if not _GET.match(command):
         return False
     return " -o " not in command.replace(" -o wide", "") and "--output" not in command
 
 
 def rows_of_text(text: str) -> Rows:
-    """Return the cells of what was printed, as far as they are not empty."""
+    """Return the cells of printed rows that are not empty."""
     # Of some ages only the end was made a placeholder.
     calm = _PART_OF_AGE.sub("<age>", text)
     return [_GAP.split(line.strip()) for line in calm.splitlines() if line.strip()]
 
 
 class Printed:
-    """The rows of one command.
+    """The printed rows of one command.
 
     Args:
         command: As it was typed.
@@ -48,7 +48,7 @@ class Printed:
         self._names_kinds = len(kinds) > 1 or "--show-kind" in command or " all" in command
 
     def rows(self) -> Rows:
-        """Return header and rows; objects of one kind share a header."""
+        """Return header and rows; objects of one kind have one header."""
         printed: Rows = []
         for kind, tables in groupby(self._tables, lambda one: _resource(one[0])):
             printed += self._block(kind, [table for _, table in tables])
@@ -83,7 +83,7 @@ class Printed:
 
 
 def _resource(path: str) -> str:
-    """Return what kubectl calls a resource: its singular, with its group."""
+    """Return kubectl's name of a resource: singular, with its group."""
     parts = path.split("/")
     group = parts[2] if parts[1] == "apis" else ""
     after = parts[parts.index("namespaces") + 2 :] if "namespaces" in parts else parts[3:]
@@ -99,7 +99,7 @@ def _text(cell: object) -> str:
 
 
 def names_of(answers: Sequence[tuple[str, Plain]]) -> list[str]:
-    """Return what `-o name` prints."""
+    """Return the output of `-o name`."""
     return [
         f"{_resource(path)}/{item['metadata']['name']}"
         for path, answer in answers
@@ -108,7 +108,7 @@ def names_of(answers: Sequence[tuple[str, Plain]]) -> list[str]:
 
 
 def as_list(answer: Plain) -> Plain:
-    """Return an answer as kubectl shows it: lists are of no kind of their own."""
+    """Return an answer as kubectl shows it: as a List without a kind of its own."""
     if "items" not in answer:
         return answer
     of = answer["kind"].removesuffix("List")
@@ -117,7 +117,7 @@ def as_list(answer: Plain) -> Plain:
 
 
 def without_managers(value: Any) -> Any:
-    """Return objects without who manages their fields."""
+    """Return objects without managedFields."""
     if isinstance(value, dict):
         return {k: without_managers(v) for k, v in value.items() if k != "managedFields"}
     return [without_managers(one) for one in value] if isinstance(value, list) else value

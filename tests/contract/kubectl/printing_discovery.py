@@ -1,4 +1,4 @@
-"""What kubectl prints of discovery documents and of reviews.
+"""The output of kubectl for discovery documents and reviews.
 
 Upstream: staging/src/k8s.io/kubectl/pkg/cmd/apiresources, cmd/auth (v1.36)
 Differs:  rows are lists of cells, not lines.
@@ -14,12 +14,12 @@ Rows = list[list[str]]
 
 
 def api_versions(documents: Iterable[Plain]) -> Rows:
-    """Return what `kubectl api-versions` prints of aggregated documents."""
+    """Return the output of `kubectl api-versions` for aggregated documents."""
     return [[version] for version in sorted({version for version, _ in _resources(documents)})]
 
 
 def api_resources(command: str, documents: Iterable[Plain]) -> Rows:
-    """Return what `kubectl api-resources` prints."""
+    """Return the output of `kubectl api-resources`."""
     wanted = _flags(command)
     found = [
         (version, resource)
@@ -57,7 +57,7 @@ def _resources(documents: Iterable[Plain]) -> Iterator[tuple[str, Plain]]:
 
 
 def review(answer: Plain) -> Rows:
-    """Return what is printed of a review: whether something is allowed, or who asks."""
+    """Return the output for a review: whether something is allowed, or the user."""
     status = answer["status"]
     if "userInfo" not in status:
         return [["yes" if status["allowed"] else "no"]]

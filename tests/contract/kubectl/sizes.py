@@ -1,4 +1,4 @@
-"""How long an answer would have been, had the recorded server sent it."""
+"""The size that an answer would have, had the recorded server sent it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINE_END_BYTES: Final = 1
 
 
 def has_recorded_size(recorded: dict[str, Any], answer: Response) -> bool:
-    """Whether an answer is as long as the recorded one, as far as that was JSON."""
+    """Whether an answer has the recorded size, as far as that was JSON."""
     media_type = recorded["response_content_type"] or ""
     is_whole = "response_bytes" in recorded and answer.stream is None
     if not (is_whole and media_type.startswith("application/json") and answer.status < 300):

@@ -1,4 +1,4 @@
-"""Every recorded conversation of kubectl, and how much of it is compared."""
+"""All recorded kubectl conversations, and how much of each is compared."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Difference(NamedTuple):
-    """Where ours is different.
+    """A known difference.
 
     Attributes:
         command: Of kubectl.
@@ -18,7 +18,7 @@ class Difference(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """How much was compared.
+    """The number of comparisons.
 
     Attributes:
         requests: Those that the real server answered itself.

@@ -1,4 +1,4 @@
-"""What kubectl asks and prints is the same with our server as it was with the real one."""
+"""kubectl's requests and output with our server equal those recorded with the real one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _held(record: Plain) -> tuple[list[Difference], Conversation]:
     async def hold() -> tuple[list[Difference], Conversation]:
         server = ApiServer(now=_now, random=Random(1))
         conversation = Conversation(record, server, _now)
-        return await conversation.hold(), conversation
+        return await conversation.replay(), conversation
 
     return run(hold())
 
@@ -31,14 +31,14 @@ def _now() -> datetime:
     return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
 
 
-def test_the_table_is_complete() -> None:
-    """Every conversation stands in the table, and nothing else does."""
+def test_the_table_lists_every_conversation() -> None:
+    """And no other."""
     assert names() == sorted(TABLE)
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))
-def test_conversation(name: str) -> None:
-    """Answers and what is printed of them agree, and as many are compared as the table says."""
+def test_conversation_agrees(name: str) -> None:
+    """Answers and output, with as many comparisons as the table says."""
     differences, held = _held(load(name))
     assert DIFFERENCES.get(name, []) == differences
     assert TABLE[name] == Compared(held.requests, held.outputs)
@@ -80,8 +80,8 @@ def _request(record: Plain, path: str) -> Plain:
         ),
     ],
 )
-def test_differences_are_noticed(change: Callable[[Plain], object], noticed: str) -> None:
-    """A change of the record is told as a difference of that kind."""
+def test_a_changed_record_is_a_difference(change: Callable[[Plain], object], noticed: str) -> None:
+    """Of the right kind."""
     record = load("get-pods")
     change(record)
     differences, _ = _held(record)
@@ -89,8 +89,8 @@ def test_differences_are_noticed(change: Callable[[Plain], object], noticed: str
     assert all(noticed in one.what for one in differences)
 
 
-def test_sizes_are_noticed() -> None:
-    """An answer that is a byte longer has another size."""
+def test_an_answer_longer_by_a_byte_differs() -> None:
+    """In its size."""
     record = load("get-nodes")
     _request(record, "/nodes/n1")["response_bytes"] += 1
     _, held = _held(record)

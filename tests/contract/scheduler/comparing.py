@@ -1,4 +1,4 @@
-"""Comparable forms of what was recorded and of what came of a replay.
+"""Comparable forms of a recording and of its replay.
 
 What is compared, per pod (FORMAT.md: requests about different pods may interleave, and events
 travel apart from the other writes):
@@ -44,7 +44,7 @@ ByPod = dict[str, list[Any]]
 
 
 class Story:
-    """What happened, comparable.
+    """The comparable content of a recording or replay.
 
     Attributes:
         writes, events, changes, asked: By pod, or other object written to.
@@ -66,7 +66,7 @@ class Story:
         self.final: dict[str, dict[str, Any]] = {}
 
     def request(self, sent: Sent) -> None:
-        """Take in a request of the scheduler."""
+        """Add a request of the scheduler."""
         if sent.client != "scheduler" or is_about_leases(sent):
             return
         if sent.method in _READS:
@@ -108,7 +108,7 @@ class Story:
         self, kind: str, pod: str, phase: str, node: str | None, nominated: str | None,
         deleting: object, grace: int | None, conditions: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        """Take in a change of a pod."""
+        """Add a change of a pod."""
         told = {
             name: [self._names.calm(conditions[name].get(part, "")) for part in _CONDITION]
             for name in ("PodScheduled", "DisruptionTarget")
@@ -118,7 +118,7 @@ class Story:
         self.changes.setdefault(pod.rpartition("/")[2], []).append(change)
 
     def end(self, final: Mapping[str, Sequence[Plain]]) -> None:
-        """Take in the objects at the end."""
+        """Add the final objects."""
         for kind, items in final.items():
             named = self.final.setdefault(kind, {})
             for item in items:
@@ -132,7 +132,7 @@ class Story:
                 named[name] = calm
 
     def question(self, asked: Asked) -> None:
-        """Take in what an extender was asked."""
+        """Add a request to an extender."""
         body = {name: _full(self._names.calm(_asked(value))) for name, value in asked.body.items()}
         if body.get("NodeNames"):
             body["NodeNames"].sort()
@@ -140,13 +140,13 @@ class Story:
 
 
 def is_about_leases(sent: Sent) -> bool:
-    """Whether a request tells of an election."""
+    """Whether a request is about an election."""
     about: Plain = sent.body.get("involvedObject", {})
     return "/leases" in sent.path or about.get("kind") == "Lease"
 
 
 def calm_parameter(name: str, value: str) -> str:
-    """Return a parameter's value without versions and without chance."""
+    """Return a parameter's value without versions and random parts."""
     if name == "timeoutSeconds":
         is_usual = value == "<300..600>" or 300 <= int(value) <= 600
         return "<300..600>" if is_usual else value
@@ -154,14 +154,14 @@ def calm_parameter(name: str, value: str) -> str:
 
 
 def _full(value: Any) -> Any:
-    """Our objects do not tell what is empty from what is absent."""
+    """Return a value without its empty mappings, which our objects do not have."""
     if isinstance(value, dict):
         return {name: _full(item) for name, item in value.items() if item != {}}
     return [_full(item) for item in value] if isinstance(value, list) else value
 
 
 def _projected(item: Plain) -> Plain:
-    """Return an object with only the fields that the scheduler's classes hold."""
+    """Return an object with only the fields that the scheduler's classes have."""
     found = decode_object(item)
     values: Plain = msgspec.to_builtins(found)
     kind = kind_of(type(found))
@@ -169,7 +169,7 @@ def _projected(item: Plain) -> Plain:
 
 
 def _asked(value: Any) -> Any:
-    """Project the objects of a question."""
+    """Project the objects of a request to an extender."""
     match value:
         case {"items": items}:
             return sorted(
@@ -190,7 +190,7 @@ def _asked(value: Any) -> Any:
 
 
 def recorded_story(record: Plain) -> Story:
-    """Return what was recorded."""
+    """Return the recording."""
     history = record.get("pod_history", ())
     story = Story(Names([record, _pods_of_history(record)]))
     for sent in recorded_requests(record):
@@ -207,7 +207,7 @@ def recorded_story(record: Plain) -> Story:
 
 
 def recorded_requests(record: Plain) -> list[Sent]:
-    """Return the requests of the scenario's schedulers."""
+    """Return the recorded requests of the schedulers."""
     acts = [step["t"] for step in record["steps"] if _is_act(step)]
     ends = [step["t"] for step in record["steps"] if "api_server" in step]
     # An earlier scheduler's watch may have ended late, and one of a leader that is cut off may
@@ -229,7 +229,7 @@ def _as_sent(one: Plain, steps: int) -> Sent:
 
 
 def _pods_of_history(record: Plain) -> list[Plain]:
-    """Return the versions of pods, which the history tells without the pods' uids."""
+    """Return the versions of pods; the history lacks the pods' uids."""
     uids = {name: uid for uid, name, _ in identities(record) if name.startswith("Pod ")}
     return [
         {
@@ -245,7 +245,7 @@ def _pods_of_history(record: Plain) -> list[Plain]:
 
 
 def replayed_story(record: Plain, replayed: Replayed, asked: Sequence[Asked]) -> Story:
-    """Return what came of the replay."""
+    """Return the replay."""
     pods = [pod | {"kind": "Pod"} for _, pod in replayed.pods]
     questions = [question.body for question in asked]
     sent_parts = [part for sent in replayed.sent for part in (sent.body, sent.response)]
@@ -270,5 +270,5 @@ def replayed_story(record: Plain, replayed: Replayed, asked: Sequence[Asked]) ->
 
 
 def _is_act(step: Plain) -> bool:
-    """Whether a step does something; the others wait."""
+    """Whether a step does something; other steps wait."""
     return "request" in step or "extender" in step or step.get("scheduler") == "start"

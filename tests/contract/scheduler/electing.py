@@ -1,4 +1,4 @@
-"""What elections wrote, comparable: how often a lease is renewed or read in between is chance.
+"""Comparable forms of elections: how often a lease is renewed or read is left to chance.
 
 Compared are the requests about the lease and the events about it, in their order, and what became
 of the lease. Repetitions of what changes nothing but times count once; so do, where there are
@@ -42,7 +42,7 @@ def recorded_exchanges(record: Plain) -> list[Any]:
 
 
 def replayed_exchanges(record: Plain, replayed: Replayed) -> list[Any]:
-    """Return what a replay sent."""
+    """Return the requests and events of a replay."""
     parts = [part for sent in replayed.sent for part in (sent.body, sent.response)]
     names = Names([parts, replayed.final])
     return _exchanges(record, replayed.sent, names)
@@ -73,7 +73,7 @@ def recorded_terms(record: Plain) -> Terms:
 
 
 def replayed_terms(replayed: Replayed) -> Terms:
-    """Return what became of the lease in a replay."""
+    """Return the states of the lease in a replay."""
     history = [(moment, lease["spec"]) for moment, lease in replayed.leases]
     return _terms(history, Names([replayed.final]))
 

@@ -37,7 +37,7 @@ _GOOD: Final = range(200, 207)
 
 
 class Sent(msgspec.Struct):
-    """A request of the scheduler, as an audit log tells it.
+    """A request of the scheduler, as in an audit log.
 
     Attributes:
         steps: How many steps of the script were done when it arrived.
@@ -57,7 +57,7 @@ class Sent(msgspec.Struct):
 
 
 class Network:
-    """One process's way to the server.
+    """One process's connection to the server.
 
     Attributes:
         is_cut: Whether nothing gets through any more.
@@ -77,7 +77,7 @@ class Network:
         return self._cut.is_set()
 
     def cut(self) -> None:
-        """Refuse connections from now on, and break those there are."""
+        """Refuse connections from now on, and break open ones."""
         self._cut.set()
 
     def connect(
@@ -98,7 +98,7 @@ class Network:
     async def exchange(
         self, request: Request, client: str, permit: Permit | None
     ) -> served.Response:
-        """Send a request; return the answer as it left."""
+        """Send a request; return the answer as the server sent it."""
         await self._arrive()
         if self.is_cut:
             raise error_of_failure(_refused(), request.method, request.path)
@@ -115,13 +115,13 @@ class Network:
         return answer
 
     async def _arrive(self) -> None:
-        """Wait until a request that is sent now arrives: after those sent before it."""
+        """Wait until the request arrives, after those sent earlier."""
         now = asyncio.get_running_loop().time()
         self._last_arrival = max(now + HALF_WAY_SECONDS, self._last_arrival + _APART_SECONDS)
         await asyncio.sleep(self._last_arrival - now)
 
     async def lines(self, stream: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
-        """Yield a stream's lines a moment after they were sent, until the network is cut."""
+        """Yield a stream's lines shortly after they were sent, until the network is cut."""
         cut = asyncio.ensure_future(self._cut.wait())
         try:
             while True:
@@ -190,7 +190,7 @@ class InProcessConnection:
             yield self._network.lines(stream)
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is no connection to close."""
 
     def _with_timeout(self, request: Request) -> Request:
         if self._timeout_seconds is None:

@@ -1,4 +1,4 @@
-"""Names are what stands for uids, versions and times in a comparison.
+"""Names that replace uids, versions and times in a comparison.
 
 Uids stand for what they belong to, versions for their number in the history of their object, and
 current times for nothing.
@@ -28,7 +28,7 @@ _KINDS: Final = {
 
 
 class Names:
-    """What uids and versions are called in a comparison."""
+    """The names of uids and versions in a comparison."""
 
     def __init__(self, sources: Iterable[Any]) -> None:
         """Take everything in which objects and references to objects may be found."""
@@ -45,13 +45,13 @@ class Names:
                     insort(known, number)
 
     def of_uid(self, uid: str) -> str:
-        """Return what a uid belongs to."""
+        """Return the name of the object with a uid."""
         if uid in self._kinds:
             return f"<uid of {self._kinds[uid]}>"
         return f"<uid {self._strangers.setdefault(uid, len(self._strangers) + 1)}>"
 
     def of_version(self, uid: str, version: str) -> str:
-        """Return which of its object's versions this is."""
+        """Return the number of a version in its object's history."""
         if self._kinds.get(uid, "").startswith("Lease"):
             # How often a lease is renewed depends on how long everything else takes.
             return "<version>"
@@ -59,7 +59,7 @@ class Names:
         return f"<version {bisect_left(known, _number(version)) + 1}>"
 
     def calm(self, value: Any) -> Any:
-        """Return a value with names for uids and versions, and without times."""
+        """Return a value with names instead of uids and versions, and without times."""
         match value:
             case {"metadata": {"uid": uid, "resourceVersion": version}}:
                 metadata = value["metadata"] | {"resourceVersion": self.of_version(uid, version)}
@@ -85,7 +85,7 @@ class Names:
 
 
 def identities(value: Any, kind: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield uid, name and version of every object that is mentioned."""
+    """Yield uid, name and version of every object in a value."""
     match value:
         case {"kind": "Binding", "metadata": {"uid": uid, "name": name}}:
             yield uid, f"Pod {name}", ""
@@ -111,7 +111,7 @@ def _time(found: re.Match[str]) -> str:
 
 
 def calm_name(name: str) -> str:
-    """Return the name of an event without its random part, and any other as it is."""
+    """Return the name of an event without its random part; other names unchanged."""
     return _EVENT_NAME.sub(".<hex>", name)
 
 

@@ -1,4 +1,4 @@
-"""RecordedExtender answers a scheduler's questions as the recorded extender answered them.
+"""RecordedExtender answers a scheduler's requests with the recorded answers.
 
 Differs:  where no answers were recorded, every node passes; the first answer is held back until
           the script lets it go.
@@ -17,7 +17,7 @@ ADDRESS: Final = "http://<host>:<port>"
 
 
 class Asked(NamedTuple):
-    """A question.
+    """A request.
 
     Attributes:
         path: Where it went, without the address.
@@ -29,13 +29,13 @@ class Asked(NamedTuple):
 
     @property
     def pod(self) -> str:
-        """The name of the pod that it is about."""
+        """The name of the pod of the request."""
         named: str = self.body.get("PodName") or self.body["Pod"]["metadata"]["name"]
         return named
 
 
 class RecordedExtender:
-    """A transport that ends in a record.
+    """A transport with recorded answers.
 
     Attributes:
         asked: The questions, in order.
@@ -58,17 +58,17 @@ class RecordedExtender:
             self._held.set()
         self.asked: list[Asked] = []
 
-    def let_go(self) -> None:
-        """Give the answer that is held."""
+    def release(self) -> None:
+        """Return the answer that is held back."""
         self._held.set()
 
     def was_called(self, verb: str, pod: str) -> bool:
-        """Whether it was asked about a pod, `namespace/name`."""
+        """Whether there was a request about a pod, `namespace/name`."""
         name = pod.partition("/")[2]
         return any(asked.path.endswith(f"/{verb}") and asked.pod == name for asked in self.asked)
 
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
-        """Answer as recorded."""
+        """Return the recorded answer."""
         asked = Asked(url.removeprefix(ADDRESS), json.loads(body))
         self.asked.append(asked)
         await self._held.wait()
@@ -86,7 +86,7 @@ class RecordedExtender:
         return response["status"], text.encode()
 
     def _next(self, asked: Asked) -> Plain:
-        """Take the first exchange out that was about the same."""
+        """Remove and return the first exchange about the same."""
         for at, exchange in enumerate(self._exchanges):
             request = exchange["request"]
             if asked.path == request["path"] and asked.pod == Asked("", request["body"]).pod:

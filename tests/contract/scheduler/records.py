@@ -20,12 +20,12 @@ _MICROTIME: Final = "<microtime>"
 
 
 def recorded_names() -> list[str]:
-    """Return the names of the scenarios that are kept here."""
+    """Return the names of the scenarios in this directory."""
     return sorted(path.name.removesuffix(".json.gz") for path in _DATA.glob("*.json.gz"))
 
 
 def read_record(name: str) -> Plain:
-    """Return a record; its current times are some time, so that objects can be used."""
+    """Return a record; a fixed time replaces current ones, so that objects can be decoded."""
     text = gzip.decompress((_DATA / f"{name}.json.gz").read_bytes()).decode()
     text = _TIME.sub('"2026-01-01T00:00:00Z"', text)
     record: Plain = json.loads(text.replace(_MICROTIME, "2026-01-01T00:00:00.000000Z"))

@@ -1,4 +1,4 @@
-"""Replay plays a recorded scenario's script against our scheduler, on virtual time.
+"""Replay runs a recorded scenario's script against our scheduler, on virtual time.
 
 The script's requests go to the embedded API server; the schedulers it starts are whole processes,
 from connections to exit codes, only without sockets and threads.
@@ -49,7 +49,7 @@ _FINAL: Final = {
 
 
 class Replayed(msgspec.Struct):
-    """What came of it.
+    """The result of a replay.
 
     Attributes:
         sent: The schedulers' requests.
@@ -69,7 +69,7 @@ class Replayed(msgspec.Struct):
 
 
 class _Running(msgspec.Struct):
-    """A scheduler that runs."""
+    """A running scheduler."""
 
     process: SchedulerProcess
     network: Network
@@ -101,7 +101,7 @@ class Replay:
         return EPOCH + timedelta(seconds=self._now())
 
     async def run(self) -> Replayed:
-        """Play the script; return what came of it."""
+        """Run the script; return the result."""
         watching = [
             asyncio.ensure_future(self._watch(_PODS, self._note_pod)),
             asyncio.ensure_future(self._watch(_LEASE.rpartition("/")[0], self._note_lease)),
@@ -131,7 +131,7 @@ class Replay:
         elif "wait" in step:
             await self._wait(step["wait"])
         elif "extender" in step:
-            self.extender.let_go()
+            self.extender.release()
         elif "api_server" in step:
             for running in self._running.values():
                 running.network.cut()
@@ -188,7 +188,7 @@ class Replay:
         )
 
     async def _answer(self, request: ApiRequest) -> Response:
-        """Answer the scheduler; the front of one scenario refuses streams of initial events."""
+        """Answer the scheduler; in one scenario a proxy refuses streams of initial events."""
         if self._refuses_initial_events and "sendInitialEvents" in request.query:
             message = "sendInitialEvents is forbidden for watch"
             return refused(StatusError(422, "Invalid", message))
@@ -292,7 +292,7 @@ class Replay:
         yield _Extenders(self.extender)
 
     async def _bind(self, body: Plain) -> None:
-        """Bind as an extender that binds does."""
+        """Bind a pod, as an extender with a bind verb does."""
         binding = {
             "metadata": {"name": body["PodName"], "uid": body["PodUID"]},
             "target": {"kind": "Node", "name": body["Node"]},
@@ -333,6 +333,6 @@ def _is_pod_so(pod: Plain, wanted: Plain) -> bool:
 
 
 async def replay(record: Plain, seed: int = 0) -> tuple[Replayed, RecordedExtender]:
-    """Play a recorded scenario; return what came of it."""
+    """Run a recorded scenario; return the result."""
     played = Replay(record, seed)
     return await played.run(), played.extender

@@ -1,4 +1,4 @@
-"""Every recorded file of the scheduler's conversations, and what becomes of it here."""
+"""Every recorded conversation of the scheduler, and how it is tested here."""
 
 from __future__ import annotations
 

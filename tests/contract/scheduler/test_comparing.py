@@ -1,4 +1,4 @@
-"""The comparison notices what is different."""
+"""The comparison finds differences."""
 
 from __future__ import annotations
 
@@ -113,8 +113,10 @@ def _parts(story: Story) -> dict[str, object]:
         ),
     ],
 )  # fmt: skip
-def test_differences_are_noticed(change: Callable[[Plain], object], expected: set[str]) -> None:
-    """A change of the record changes just the part of the story that it belongs to."""
+def test_a_changed_record_changes_one_part(
+    change: Callable[[Plain], object], expected: set[str]
+) -> None:
+    """The part of the story that it belongs to."""
     before = _parts(recorded_story(read_record("preemption-basic")))
     record = read_record("preemption-basic")
     change(record)
@@ -123,7 +125,7 @@ def test_differences_are_noticed(change: Callable[[Plain], object], expected: se
 
 
 def test_volatile_values_are_not_compared() -> None:
-    """Times, and the numbers of uids and versions, may be others."""
+    """Times, and the numbers in uids and versions, may differ."""
     record = read_record("preemption-basic")
     before = _parts(recorded_story(record))
     record = _renamed(record)

@@ -1,4 +1,4 @@
-"""Our replicas elect their leader as recorded ones of kube-scheduler 1.36 did."""
+"""Elections of our replicas compared with recorded ones of kube-scheduler 1.36."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _LATE_SECONDS: Final = 0.2
 
 
 class Bounds(NamedTuple):
-    """From when to when something may happen."""
+    """The earliest and the latest time of something."""
 
     first: float
     last: float
 
     def __contains__(self, seconds: object) -> bool:
-        """Whether a moment lies between them, give or take what a process needs."""
+        """Whether a time is within the bounds, with some tolerance for the process."""
         return isinstance(seconds, float) and self.first <= seconds <= self.last + _LATE_SECONDS
 
 
@@ -56,15 +56,15 @@ def _played(name: str, seed: int = 0) -> tuple[Plain, Replayed]:
 
 
 @pytest.mark.parametrize("name", ELECTIONS)
-def test_requests_and_events(name: str) -> None:
-    """The lease is written and read alike, and so are the events about it."""
+def test_requests_and_events_equal_the_recorded_ones(name: str) -> None:
+    """Those about the lease."""
     record, replayed = _played(name)
     assert recorded_exchanges(record) == replayed_exchanges(record, replayed)
 
 
 @pytest.mark.parametrize("name", ELECTIONS)
-def test_terms(name: str) -> None:
-    """The lease goes through the same hands, and is renewed as often."""
+def test_the_states_of_the_lease_equal_the_recorded_ones(name: str) -> None:
+    """With as many renewals."""
     record, replayed = _played(name)
     expected, actual = recorded_terms(record), replayed_terms(replayed)
     assert expected.states == actual.states
@@ -75,13 +75,13 @@ def test_terms(name: str) -> None:
 
 
 def _begin(record: Plain, replayed: Replayed, **wanted: str) -> float:
-    """Return when the first such step began."""
+    """Return when the first such step started."""
     at = next(at for at, step in enumerate(record["steps"]) if wanted.items() <= step.items())
     return replayed.begins[at]
 
 
 def _takeover_seconds(record: Plain, replayed: Replayed) -> float:
-    """Return how long it took until another held the lease."""
+    """Return the time until another replica held the lease."""
     holders = [(moment, lease["spec"]["holderIdentity"]) for moment, lease in replayed.leases]
     if not any(step.get("id") == "B" for step in record["steps"]):
         return holders[0][0] - _begin(record, replayed, scheduler="start")
@@ -91,8 +91,8 @@ def _takeover_seconds(record: Plain, replayed: Replayed) -> float:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", sorted(_TAKEOVERS))
-def test_time_of_takeover(name: str, seed: int) -> None:
-    """The next leader comes neither too early nor too late, whatever the random source returns."""
+def test_the_takeover_is_neither_too_early_nor_too_late(name: str, seed: int) -> None:
+    """Whatever the random source returns."""
     record, replayed = _played(name, seed)
     assert record["takeover_seconds"] in _TAKEOVERS[name]
     assert _takeover_seconds(record, replayed) in _TAKEOVERS[name]
@@ -105,8 +105,8 @@ def test_time_of_takeover(name: str, seed: int) -> None:
         pytest.param("leader-election-stolen", {"note": "times are the current time"}, id="stolen"),
     ],
 )
-def test_time_of_giving_up(name: str, cause: dict[str, str]) -> None:
-    """A leader that cannot renew ends a renew deadline after its next attempt."""
+def test_a_leader_that_cannot_renew_ends_in_time(name: str, cause: dict[str, str]) -> None:
+    """A renew deadline after its next attempt."""
     record, replayed = _played(name)
     assert record["exits"]["A"]["seconds"] in _GIVING_UP
     assert replayed.exits["A"][1] - _begin(record, replayed, **cause) in _GIVING_UP

@@ -1,4 +1,4 @@
-"""Our scheduler, played the recorded scripts, does what kube-scheduler 1.36 did."""
+"""Recorded scripts run with our scheduler, compared with kube-scheduler 1.36."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _stories(record: Plain, start: float = _START) -> tuple[Story, Story, Replay
     return recorded_story(record), replayed_story(record, replayed, extender.asked), replayed
 
 
-def test_the_table_is_complete() -> None:
-    """What is replayed is kept here, and nothing else is."""
+def test_the_table_lists_every_record() -> None:
+    """And no other."""
     assert recorded_names() == REPLAYED
 
 
 @pytest.mark.parametrize("name", REPLAYED)
-def test_replay(name: str) -> None:
-    """Reads, writes, events, changes of pods, questions to extenders, final objects, exits."""
+def test_the_replay_equals_the_record(name: str) -> None:
+    """Reads, writes, events, changes of pods, extender requests, final objects, exits."""
     record = read_record(name)
     expected, actual, replayed = _stories(record)
     assert expected.reads | MORE_READS.get(name, set()) == actual.reads
@@ -46,7 +46,7 @@ def test_replay(name: str) -> None:
 
 
 def test_backlog_is_bound_by_priority_and_age() -> None:
-    """With one pod after another, the order in the queue is the order of the bindings."""
+    """With one binding at a time, their order is that of the queue."""
     _, actual, _ = _stories(read_record("startup-backlog"))
     expected = ["d-high", "f-high", "b-mid", "e-mid", "a-low", "c-low"]
     assert expected == actual.bindings
@@ -54,8 +54,8 @@ def test_backlog_is_bound_by_priority_and_age() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", [100.0, 100.25, 100.75])
-def test_whole_seconds_do_not_matter(start: float) -> None:
-    """What pods go through is the same wherever the backoff queue's whole seconds lie."""
+def test_the_phase_of_whole_seconds_does_not_matter(start: float) -> None:
+    """Of the backoff queue."""
     for name in REPLAYED:
         expected, actual, _ = _stories(read_record(name), start)
         assert expected.changes == actual.changes, name

@@ -1,4 +1,4 @@
-"""What our scheduler says over HTTP when it starts, beside what kube-scheduler 1.36 said.
+"""Our scheduler's first HTTP requests, compared with those of kube-scheduler 1.36.
 
 Differs:  JSON stands for protobuf; no `accept-encoding`; the secure port reads its configmap once
           and each minute, where upstream reads it twice and watches it.
@@ -44,7 +44,7 @@ Exchange = tuple[str, ...]
 
 
 class _NotingServer(ApiServer):
-    """Notes what it is asked, and by whom.
+    """Records its requests and their clients.
 
     Attributes:
         exchanges: What the scheduler asked.
@@ -92,12 +92,12 @@ def _exchange(
 
 
 def _as_json(media_type: str) -> str:
-    """Return JSON for protobuf, which is what a stream of watch events is too."""
+    """Return JSON's media types for protobuf's, those of watch streams included."""
     return "application/json" if "kubernetes.protobuf" in media_type else media_type
 
 
 async def _play(record: Plain, expected: set[Exchange]) -> set[Exchange]:
-    """Do what the script does, until what is expected was asked; return what was asked."""
+    """Run the script until the expected requests have arrived; return them."""
     server = _NotingServer({_TOKEN: SCHEDULER})
     server.exchanges = set()
     server.refuses_initial_events = record["name"] == "startup-no-watchlist"
@@ -146,7 +146,7 @@ def _free_port() -> int:
 
 
 def _recorded(record: Plain) -> set[Exchange]:
-    """Return what upstream asked, save what only its secure port does."""
+    """Return upstream's requests, except those of its secure port."""
     exchanges = {
         _exchange(
             one["method"], one["path"], one.get("query", {}), one["headers"], one["status"],
@@ -161,8 +161,8 @@ def _recorded(record: Plain) -> set[Exchange]:
 @pytest.mark.parametrize(
     "name", ["startup-headers-json", "startup-headers-protobuf", "startup-no-watchlist"]
 )
-def test_wire(name: str) -> None:
-    """Methods, paths, parameters, headers, statuses and types are those that were recorded."""
+def test_first_requests_equal_the_recorded_ones(name: str) -> None:
+    """Methods, paths, parameters, headers, status codes and types."""
     record = read_record(name)
     expected = _recorded(record)
     assert expected == asyncio.run(_play(record, expected))

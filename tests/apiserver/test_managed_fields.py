@@ -36,7 +36,7 @@ def _pod(**status: Any) -> Plain:
 
 
 def _track(old: Plain | None, new: Plain, manager: str, subresource: str = "") -> Plain:
-    return managed_fields.track(PODS, old, new, manager, "Update", subresource, NOW)
+    return managed_fields.track(PODS, old, new, manager, subresource, NOW)
 
 
 def _entries(value: Plain) -> list[Plain]:
@@ -100,7 +100,7 @@ def test_changing_a_field_takes_its_ownership() -> None:
 def test_nothing_changes_without_a_change() -> None:
     """Times stay as well, and so does the order."""
     created = _track(None, _pod(), "one")
-    same = managed_fields.track(PODS, created, deep_copy(created), "two", "Update", "", LATER)
+    same = managed_fields.track(PODS, created, deep_copy(created), "two", "", LATER)
     assert created == same
 
 
@@ -165,6 +165,6 @@ def test_kinds_without_a_status_are_tracked_whole() -> None:
     """A lease has nothing that is written elsewhere."""
     leases = _resource("leases", "coordination.k8s.io")
     lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}}
-    created = managed_fields.track(leases, None, lease, "", "Update", "", NOW)
+    created = managed_fields.track(leases, None, lease, "", "", NOW)
     assert "unknown" == _entries(created)[0]["manager"]
     assert {"f:spec": {"f:holderIdentity": {}}} == _entries(created)[0]["fieldsV1"]

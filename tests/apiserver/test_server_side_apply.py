@@ -91,7 +91,7 @@ def test_recorded_refusals(record: dict[str, Any]) -> None:
 def test_several_conflicts_are_grouped_by_manager() -> None:
     """Each manager is named with its fields, and managers of updates with their version."""
     created = managed_fields.track(
-        CONFIG_MAPS, None, _config_map({"a": "1", "b": "2"}), "maker", "Update", "", NOW
+        CONFIG_MAPS, None, _config_map({"a": "1", "b": "2"}), "maker", "", NOW
     )
     taken = _apply(created, _config_map({"c": "3"}), "applier")
     with pytest.raises(StatusError) as caught:
@@ -122,7 +122,7 @@ def test_fields_of_updaters_stay() -> None:
     """A field that is no longer applied stays if an updater has changed it."""
     first = _apply(None, _config_map({"a": "1"}), "one")
     changed = managed_fields.track(
-        CONFIG_MAPS, first, first | {"data": {"a": "2"}}, "editor", "Update", "", LATER
+        CONFIG_MAPS, first, first | {"data": {"a": "2"}}, "editor", "", LATER
     )
     assert {"editor"} == set(_owned(changed))
     left = _apply(changed, _config_map({}), "one")
@@ -145,7 +145,6 @@ def test_migration_from_client_side_apply() -> None:
         None,
         _config_map({"a": "1", "b": "1"}, annotations={NOTE: note}),
         "kubectl-client-side-apply",
-        "Update",
         "",
         NOW,
     )

@@ -166,8 +166,8 @@ class Scene:
             self.answers.rules(),
             options,
             nominator=Nominator(self._find_pod),
-            observers=[self._moved],
         )
+        self.queue.observers.append(self._moved)
         self._popped: dict[str, QueuedPodInfo] = {}
 
     def _moved(self, move: QueueMove) -> None:

@@ -168,14 +168,15 @@ class DrainTrial:
         """Evict pods in rounds until no budget lets another one go; return those that are left."""
         while pods:
             self._round += 1
-            refused = [pod for pod in pods if not self._is_evicted(pod)]
+            refused = [pod for pod in pods if not self._try_to_evict(pod)]
             await self._cluster.settle()
             if len(refused) == len(pods):
                 break
             pods = refused
         return pods
 
-    def _is_evicted(self, pod: Pod) -> bool:
+    def _try_to_evict(self, pod: Pod) -> bool:
+        """Evict a pod unless budgets refuse; return whether it is gone."""
         found = self._cluster.pod(uid_of(pod))
         if found is not None:
             if not self._cluster.budgets.let_go(found):

@@ -220,11 +220,10 @@ def track(
     old: Plain | None,
     new: Plain,
     manager: str,
-    operation: str,
     subresource: str,
     now: str | None,
 ) -> Plain:
-    """Return a written object with its managed fields.
+    """Return an updated object with its managed fields.
 
     `new` has its defaults and is not yet admitted. `now` is as objects have times; None keeps none.
     Applied objects come with their managed fields. Objects whose managed fields were cleared are
@@ -233,7 +232,7 @@ def track(
     managers = _claimed(old, new, subresource)
     if old is not None and not managers:
         return without_managed_fields(new)
-    owner = owner_of(resource, manager, operation, subresource)
+    owner = owner_of(resource, manager, UPDATE, subresource)
     ignored = ignored_fields(resource, subresource)
     changed = _update(resource.type, old, new, managers, owner, ignored, now)
     return with_managers(new, changed)

@@ -161,7 +161,6 @@ class ObjectRegistry:
             old,
             new,
             operation.manager,
-            "Update",
             operation.subresource,
             self.clock.timestamp() if has_time else None,
         )

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -110,6 +110,11 @@ class _Change(msgspec.Struct, frozen=True):
     place: tuple[int, int] | None
     old: Pod | Node | None
     new: Pod | Node | None
+
+    @property
+    def inverse(self) -> _Change:
+        """The change that undoes it."""
+        return msgspec.structs.replace(self, old=self.new, new=self.old)
 
     def is_ahead_of(self, place: tuple[int, int]) -> bool:
         """Whether it was decided for a pod that was queued before this place."""
@@ -356,7 +361,7 @@ class ShadowJudge:
                     ([each for each in written if each.place is not None], set[str]()),
                 )
                 for ahead, gone in orders:
-                    with self._again(ahead), self._without({info.uid, *gone}):
+                    with self._changed(ahead), self._without({info.uid, *gone}):
                         if self.choose(info).agrees(theirs):
                             words = f"{count(steps, 'change')} earlier, " if steps else ""
                             return f"{words}with what it had decided before, {_SAME}"
@@ -416,7 +421,7 @@ class ShadowJudge:
                 nominator.put(nominee, node)
 
     @contextmanager
-    def _again(self, changes: Sequence[_Change]) -> Iterator[None]:
+    def _changed(self, changes: Sequence[_Change]) -> Iterator[None]:
         """Make changes for a moment."""
         for change in changes:
             self._apply(change.old, change.new)
@@ -426,16 +431,9 @@ class ShadowJudge:
             for change in reversed(changes):
                 self._apply(change.new, change.old)
 
-    @contextmanager
-    def _undone(self, changes: Sequence[_Change]) -> Iterator[None]:
+    def _undone(self, changes: Sequence[_Change]) -> AbstractContextManager[None]:
         """Undo the last changes for a moment."""
-        for change in reversed(changes):
-            self._apply(change.new, change.old)
-        try:
-            yield
-        finally:
-            for change in changes:
-                self._apply(change.old, change.new)
+        return self._changed([change.inverse for change in reversed(changes)])
 
     def _apply(self, old: Pod | Node | None, new: Pod | Node | None) -> None:
         if isinstance(new, Node):

@@ -38,18 +38,17 @@ def _kind(value: object) -> type | None:
     return None if isinstance(value, bool) else type(value)
 
 
-def _lacks_trait(name: str, value: object, kinds: tuple[type, ...]) -> None:
-    if _kind(value) not in kinds:
-        raise CelError(
-            "no such overload" if isinstance(value, str) else f"no such overload: {name}"
-        )
+def _check_operands(name: str, left: object, right: object, kinds: tuple[type, ...]) -> None:
+    """Raise CelError unless both operands are of the same one of these kinds."""
+    if _kind(left) not in kinds:
+        raise CelError("no such overload" if isinstance(left, str) else f"no such overload: {name}")
+    if _kind(left) is not _kind(right):
+        raise no_such_overload()
 
 
 def add(left: object, right: object) -> object:
     """`left + right`."""
-    _lacks_trait("_+_", left, (int, UInt, float, str, bytes, tuple))
-    if _kind(left) is not _kind(right):
-        raise no_such_overload()
+    _check_operands("_+_", left, right, (int, UInt, float, str, bytes, tuple))
     if isinstance(left, str | bytes | tuple):
         check_length(len(left) + len(right))  # type: ignore[arg-type]  # both are of one kind
     return _checked(left, operator.add(left, right))
@@ -63,25 +62,19 @@ def check_length(length: int) -> None:
 
 def subtract(left: object, right: object) -> object:
     """`left - right`."""
-    _lacks_trait("_-_", left, (int, UInt, float))
-    if _kind(left) is not _kind(right):
-        raise no_such_overload()
+    _check_operands("_-_", left, right, (int, UInt, float))
     return _checked(left, operator.sub(left, right))
 
 
 def multiply(left: object, right: object) -> object:
     """`left * right`."""
-    _lacks_trait("_*_", left, (int, UInt, float))
-    if _kind(left) is not _kind(right):
-        raise no_such_overload()
+    _check_operands("_*_", left, right, (int, UInt, float))
     return _checked(left, operator.mul(left, right))
 
 
 def divide(left: object, right: object) -> object:
     """`left / right`; integer division rounds towards zero."""
-    _lacks_trait("_/_", left, (int, UInt, float))
-    if _kind(left) is not _kind(right):
-        raise no_such_overload()
+    _check_operands("_/_", left, right, (int, UInt, float))
     if isinstance(left, float) and isinstance(right, float):
         return _divide_doubles(left, right)
     assert isinstance(left, int)
@@ -94,9 +87,7 @@ def divide(left: object, right: object) -> object:
 
 def modulo(left: object, right: object) -> object:
     """`left % right`, with the sign of `left`."""
-    _lacks_trait("_%_", left, (int, UInt))
-    if _kind(left) is not _kind(right):
-        raise no_such_overload()
+    _check_operands("_%_", left, right, (int, UInt))
     assert isinstance(left, int)
     assert isinstance(right, int)
     if right == 0:

@@ -107,7 +107,7 @@ class EventCorrelator:
         """Return the event to write, None to drop it; a count above 1 means an update."""
         combined, key = self._combined(event)
         counted = self._counted(combined, key)
-        return counted if self._is_let_through(counted) else None
+        return counted if self._take_token(counted) else None
 
     def _combined(self, event: CoreEvent) -> tuple[CoreEvent, _Key]:
         """Return the event, or one that combines it with others that differ in the message."""
@@ -156,8 +156,8 @@ class EventCorrelator:
         self._observed.put(key, observed)
         return event
 
-    def _is_let_through(self, event: CoreEvent) -> bool:
-        """Whether the rate limit of the object's events permits another one."""
+    def _take_token(self, event: CoreEvent) -> bool:
+        """Count an event of the object; return whether the rate limit permits it."""
         now_ns = self._now_ns()
         key = (*_source_and_object(event), event.type)
         bucket = self._buckets.get(key)

@@ -221,7 +221,7 @@ class Reflector:
                 stream = await self._open(opened, self._initial_query())
                 is_complete = await self._read(stream, initial.take)
             except ApiError as error:
-                if not await self._is_worth_another_stream(error):
+                if not await self._handle_stream_error(error):
                     raise
                 is_complete = False
             if is_complete:
@@ -240,8 +240,8 @@ class Reflector:
             *((("resourceVersion", version),) if version else ()),
         )
 
-    async def _is_worth_another_stream(self, error: ApiError) -> bool:
-        """Whether to retry the stream; pauses if the server is overwhelmed."""
+    async def _handle_stream_error(self, error: ApiError) -> bool:
+        """Report an error, and pause if the server is overwhelmed; return whether to retry."""
         self._fail(error)
         if is_server_overwhelmed(error):
             await self._pause()

@@ -108,17 +108,16 @@ class SchedulingQueue:
         *,
         nominator: Nominator | None = None,
         ask: AskHint = ask_hint,
-        observers: Iterable[MoveObserver] = (),
     ) -> None:
         """Set up an empty queue.
 
         `sort_key` is that of the first profile's QueueSort plugin; it orders the pods of all
         profiles, which are given by scheduler name. `ask` calls a queueing hint; callers wrap it to
-        measure or log hints. `observers` are called with every move.
+        measure or log hints.
         """
         self._options = options = options or QueueOptions()
         self.nominator = Nominator() if nominator is None else nominator
-        self.observers = list(observers)
+        self.observers: list[MoveObserver] = []
         self.on_backoff: Callable[[], None] = lambda: None
         self.on_unschedulable: Callable[[float], None] = lambda _late_after: None
         self.scheduling_cycle = 0

@@ -124,7 +124,7 @@ async def choose_group_victims(
     victims = [
         unit
         for unit in _most_protected_first(by_importance(units), budgets)
-        if not await _may_stay(unit, trial)
+        if not await _reprieve(unit, trial)
     ]
     return PodGroupPostFilterResult(SUCCESS, pods_of(by_importance(victims)))
 
@@ -139,7 +139,8 @@ def _most_protected_first(
     ]
 
 
-async def _may_stay(unit: VictimUnit, trial: PodGroupTrial) -> bool:
+async def _reprieve(unit: VictimUnit, trial: PodGroupTrial) -> bool:
+    """Put a unit back if the group fits beside it; return whether it stays."""
     trial.put_back(unit.pods)
     status = await trial.schedule()
     if not status.is_success:

@@ -212,7 +212,7 @@ class AllocationAttempt:
             claim, request, candidate.id
         ):
             return None
-        if not self._take_counters(candidate, is_shared=is_shared) or not self._is_usable(
+        if not self._take_counters(candidate, is_shared=is_shared) or not self._add_to_constraints(
             claim, request, candidate, must=must
         ):
             return None
@@ -250,10 +250,10 @@ class AllocationAttempt:
             return True
         return self._counters.take(candidate.pool, candidate.device)
 
-    def _is_usable(
+    def _add_to_constraints(
         self, claim: int, request: ParsedRequest, candidate: CandidateDevice, *, must: bool
     ) -> bool:
-        """Whether taints and constraints allow the device; if so, constraints record it."""
+        """Add the device to the claim's constraints; return False if they or taints forbid it."""
         if self._features.device_taints and not request.tolerates(candidate.device.taints):
             return False
         names = (request.base_name, request.subrequest_name)

@@ -213,7 +213,7 @@ class ClaimBinder:
         try:
             async with asyncio.timeout(timeout_seconds):
                 # As upstream, poll, because no event reports that a device is ready.
-                while not self._is_ready(timeout_seconds):  # noqa: ASYNC110
+                while not self._read_claims(timeout_seconds):  # noqa: ASYNC110
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
             words = "device binding timeout: context deadline exceeded"
@@ -228,7 +228,8 @@ class ClaimBinder:
                 if result.binding_conditions:
                     self._observer.binding_conditions_used(result.driver, status)
 
-    def _is_ready(self, timeout_seconds: float) -> bool:
+    def _read_claims(self, timeout_seconds: float) -> bool:
+        """Read the claims again; return whether all are ready for binding."""
         for at, known in enumerate(self._state.claims):
             namespace, name = known.metadata.namespace, known.metadata.name
             claim = self._tracker.get(self._objects, namespace, name)

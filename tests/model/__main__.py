@@ -1,4 +1,4 @@
-"""Plays many long histories of a live cluster against the model: `python -m tests.model`."""
+"""Runs many long histories of a live cluster against the model: `python -m tests.model`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .test_live_histories import LiveHistory
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play; what the model forbids is raised, with the shortest history that leads there."""
+    """Run; a step that the model forbids is raised, with the shortest history that leads to it."""
     parser = argparse.ArgumentParser(prog="python -m tests.model", description=__doc__)
     parser.add_argument("--histories", type=int, default=2000, help="how many (2000)")
     parser.add_argument("--steps", type=int, default=50, help="how long, at most (50)")

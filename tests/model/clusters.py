@@ -1,4 +1,4 @@
-"""Small clusters for the model: made at random, and put before the real scheduler."""
+"""Small random clusters for the model and the real scheduler."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def make_cluster(
     seed: int = 0,
     percentage: int = 100,
 ) -> ClusterState:
-    """Return the real thing, with those of the default plugins that the model knows."""
+    """Return a cluster with those default plugins that the model has."""
     cluster = ClusterState(in_tree_setup(GATES, configuration_of(ratings, percentage)), seed=seed)
     cluster.load(items)
     return cluster
@@ -60,7 +60,7 @@ def make_cluster(
 
 @cache
 def configuration_of(ratings: Ratings, percentage: int = 100) -> Configuration:
-    """Return a configuration with those of the default plugins that the model knows."""
+    """Return a configuration with those default plugins that the model has."""
     scores = [{"name": _RATED_BY[rating], "weight": weight} for weight, rating in ratings]
     every = _named(["*"])
     return load_configuration(
@@ -89,7 +89,7 @@ def _named(plugins: Iterable[str]) -> list[Json]:
 
 
 def near(app: str, domain: str = ZONE, **more: object) -> Json:
-    """Return a pod affinity term on pods of an app."""
+    """Return a pod affinity term for pods of an app."""
     return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": domain, **more}
 
 
@@ -110,7 +110,7 @@ def label(name: str, operator: str, *values: str) -> Json:
 
 
 def require_nodes(*terms: Sequence[Json]) -> Json:
-    """Return a node affinity: one of the terms must hold, each of them on labels."""
+    """Return a node affinity with terms on labels, one of which must match."""
     selector = {"nodeSelectorTerms": [{"matchExpressions": list(term)} for term in terms]}
     return {"requiredDuringSchedulingIgnoredDuringExecution": selector}
 
@@ -189,7 +189,7 @@ _STARTS: Final = (None, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01
 
 
 def node_labels(name: str, zone: str, rank: str) -> dict[str, str]:
-    """Return the labels of a node; what is empty is left out."""
+    """Return the labels of a node, without empty values."""
     labels = {HOST: name, ZONE: zone, "rank": rank}
     return {each: value for each, value in labels.items() if value}
 
@@ -272,7 +272,7 @@ def pods(
 
 @st.composite
 def states(draw: st.DrawFn, *, plain: bool = False) -> Objects:
-    """Make up to 5 nodes, a pod `p` that waits, and up to 7 others, most of them bound.
+    """Draw up to 5 nodes, a pending pod `p`, and up to 7 others, most of them bound.
 
     In a plain cluster pods are hindered by each other only, and `p` is more important than all.
     """
@@ -288,7 +288,7 @@ def states(draw: st.DrawFn, *, plain: bool = False) -> Objects:
 
 @st.composite
 def promising_states(draw: st.DrawFn) -> Objects:
-    """Make up to 3 nodes, a pod `p` that waits, and others of which half were promised a node."""
+    """Draw up to 3 nodes, a pending pod `p`, and others, half of which are nominated."""
     names = _NAMES[: draw(st.integers(1, 3))]
     items: list[object] = [draw(nodes(name, plain=True)) for name in names]
     for number in range(draw(st.integers(1, 6))):
@@ -300,7 +300,7 @@ def promising_states(draw: st.DrawFn) -> Objects:
 
 @st.composite
 def sociable_states(draw: st.DrawFn) -> Objects:
-    """Make nodes with room for everybody, a pod `p` that waits, and others to be near to or far."""
+    """Draw nodes with room for all, a pending pod `p`, and others with (anti-)affinity to it."""
     names = _NAMES[: draw(st.integers(2, 4))]
     items: list[object] = [
         make_node(name, labels=node_labels(name, draw(st.sampled_from("ab")), "1"))
@@ -332,7 +332,7 @@ def _sociable_pods(name: str, places: tuple[str, ...]) -> st.SearchStrategy[Pod]
 
 @st.composite
 def crowded_states(draw: st.DrawFn) -> Objects:
-    """Make up to 3 nodes, each filled by two pods of which one or both must go for `p`."""
+    """Draw up to 3 nodes, each with two pods, of which one or both must be evicted for `p`."""
     items: list[object] = []
     for name in _NAMES[: draw(st.integers(1, 3))]:
         items.append(make_node(name, allocatable={"cpu": 2}))
@@ -352,7 +352,7 @@ def _equal_pod(name: str, place: str, priority: int, start: str | None) -> Pod:
 
 
 def weights() -> st.SearchStrategy[Ratings]:
-    """Make weights for what the model rates by, each of it once or not at all."""
+    """Draw weights for the model's ratings; each rating occurs once or not at all."""
     rated = list(_RATED_BY)
     return st.lists(
         st.tuples(st.integers(1, 9), st.sampled_from(rated)),

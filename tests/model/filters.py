@@ -32,7 +32,7 @@ CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
 def Filter_1(p: Pod, n: Node, S: Objects) -> bool:
-    """The node is schedulable, or the pod does not mind that it is not."""
+    """The node is schedulable, or the pod tolerates that it is not."""
     return not n.spec.unschedulable or Tolerates(p, CORDON)
 
 
@@ -40,7 +40,7 @@ def Filter_1(p: Pod, n: Node, S: Objects) -> bool:
 
 
 def Filter_2(p: Pod, n: Node, S: Objects) -> bool:
-    """A pod slot is free, and what the pod requests fits what the node has left."""
+    """A pod slot is free, and the pod's requests fit into what is left on the node."""
     left = Left(n, S)
     return left.get("pods", 0) >= 1 and all(
         amount <= left.get(resource, 0) for resource, amount in Request(p).items() if amount > 0
@@ -48,7 +48,7 @@ def Filter_2(p: Pod, n: Node, S: Objects) -> bool:
 
 
 def Request(p: Pod) -> dict[str, Fraction]:
-    """Of every resource: the sum over the containers, or the most that an init container wants."""
+    """Of every resource: the sum over the containers, or the maximum of the init containers."""
     total: dict[str, Fraction] = {}
     for resource, amount in _requests(p.spec.containers):
         total[resource] = total.get(resource, Fraction(0)) + amount
@@ -67,7 +67,7 @@ def Left(n: Node, S: Objects) -> dict[str, Fraction]:
 
 
 def Amount(text: Quantity) -> Fraction:
-    """Return the number that a quantity stands for."""
+    """Return the number of a quantity."""
     amount = parse_quantity(text)
     return amount.unscaled * Fraction(10) ** amount.exponent
 
@@ -82,7 +82,7 @@ def _requests(containers: Iterable[Container]) -> Iterator[tuple[str, Fraction]]
 
 
 def Filter_3(p: Pod, n: Node, S: Objects) -> bool:
-    """Every label of the pod's node selector is on the node, with that value."""
+    """The node has every label of the pod's node selector, with its value."""
     labels = n.metadata.labels
     return all(labels.get(label) == value for label, value in (p.spec.node_selector or {}).items())
 
@@ -91,7 +91,7 @@ def Filter_3(p: Pod, n: Node, S: Objects) -> bool:
 
 
 def Filter_4(p: Pod, n: Node, S: Objects) -> bool:
-    """Every taint that keeps pods away is tolerated."""
+    """Every NoSchedule and NoExecute taint is tolerated."""
     return all(Tolerates(p, taint) for taint in n.spec.taints if taint.effect != "PreferNoSchedule")
 
 
@@ -119,7 +119,7 @@ def Matches(toleration: Toleration, taint: Taint) -> bool:
 
 
 def Filter_5(p: Pod, n: Node, S: Objects) -> bool:
-    """Affinity to the node and to pods holds; no anti-affinity holds, the pod's or another's."""
+    """Affinity to nodes and pods holds, and no anti-affinity excludes the node."""
     return (
         NodeAffinityHolds(p, n)
         and PodAffinityHolds(p, n, S)
@@ -170,7 +170,7 @@ def _is_integer(label: str | None) -> bool:
 
 
 def PodAffinityHolds(p: Pod, n: Node, S: Objects) -> bool:
-    """For every required term there is a pod in reach that all of the terms are about.
+    """For every required term there is a pod in reach that matches all of the terms.
 
     If there is none anywhere, and all terms are about p itself, p may be the first of its kind
     on any node that has the terms' topology keys.
@@ -186,13 +186,13 @@ def PodAffinityHolds(p: Pod, n: Node, S: Objects) -> bool:
 
 
 def PodAntiAffinityHolds(p: Pod, n: Node, S: Objects) -> bool:
-    """A required anti-affinity term of p is about some pod in reach."""
+    """A required anti-affinity term of p matches a pod in reach."""
     terms = pod_anti_affinity(p).required_during_scheduling_ignored_during_execution
     return any(About(term, p, q) and InReach(term, q, n, S) for term in terms for q in S.Pods)
 
 
 def IsAvoided(p: Pod, n: Node, S: Objects) -> bool:
-    """A required anti-affinity term of some pod in reach is about p."""
+    """A required anti-affinity term of a pod in reach matches p."""
     return any(
         About(term, q, p) and InReach(term, q, n, S)
         for q in S.Pods
@@ -201,7 +201,7 @@ def IsAvoided(p: Pod, n: Node, S: Objects) -> bool:
 
 
 def About(term: PodAffinityTerm, owner: Pod, q: Pod) -> bool:
-    """The owner's term is about pods like q: its namespaces and its selector match."""
+    """The owner's term matches q: by its namespaces and its selector."""
     namespaces = term.namespaces
     if not namespaces and term.namespace_selector is None:
         namespaces = (owner.metadata.namespace,)
@@ -210,7 +210,7 @@ def About(term: PodAffinityTerm, owner: Pod, q: Pod) -> bool:
 
 
 def Selects(selector: LabelSelector | None, q: Pod) -> bool:
-    """Every label and requirement of the selector holds; no selector selects nothing."""
+    """Every label and requirement of the selector holds; no selector matches nothing."""
     labels = q.metadata.labels
     return selector is not None and (
         all(labels.get(label) == value for label, value in selector.match_labels.items())
@@ -219,7 +219,7 @@ def Selects(selector: LabelSelector | None, q: Pod) -> bool:
 
 
 def InReach(term: PodAffinityTerm, q: Pod, n: Node, S: Objects) -> bool:
-    """Whether q is bound in the domain of n: to a node with the same value of the topology key."""
+    """Whether q is bound to a node with n's value of the topology key."""
     domain = n.metadata.labels.get(term.topology_key)
     return (
         domain is not None

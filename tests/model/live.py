@@ -1,5 +1,5 @@
 # ruff: noqa: N803, N806 - S and T are states, as in docs/model.md
-"""The whole scheduler on virtual time, each of whose steps is put before the model.
+"""The whole scheduler on virtual time, with each step checked against the model.
 
 informers ──▶ Seen ──▶ the scheduler's event handlers
                │
@@ -50,7 +50,7 @@ REST_SECONDS: Final = _FLUSH_SECONDS + 2 * _BACKOFF_SECONDS
 
 
 class Seen:
-    """Nodes and pods as the scheduler was told of them; kept without the scheduler's cache.
+    """Nodes and pods that the scheduler has received; kept without its cache.
 
     Attributes:
         assumed: Pods that were placed and are not yet seen on their node: uid -> pod, node's name.
@@ -63,17 +63,17 @@ class Seen:
         self.assumed: dict[str, tuple[Pod, str]] = {}
 
     def added(self, item: KubeObject) -> None:
-        """An object came."""
+        """Add the object."""
         self._take(item)
         self._handlers.added(item)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
-        """An object changed."""
+        """Update the object."""
         self._take(new)
         self._handlers.updated(old, new)
 
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
-        """An object is gone."""
+        """Delete the object."""
         if isinstance(item, Node):
             del self._nodes[item.metadata.name]
         elif isinstance(item, Pod):
@@ -90,7 +90,7 @@ class Seen:
                 self.assumed.pop(item.metadata.uid, None)
 
     def state(self, promise_of: Callable[[Pod], str]) -> Objects:
-        """Return S: what has been seen, with what has been assumed and promised since.
+        """Return S: the received objects, with later assumptions and nominations.
 
         A pod whose node is gone is left to others; the model has it nowhere.
         """
@@ -107,7 +107,7 @@ class Seen:
 
 
 class Witness(Observer):
-    """Checks each decision against the model, and keeps what was decided.
+    """Checks each decision against the model, and records it.
 
     Attributes:
         faults: What the model does not allow; the run is void after the first.
@@ -128,7 +128,7 @@ class Witness(Observer):
         self.condemned: set[str] = set()
 
     def decided(self, decision: Decision, now: float) -> None:
-        """A cycle ended; the cluster is still as the scheduler had it."""
+        """Check the decision; the cluster is still as it was."""
         try:
             self._check(decision)
         except AssertionError as fault:
@@ -159,7 +159,7 @@ class Witness(Observer):
             self.promised.setdefault(uid, set()).add(node_name)
 
     def _state(self, tried: Pod) -> Objects:
-        """Return S; whose turn it is goes by its own status, the others by what was promised."""
+        """Return S: the tried pod has the nomination of its status, others the recorded ones."""
         assert self.scheduler is not None
         assert self.seen is not None
         nominator = self.scheduler.queue.nominator
@@ -172,7 +172,7 @@ class Witness(Observer):
         return self.seen.state(promise_of)
 
     def _carried_out(self, S: Objects, p: Pod, decision: Decision) -> tuple[Objects, set[str], str]:
-        """Return T, which steps may lead there, and the node that was placed on or promised."""
+        """Return T, the allowed actions, and the node of the placement or nomination."""
         if isinstance(decision, Placed):
             name = decision.node_name
             return S.bind(p, S.nodes[name]), {"Scheduling"}, name
@@ -187,14 +187,14 @@ class Witness(Observer):
         return S - [S.pods[victim.key] for victim in decision.victims], {"Preemption"}, name
 
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
-        """The pod is where it was before."""
+        """Undo the placement."""
         assert self.seen is not None
         self.seen.assumed.pop(assumed.pod.uid, None)
         self.placed.pop(assumed.pod.uid, None)
 
 
 class Ledger:
-    """An API client that passes on what was decided, and takes a note of anything else.
+    """An API client that passes decided writes on and records all others.
 
     Attributes:
         api: Carries it out.
@@ -209,7 +209,7 @@ class Ledger:
             self._witness.faults.append(AssertionError(words))
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Pods are bound where they were placed."""
+        """Check that the pod is bound where it was placed."""
         placed = self._witness.placed.get(pod.metadata.uid)
         self._expect(placed == node_name, f"{key(pod)} is bound to {node_name}, not to {placed}")
         await self.api.bind(pod, node_name)
@@ -220,7 +220,7 @@ class Ledger:
         condition: PodConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
-        """Pods are nominated to what they were promised, and disrupted if they are victims."""
+        """Check nominations, and that only victims are disrupted."""
         uid = pod.metadata.uid
         promised = {"", *self._witness.promised.get(uid, ())}
         if nominated_node_name is not None:
@@ -233,21 +233,21 @@ class Ledger:
     async def patch_pod_group_status(
         self, group: PodGroup, condition: PodGroupConditionPatch
     ) -> None:
-        """There are no groups."""
+        """Not used: there are no groups."""
         self._expect(holds=False, words=f"a group {group.metadata.name} out of nowhere")
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Only victims are deleted."""
+        """Check that only victims are deleted."""
         self._expect(pod.metadata.uid in self._witness.condemned, f"{key(pod)} is no victim")
         await self.api.delete_pod(pod)
 
     def record_event(self, event: Event) -> None:
-        """Events are for people."""
+        """Ignore the event."""
         self.api.record_event(event)
 
 
 class LiveCluster:
-    """A simulated cluster with the real scheduler, advanced by hand.
+    """A simulated cluster with the real scheduler, whose time is advanced by hand.
 
     Attributes:
         world: The cluster.
@@ -258,7 +258,7 @@ class LiveCluster:
     def __init__(
         self, ratings: Ratings, seed: int, latencies: Latencies, faults: FaultPlan
     ) -> None:
-        """Begin empty; there must be a running event loop."""
+        """Start empty; there must be a running event loop."""
         self.world = World(RandomStreams(seed), latencies, faults)
         self.witness = Witness(ratings)
         self._ledger = Ledger(self.world.api, self.witness)
@@ -288,18 +288,18 @@ class LiveCluster:
         assert not self._task.done(), self._task.exception()
 
     def state(self) -> Objects:
-        """Return S, as the API server has it; a pod whose node is gone is nowhere."""
+        """Return S of the API server; a pod whose node is deleted is left out."""
         server = self.world.server
         S = Objects.of([*server.all(Node), *server.all(Pod)])
         return S - [p for p in S.Pods if p.spec.node_name and p.spec.node_name not in S.nodes]
 
     @property
     def _version(self) -> int:
-        """How often anything was written so far."""
+        """Return the number of writes so far."""
         return self.world.server.store.list(PODS).version
 
     async def come_to_rest(self, rounds_max: int) -> Objects:
-        """Let time pass, with requests that do not fail, until nothing happens any more; return S.
+        """Let time pass without request failures until nothing is written any more; return S.
 
         Raises:
             AssertionError: That takes too long, or the model forbids a step.
@@ -314,7 +314,7 @@ class LiveCluster:
         raise AssertionError("the cluster never comes to rest")
 
     def held_back(self) -> list[PodInfo]:
-        """Return the pods that wait for the end of a preemption that has ended.
+        """Return the pods that are gated by a preemption that has ended.
 
         Its gate is looked at only when a pod is deleted and a hint says that this helps. If all
         victims leave on their own while they are being evicted, it may be too early each time, and
@@ -328,7 +328,7 @@ class LiveCluster:
         ]
 
     def check_at_rest(self, S: Objects) -> None:
-        """Assert that the scheduler sees what there is, and nothing is under way.
+        """Assert that the scheduler has the server's objects, and nothing is in progress.
 
         Raises:
             AssertionError: It does not.
@@ -342,5 +342,5 @@ class LiveCluster:
 
 
 def enabled(S: Objects) -> Iterable[Pod]:
-    """Return the pods that wait although a node can be had for them."""
+    """Return the pending pods that could be placed or preempt."""
     return [p for p in S.Pods if not p.spec.node_name and not Refused(p, S)]

@@ -67,7 +67,7 @@ def SchedulingEnabled(p: Pod, S: Objects, feasible: Feasibility = Feasible) -> b
 def Viable(
     p: Pod, S: Objects, feasible: Feasibility = Feasible, ratings: Ratings = RATINGS
 ) -> list[Node]:
-    """Of the feasible nodes those that no feasible node surpasses in viability."""
+    """The feasible nodes than which no feasible node has a higher viability."""
     N = [m for m in S.Nodes if feasible(p, m, S)]
     viability = {m.metadata.name: Viability(p, m, S, N, ratings) for m in N}
     best = max(viability.values(), default=0)
@@ -112,7 +112,7 @@ def PreemptionEnabled(p: Pod, S: Objects, feasible: Feasibility = Feasible) -> b
 
 
 def Casualty(V: Victims) -> tuple[float, int, int, float]:
-    """What the loss of V costs; compared from left to right.
+    """The loss of V; compared from left to right.
 
     The highest priority in V; the sum of the priorities, each made positive; the number of pods;
     and, negative, when the first of those with the highest priority started.
@@ -123,12 +123,12 @@ def Casualty(V: Victims) -> tuple[float, int, int, float]:
 
 
 def start(q: Pod) -> float:
-    """When q started; if it has not, later than any other."""
+    """The start of q; one that has not started counts as later than any other."""
     return parse_time(q.status.start_time) if q.status.start_time else float("inf")
 
 
 def LeastCasualty(clearances: Collection[Clearance]) -> list[Clearance]:
-    """Those that no other surpasses in little casualty."""
+    """Those with the least casualty."""
     least = min((Casualty(V) for _, V in clearances), default=None)
     return [(n, V) for n, V in clearances if Casualty(V) == least]
 
@@ -145,7 +145,7 @@ def Preemption(
 
 @dataclass(frozen=True)
 class Step:
-    """A step that is allowed: what it is an instance of.
+    """An allowed step and the action that it is an instance of.
 
     Attributes:
         action: Scheduling or Preemption; Unchanged, when neither is enabled for the pod; or
@@ -167,7 +167,7 @@ class Step:
 
     @classmethod
     def preemption(cls, p: Pod, n: Node, V: Victims) -> Step:
-        """Let V leave n, so that p would fit there."""
+        """Evict V from n, so that p would fit there."""
         return cls("Preemption", key(p), n.metadata.name, tuple(key(q) for q in V))
 
 
@@ -177,7 +177,7 @@ def Front(offered: Collection[Pod]) -> list[Pod]:
 
 
 def Scheduler(S: Objects, T: Objects, ratings: Ratings = RATINGS) -> Step | None:
-    """∃ p ∈ Front(Unbound) : schedule it, or else preempt for it, or else leave all as it is."""
+    """∃ p ∈ Front(Unbound) : schedule it, or else preempt for it, or else change nothing."""
     return _first(
         step for p in Front(Unbound(S)) if (step := _scheduler_of(p, S, T, ratings)) is not None
     )

@@ -1,5 +1,5 @@
 # ruff: noqa: N802, N803 - the names are those of the formulas in docs/model.md
-"""The ratings of the model: how well a node suits a pod, compared with the nodes at choice."""
+"""The ratings of the model: how well a node suits a pod, compared with the other nodes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _preferred(p: Pod) -> list[tuple[int, PodAffinityTerm]]:
 
 
 def SoftTaints(p: Pod, n: Node) -> int:
-    """How many taints would rather keep p away."""
+    """The number of PreferNoSchedule taints that p does not tolerate."""
     return sum(
         taint.effect == "PreferNoSchedule" and not Tolerates(p, taint) for taint in n.spec.taints
     )
@@ -68,17 +68,17 @@ def SoftTaints(p: Pod, n: Node) -> int:
 
 
 def NodeAffinityRating(p: Pod, n: Node, S: Objects, N: Collection[Node]) -> int:
-    """In proportion to the best."""
+    """In proportion to the best node."""
     return _share(PreferredNodeAffinity(p, n), [PreferredNodeAffinity(p, m) for m in N])
 
 
 def TaintRating(p: Pod, n: Node, S: Objects, N: Collection[Node]) -> int:
-    """In proportion to the worst, the other way round."""
+    """In proportion to the worst node, reversed."""
     return 100 - _share(SoftTaints(p, n), [SoftTaints(p, m) for m in N])
 
 
 def PodAffinityRating(p: Pod, n: Node, S: Objects, N: Collection[Node]) -> int:
-    """Where it stands between the worst and the best."""
+    """The position between the worst and the best node."""
     worths = [PreferredPodAffinity(p, m, S) for m in N]
     least, most = min(worths), max(worths)
     if least == most:
@@ -97,5 +97,5 @@ RATINGS: Ratings = ((3, TaintRating), (2, NodeAffinityRating), (2, PodAffinityRa
 
 
 def Viability(p: Pod, n: Node, S: Objects, N: Collection[Node], ratings: Ratings = RATINGS) -> int:
-    """Σ weight_i · Rating_i(p, n, S), with the nodes N at choice."""
+    """Σ weight_i · Rating_i(p, n, S), compared within the nodes N."""
     return sum(weight * rating(p, n, S, N) for weight, rating in ratings)

@@ -1,5 +1,5 @@
 # ruff: noqa: N802, N803, N806 - the names are those of the formulas in docs/model.md
-"""The finer relation that the real scheduler keeps to, and the check of a step against it.
+"""The finer relation that the real scheduler satisfies, and the check of a step against it.
 
 It differs from the page's in four places: pods that were rejected step aside; promises of nodes
 are kept; preemption is judged with everybody in jeopardy gone; and of those pods, as many stay as
@@ -48,7 +48,7 @@ def abstract(
     assumed: Mapping[str, str] | None = None,
     leaving: Collection[str] = (),
 ) -> Objects:
-    """Return what the model sees of the objects in a store.
+    """Return the state of the model for the objects of a store.
 
     Args:
         items: The objects.
@@ -66,7 +66,7 @@ def abstract(
 
 
 def Promised(p: Pod, n: Node, S: Objects) -> Victims:
-    """{ q ∈ Unbound : q ≠ p ∧ q was promised n ∧ priority(q) ≥ priority(p) }."""
+    """{ q ∈ Unbound : q ≠ p ∧ q is nominated to n ∧ priority(q) ≥ priority(p) }."""
     return tuple(
         q
         for q in Unbound(S)
@@ -77,7 +77,7 @@ def Promised(p: Pod, n: Node, S: Objects) -> Victims:
 
 
 def Available(p: Pod, n: Node, S: Objects, began: Objects | None = None) -> bool:
-    """Feasible(p, n, S), and also if those came who were promised the node.
+    """Feasible(p, n, S), also with the pods that are nominated to n.
 
     Args:
         p: The pod.
@@ -93,7 +93,7 @@ def Available(p: Pod, n: Node, S: Objects, began: Objects | None = None) -> bool
 
 
 def AffinityMatters(p: Pod, S: Objects) -> bool:
-    """Whether p requires affinity or anti-affinity to pods, or somebody in S avoids p somewhere.
+    """Whether p has required (anti-)affinity to pods, or a pod of S avoids p.
 
     If not, the real scheduler does not ask about affinity any more in this cycle, and so does not
     notice that one to whom the node was promised would avoid p.
@@ -113,7 +113,7 @@ def _without_anti_affinity(q: Pod) -> Pod:
 
 
 def Chosen(p: Pod, S: Objects, ratings: Ratings = RATINGS) -> list[Node]:
-    """The node p itself was promised, if it is available; else the most viable ones."""
+    """The node that p is nominated to, if it is available; else the most viable ones."""
     own = S.nodes.get(p.status.nominated_node_name)
     if own is not None and Available(p, own, S):
         return [own]
@@ -124,12 +124,12 @@ def Chosen(p: Pod, S: Objects, ratings: Ratings = RATINGS) -> list[Node]:
 
 
 def MayPreempt(p: Pod) -> bool:
-    """Whether p's preemption policy does not forbid it."""
+    """Whether p's preemption policy allows it."""
     return p.spec.preemption_policy != "Never"
 
 
 def Waits(p: Pod, S: Objects) -> bool:
-    """Whether somebody still stops on the node p was promised, to make room for it or another.
+    """Whether a victim still stops on the node that p is nominated to.
 
     A node that would not do even if it were empty is not waited for.
     """
@@ -142,7 +142,7 @@ def Waits(p: Pod, S: Objects) -> bool:
 
 
 def _is_hopeless(p: Pod, n: Node, S: Objects) -> bool:
-    """Whether the first filter that p fails on n is one that no eviction there cures."""
+    """Whether no eviction on n resolves the first filter that rejects p there."""
     if not (Filter_1(p, n, S) and Filter_3(p, n, S) and Filter_4(p, n, S)):
         return True
     if not NodeAffinityHolds(p, n) or not Filter_2(p, n, S - On(n, S)):
@@ -164,7 +164,7 @@ def _is_preempted(q: Pod) -> bool:
 
 
 def ClearingEnabled(p: Pod, S: Objects) -> bool:
-    """∃ n ∈ Nodes : somebody is in jeopardy ∧ Available(p, n, S without all of Jeopardy)."""
+    """∃ n ∈ Nodes : some pod is in jeopardy ∧ Available(p, n, S without all of Jeopardy)."""
     return MayPreempt(p) and any(_clears(p, n, S) for n in S.Nodes)
 
 
@@ -174,7 +174,7 @@ def _clears(p: Pod, n: Node, S: Objects) -> bool:
 
 
 def Reprieved(p: Pod, n: Node, S: Objects) -> list[Victims]:
-    """Victims on n: all in jeopardy leave, then come back one by one as long as p still fits.
+    """Victims on n: all in jeopardy leave, then return one by one while p still fits.
 
     The most important comes first: of the highest priority, then who started first. Where two are
     equal either may be first, so there can be several such sets; there is none if p does not fit
@@ -204,7 +204,7 @@ def Reprieved(p: Pod, n: Node, S: Objects) -> list[Victims]:
 
 
 def MostImportant(V: Victims) -> Victims:
-    """Those in V before whom nobody else in V comes back."""
+    """Those in V that return before all others in V."""
     first = min((-priority(q), start(q)) for q in V)
     return tuple(q for q in V if (-priority(q), start(q)) == first)
 
@@ -215,7 +215,7 @@ def Candidates(p: Pod, S: Objects) -> list[Clearance]:
 
 
 def LeastCandidates(p: Pod, S: Objects) -> list[Clearance]:
-    """The candidates of least casualty; among equals in importance, any order will do.
+    """The candidates of least casualty; among equally important pods any order is allowed.
 
     A node stands for itself with any one of its sets, so a candidate is among the least if every
     other node has some set that is not less.
@@ -257,7 +257,7 @@ def allows(
     offered: Collection[Pod] | None = None,
     ratings: Ratings = RATINGS,
 ) -> Step | None:
-    """Return which step leads from one state to the other, None if none may.
+    """Return the allowed step from one state to the other, None if there is none.
 
     Args:
         before: The state S.

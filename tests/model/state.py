@@ -1,5 +1,5 @@
 # ruff: noqa: N802, N803 - the names are those of the formulas in docs/model.md
-"""The state of the model: a set of Kubernetes objects, and who is bound to whom in it."""
+"""The state of the model: a set of Kubernetes objects, and which pod is bound to which node."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Victims = tuple[Pod, ...]
 
 
 def key(p: Pod) -> str:
-    """Return what tells the pod from others: `namespace/name`."""
+    """Return the identity of a pod: `namespace/name`."""
     return f"{p.metadata.namespace}/{p.metadata.name}"
 
 
 def priority(p: Pod) -> int:
-    """Return the pod's priority; without one it is 0."""
+    """Return the pod's priority; 0 if it has none."""
     return p.spec.priority or 0
 
 
@@ -38,7 +38,7 @@ class Objects:
 
     @classmethod
     def of(cls, items: Iterable[object]) -> Objects:
-        """Return the set of the nodes and pods among some objects."""
+        """Return the set of the nodes and pods among objects."""
         items = list(items)
         return cls(
             {item.metadata.name: item for item in items if isinstance(item, Node)},
@@ -70,20 +70,20 @@ class Objects:
         return Objects(self.nodes, {k: q for k, q in self.pods.items() if k not in gone})
 
     def bind(self, p: Pod, n: Node) -> Objects:
-        """S with p.spec.nodeName = n.metadata.name; what was promised to p is so no longer."""
+        """S with p.spec.nodeName = n.metadata.name; p's nomination is dropped."""
         spec = replace(p.spec, node_name=n.metadata.name)
         status = replace(p.status, nominated_node_name="")
         return self.put(replace(p, spec=spec, status=status))
 
     def put(self, item: Node | Pod) -> Objects:
-        """S with this object, instead of one of the same name."""
+        """S with this object, in place of one of the same name."""
         if isinstance(item, Pod):
             return Objects(self.nodes, {**self.pods, key(item): item})
         return Objects({**self.nodes, item.metadata.name: item}, self.pods)
 
 
 def Same(S: Objects, T: Objects) -> bool:
-    """S = T, as far as the model sees: not the pods' statuses, nor who wrote an object when."""
+    """S = T, except the pods' statuses and metadata that the API server changes."""
     return (
         S.nodes == T.nodes
         and S.pods.keys() == T.pods.keys()

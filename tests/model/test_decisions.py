@@ -1,5 +1,5 @@
 # ruff: noqa: N803, N806 - the names are those of the formulas in docs/model.md
-"""Each decision of the real scheduler, on a random small cluster, is a step the model allows."""
+"""Each decision of the real scheduler, in random small clusters, is a step of the model."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def pod_of(S: Objects) -> Pod:
 
 
 def decide(S: Objects, ratings: Ratings = RATINGS, trace: Trace | None = None) -> Decision:
-    """Ask the real scheduler about `p`."""
+    """Let the real scheduler decide on `p`."""
     cluster = make_cluster(S, ratings)
     return cluster.schedule_one(cluster.pending[pod_of(S).metadata.uid], trace)
 
 
 def after(S: Objects, decision: Decision) -> Objects:
-    """Return the state once the decision is carried out."""
+    """Return the state after the decision is carried out."""
     if isinstance(decision, Placed):
         return S.bind(S.pods[decision.pod.key], S.nodes[decision.node_name])
     if isinstance(decision, Rejected):
@@ -95,7 +95,7 @@ PLUGINS: dict[str, Callable[[Pod, Node, Objects], bool]] = {
 @settings(max_examples=80)
 @given(states())
 def test_each_filter_plugin_is_a_filter_of_the_model(S: Objects) -> None:
-    """Plugin by plugin and node by node, the answers are those of the model's predicates."""
+    """Plugin by plugin and node by node, the answers are equal."""
     p, trace = pod_of(S), Trace(all_filters=True)
     decide(S, trace=trace)
     names = list(S.nodes)
@@ -115,7 +115,7 @@ def test_each_filter_plugin_is_a_filter_of_the_model(S: Objects) -> None:
 @settings(max_examples=120)
 @given(sociable_states() | states())
 def test_totals_are_viability(S: Objects) -> None:
-    """What the real scheduler adds up for a feasible node is the node's viability."""
+    """The real scheduler's total of a feasible node is its viability."""
     p, trace = pod_of(S), Trace()
     decide(S, RATINGS, trace)
     N = [n for n in S.Nodes if Feasible(p, n, S)]
@@ -132,7 +132,7 @@ def test_totals_are_viability(S: Objects) -> None:
 @settings(max_examples=100)
 @given(sociable_states() | states(), weights())
 def test_placed_if_and_only_if_scheduling_is_enabled(S: Objects, ratings: Ratings) -> None:
-    """A pod is placed on a most viable node if some node is feasible, else it is not placed."""
+    """The node is a most viable one."""
     p = pod_of(S)
     decision = decide(S, ratings)
     assert SchedulingEnabled(p, S) == isinstance(decision, Placed)
@@ -148,7 +148,7 @@ def test_placed_if_and_only_if_scheduling_is_enabled(S: Objects, ratings: Rating
 @settings(max_examples=150)
 @given(crowded_states() | states(plain=True) | states())
 def test_preempts_if_and_only_if_clearing_is_enabled(S: Objects) -> None:
-    """A pod that fits nowhere preempts others exactly if it fits somewhere with them all gone."""
+    """If a rejected pod fits somewhere without all pods in jeopardy."""
     p = pod_of(S)
     decision = decide(S)
     if not isinstance(decision, Rejected):
@@ -164,7 +164,7 @@ def test_preempts_if_and_only_if_clearing_is_enabled(S: Objects) -> None:
 
 
 def _check_victims(p: Pod, S: Objects, decision: Rejected) -> None:
-    """They are in jeopardy on one node, feasible without them, and none of them can be spared."""
+    """They are in jeopardy on one node, which is feasible without them, and each is needed."""
     T = after(S, decision)
     n = S.nodes[decision.nominated_node_name or ""]
     names = {victim.key for victim in decision.victims}
@@ -186,8 +186,10 @@ def _check_victims(p: Pod, S: Objects, decision: Rejected) -> None:
 
 @settings(max_examples=150)
 @given(promising_states(), weights())
-def test_decisions_keep_promises(S: Objects, ratings: Ratings) -> None:
-    """With nodes promised to pods that wait, a decision is a step of the finer relation."""
+def test_decisions_with_nominated_pods_are_steps_of_the_finer_relation(
+    S: Objects, ratings: Ratings
+) -> None:
+    """Other pending pods are nominated."""
     p = pod_of(S)
     decision = decide(S, ratings)
     T = after(S, decision)

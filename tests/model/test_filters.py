@@ -1,5 +1,5 @@
 # ruff: noqa: N806 - S is a state, as in docs/model.md
-"""The filters, one table each."""
+"""The filters, with a table each."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_schedulability(unschedulable: bool, tolerations: list[Json], expected: 
         ),
     ],
 )
-def test_request(p: Pod, expected: dict[str, Fraction]) -> None:
-    """The sum over the containers, or the most that an init container wants."""
+def test_requests_of_a_pod(p: Pod, expected: dict[str, Fraction]) -> None:
+    """The sum over the containers, or the maximum of the init containers."""
     assert expected == Request(p)
 
 
@@ -97,12 +97,12 @@ FULL_OF_2 = Objects.of(
     ],
 )
 def test_resources(requests: dict[str, str | int], expected: bool) -> None:
-    """What the node has left is what it has, less what pods bound to it request."""
+    """A node's free amounts are its own minus the requests of the pods bound to it."""
     n = FULL_OF_2.nodes["n"]
     assert expected == Filter_2(make_pod(requests=requests), n, FULL_OF_2)
 
 
-def test_slots() -> None:
+def test_pod_slots() -> None:
     """Without a free slot nothing fits, however little is requested."""
     S = FULL_OF_2.put(make_pod("q3", node_name="n"))
     left = Left(S.nodes["n"], S)
@@ -110,8 +110,8 @@ def test_slots() -> None:
     assert not Filter_2(make_pod(), S.nodes["n"], S)
 
 
-def test_overcommitted() -> None:
-    """Who requests nothing of what is overcommitted does not mind."""
+def test_overcommitted_resources() -> None:
+    """They do not matter to a pod that requests none of them."""
     S = FULL_OF_2.put(make_node("n", allocatable={"cpu": 1, "pods": 9}))
     assert Filter_2(make_pod(requests={"memory": 1}), S.nodes["n"], S)
     assert not Filter_2(make_pod(requests={"cpu": "1m"}), S.nodes["n"], S)
@@ -210,13 +210,13 @@ ZONE_A, ZONE_B, FAST = label("zone", "In", "a"), label("zone", "In", "b"), label
     ],
 )
 def test_node_affinity(affinity: Json | None, expected: bool) -> None:
-    """Some term matches, and in it every requirement."""
+    """Some term matches, with every requirement."""
     n = make_node(labels={"zone": "a"})
     assert expected == Filter_5(make_pod(node_affinity=affinity), n, NOTHING)
 
 
 def test_node_affinity_by_name() -> None:
-    """A term may be about the node's name."""
+    """A term may match the node's name."""
     term = {"matchFields": [label("metadata.name", "In", "b")]}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     p = make_pod(node_affinity=affinity)
@@ -275,7 +275,7 @@ EVERYWHERE = ["a1", "a2", "b1", "x1"]
     ],
 )
 def test_pod_affinity(affinity: Json, others: list[Pod], expected: list[str]) -> None:
-    """In the domain of each term stands a pod that all of the terms are about."""
+    """The domain of each term has a pod that matches all of the terms."""
     assert expected == _where(make_pod(labels={"app": "own"}, pod_affinity=affinity), *others)
 
 
@@ -288,8 +288,8 @@ def test_pod_affinity(affinity: Json, others: list[Pod], expected: list[str]) ->
         pytest.param([WEB_ON_A1], ["a1", "a2"], id="somebody"),
     ],
 )
-def test_the_first_of_its_kind(others: list[Pod], expected: list[str]) -> None:
-    """A pod that wants to be near its like may be the first, on a node that has a domain."""
+def test_the_first_pod_of_its_kind(others: list[Pod], expected: list[str]) -> None:
+    """A pod with affinity to itself may be the first, on a node with a domain."""
     p = make_pod(labels={"app": "web"}, pod_affinity=required(near("web")))
     assert expected == _where(p, *others)
 
@@ -310,20 +310,20 @@ def test_the_first_of_its_kind(others: list[Pod], expected: list[str]) -> None:
 def test_pod_anti_affinity(
     anti_affinity: Json | None, others: list[Pod], expected: list[str]
 ) -> None:
-    """No pod in a domain that the pod avoids, and none there that avoids the pod."""
+    """In both directions."""
     p = make_pod(labels={"app": "web"}, pod_anti_affinity=anti_affinity)
     assert expected == _where(p, *others)
 
 
-def test_nobody_minds_itself() -> None:
-    """A pod may avoid its own kind and still stand where none is."""
+def test_a_pod_does_not_avoid_itself() -> None:
+    """It may avoid its own kind and be placed where none is."""
     p = make_pod(labels={"app": "web"}, pod_anti_affinity=required(near("web")))
     assert EVERYWHERE == _where(p)
     assert ["b1", "x1"] == _where(p, WEB_ON_A1)
 
 
-def test_an_unknown_operator_is_no_formula() -> None:
-    """The model knows six operators."""
+def test_an_unknown_operator_is_an_error() -> None:
+    """The model has six operators."""
     n: Node = make_node(labels={"zone": "a"})
     p = make_pod(node_affinity=require_nodes([label("zone", "Like", "a")]))
     with pytest.raises(ValueError, match="Like"):

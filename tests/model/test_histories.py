@@ -1,5 +1,5 @@
 # ruff: noqa: N803, N806 - S and T are states, as in docs/model.md
-"""Histories: pods arrive and end, nodes come and go, and the real scheduler decides in between.
+"""Histories: pods arrive and end, nodes change, and the real scheduler decides in between.
 
 Whatever happens, each of its steps is one the model allows, what is bound stays where it may be,
 and when nothing else changes everybody who can be placed is, after finitely many attempts.
@@ -41,14 +41,14 @@ _FIRST_NODES = st.sampled_from([3, 2, 1, 4, 0]).flatmap(
 
 
 class ClusterAndModel(RuleBasedStateMachine):
-    """Do the same to a real cluster and to a set of objects.
+    """Changes a real cluster and a set of objects in the same way.
 
     `S` is the set; `aside` are the names of those who were rejected since something last changed.
     """
 
     @initialize(ratings=weights(), seed=st.integers(0, 3), first=_FIRST_NODES)
     def start(self, ratings: Ratings, seed: int, first: tuple[Node, ...]) -> None:
-        """Start with a few nodes that take anybody."""
+        """Start with a few nodes without restrictions."""
         self.ratings = ratings
         self.S = Objects()
         self.cluster = make_cluster([], ratings, seed=seed)
@@ -61,7 +61,7 @@ class ClusterAndModel(RuleBasedStateMachine):
 
     @rule(node=st.sampled_from(NODE_NAMES).flatmap(nodes))
     def node_comes(self, node: Node) -> None:
-        """A node joins, if there is none of its name."""
+        """Add a node, if there is none of its name."""
         if node not in self.S:
             self.cluster.cache.add_node(node)
             self._changed(self.S.put(node))
@@ -69,7 +69,7 @@ class ClusterAndModel(RuleBasedStateMachine):
     @rule(which=ANY)
     @precondition(lambda self: len(self.S.nodes) > 2)
     def node_goes(self, which: int) -> None:
-        """A node leaves; its pods are collected."""
+        """Remove a node; its pods are collected."""
         node = _pick(self.S.Nodes, which)
         for p in On(node, self.S):
             self._remove(p)
@@ -80,7 +80,7 @@ class ClusterAndModel(RuleBasedStateMachine):
     @rule(which=ANY)
     @precondition(lambda self: self.S.nodes)
     def node_is_cordoned_or_not(self, which: int) -> None:
-        """A node takes no new pods, or takes some again."""
+        """Cordon or uncordon a node."""
         node = _pick(self.S.Nodes, which)
         spec = replace(node.spec, unschedulable=not node.spec.unschedulable)
         node = replace(node, spec=spec)
@@ -89,32 +89,32 @@ class ClusterAndModel(RuleBasedStateMachine):
 
     @rule(arriving=st.lists(pods("p", plain=True), min_size=2, max_size=4))
     def pods_arrive(self, arriving: list[Pod]) -> None:
-        """Pods are created that are not choosy, as long as there is room for them in the test."""
+        """Create pods without constraints, up to the test's limit."""
         for p in arriving[: PODS_MAX - len(self.S.pods)]:
             self.born += 1
             self._arrive(_with_uid(p, self.born))
 
     @rule(p=pods("p"))
     def a_choosy_pod_arrives(self, p: Pod) -> None:
-        """A pod is created that has wishes."""
+        """Create a pod with constraints."""
         self.pods_arrive([p])
 
     @rule(p=pods("p", priorities=(9, 5), plain=True))
     @precondition(lambda self: Unbound(self.S) != [*self.S.Pods])
     def an_important_pod_arrives(self, p: Pod) -> None:
-        """A pod is created for which others may have to go."""
+        """Create a pod that may have to preempt."""
         self.pods_arrive([p])
 
     @rule(which=ANY)
     @precondition(lambda self: self.S.pods)
     def pod_ends(self, which: int) -> None:
-        """A pod is finished, or deleted before it was bound."""
+        """Finish a pod, or delete it before it is bound."""
         self._remove(_pick(self.S.Pods, which))
 
     @rule(which=ANY)
     @precondition(lambda self: any(not p.status.start_time for p in _bound(self.S)))
     def pod_starts(self, which: int) -> None:
-        """The kubelet reports that a bound pod has started: later than all before."""
+        """Report that a bound pod has started, later than all before."""
         p = _pick([p for p in _bound(self.S) if not p.status.start_time], which)
         self.started += 1
         start_time = f"2026-01-01T00:{self.started // 60:02}:{self.started % 60:02}Z"
@@ -126,14 +126,14 @@ class ClusterAndModel(RuleBasedStateMachine):
 
     @rule(count=SEVERAL)
     def attempts(self, count: int) -> None:
-        """The first in the queue is tried, a few times."""
+        """Try the first pod in the queue, a few times."""
         for _ in range(count):
             if p := self._first():
                 self._attempt(p)
 
     @rule(reborn=st.booleans())
     def settle(self, reborn: bool) -> None:
-        """Nothing else changes; perhaps a controller replaces who was evicted."""
+        """Change nothing else, except that a controller may replace evicted pods."""
         attempts = 0
         while p := self._first():
             attempts += 1
@@ -150,7 +150,7 @@ class ClusterAndModel(RuleBasedStateMachine):
             assert not ClearingEnabled(p, self.S)
 
     def _first(self) -> Pod | None:
-        """Return the pod whose turn it is: of highest priority, then who came first."""
+        """Return the next pod: of highest priority, then the earliest."""
         offered = self._offered()
         return min(offered, key=lambda p: -priority(p)) if offered else None
 
@@ -158,7 +158,7 @@ class ClusterAndModel(RuleBasedStateMachine):
         return [p for p in Unbound(self.S) if key(p) not in self.aside]
 
     def _attempt(self, p: Pod) -> Victims:
-        """Try a pod, check the decision, carry it out, and check the step; return who went."""
+        """Try a pod, check the decision, carry it out and check the step; return the victims."""
         S, offered = self.S, self._offered()
         info = self.cluster.pending[p.metadata.uid]
         decision = self.cluster.schedule_one(info)
@@ -185,7 +185,7 @@ class ClusterAndModel(RuleBasedStateMachine):
         return tuple(self.S.pods[victim.key] for victim in victims)
 
     def _follow(self, p: Pod, T: Objects, nominated: str | None) -> None:
-        """Go over to the next state; promise, or take back, a node."""
+        """Move to the next state; set or clear a nomination."""
         promised = p.status.nominated_node_name
         if nominated is not None and nominated != promised:
             self.cluster.nominate(self.cluster.pending[p.metadata.uid], nominated)
@@ -224,7 +224,7 @@ class ClusterAndModel(RuleBasedStateMachine):
 
     @invariant()
     def the_set_is_what_the_cluster_has(self) -> None:
-        """The same pods on the same nodes, the same pods waiting, with the same promises."""
+        """The same bound and pending pods, with the same nominations."""
         cluster = self.cluster
         cluster.cache.check()
         cluster.nominator.check()
@@ -240,7 +240,7 @@ class ClusterAndModel(RuleBasedStateMachine):
 
     @invariant()
     def the_bound_are_where_they_may_be(self) -> None:
-        """Resources hold, labels hold, and nobody stands near one who is to be avoided.
+        """Resources, labels, and anti-affinity in both directions.
 
         Cordons and affinity to pods are for those who come: they may cease to hold later.
         """

@@ -1,5 +1,5 @@
 # ruff: noqa: N806 - S is a state, as in docs/model.md
-"""What the histories of the runtime loop stand on, and what upstream does not promise."""
+"""A case in which upstream does not guarantee progress."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .state import key
 
 
 def test_a_preemptor_is_held_back_if_all_victims_leave_while_it_preempts() -> None:
-    """Nobody opens its gate then, not even the flush; as upstream. An activation does."""
+    """As upstream, not even the flush opens its gate; an activation does."""
 
     async def main() -> None:
         live = LiveCluster(RATINGS, 0, Latencies(request=0.5), NO_FAULTS)

@@ -1,5 +1,5 @@
 # ruff: noqa: N806 - S is a state, as in docs/model.md
-"""Histories of a whole cluster: the runtime loop schedules while pods and nodes come and go.
+"""Histories of a whole cluster: the runtime loop schedules while pods and nodes change.
 
 Requests and watches take time and fail, victims stop gracefully, pods back off. Each decision is a
 step the model allows from what the scheduler had seen; it carries out what it decided and nothing
@@ -59,7 +59,7 @@ _FIRST_NODES = st.sampled_from([2, 1, 3]).flatmap(
 
 
 class LiveHistory(RuleBasedStateMachine):
-    """Do things to a cluster, let time pass, and let the scheduler do the rest."""
+    """Changes a cluster and lets time pass, while the scheduler does the rest."""
 
     @initialize(
         ratings=weights(),
@@ -76,7 +76,7 @@ class LiveHistory(RuleBasedStateMachine):
         faults: FaultPlan,
         first: tuple[Node, ...],
     ) -> None:
-        """Start with a few nodes that take anybody."""
+        """Start with a few nodes without restrictions."""
         self.runner = asyncio.Runner(loop_factory=lambda: VirtualLoop(0.0, on_idle=lambda: None))
         self.born = 0
         self.relabelled: set[str] = set()
@@ -92,7 +92,7 @@ class LiveHistory(RuleBasedStateMachine):
         return self.runner.run(coroutine)
 
     def _do(self, action: Callable[..., object], *arguments: object) -> None:
-        """Do something to the world, on its loop and between two of its moments."""
+        """Change the world on its loop, between two of its times."""
 
         async def act() -> None:
             action(*arguments)
@@ -103,7 +103,7 @@ class LiveHistory(RuleBasedStateMachine):
 
     @rule(node=nodes(NODE))
     def node_comes(self, node: Node) -> None:
-        """A node joins; names are not used twice, as pods of the last one may still be there."""
+        """Add a node; names are not reused, as pods of the last one may still exist."""
         if len(self._nodes()) < NODES_MAX:
             self.born += 1
             name = f"{NODE}{self.born}"
@@ -114,20 +114,20 @@ class LiveHistory(RuleBasedStateMachine):
     @rule(which=ANY)
     @precondition(lambda self: len(self._nodes()) > 2)
     def node_goes(self, which: int) -> None:
-        """A node leaves; its pods are collected some time later."""
+        """Remove a node; its pods are collected some time later."""
         self._do(self.live.world.nodes.remove, self._pick_node(which))
 
     @rule(which=ANY, on=st.booleans())
     @precondition(lambda self: self._nodes())
     def node_is_cordoned_or_not(self, which: int, on: bool) -> None:
-        """A node takes no new pods, or takes some again."""
+        """Cordon or uncordon a node."""
         life = self.live.world.nodes
         self._do(life.cordon if on else life.uncordon, self._pick_node(which))
 
     @rule(which=ANY, rank=st.sampled_from(["1", "2", "11"]))
     @precondition(lambda self: self._nodes())
     def node_is_relabelled(self, which: int, rank: str) -> None:
-        """A label changes that pods may have asked for when they came."""
+        """Change a label that pods may have required when they were placed."""
         name = self._pick_node(which)
         self.relabelled.add(name)
         self._do(self.live.world.nodes.relabel, name, {"rank": rank})
@@ -135,7 +135,7 @@ class LiveHistory(RuleBasedStateMachine):
     @rule(which=ANY, seconds=st.sampled_from([20, 100, 400]))
     @precondition(lambda self: self._nodes())
     def node_is_silent_for_a_while(self, which: int, seconds: int) -> None:
-        """Nothing is heard of a node, until its pods are to go elsewhere."""
+        """Let a node stop reporting, until its pods are evicted."""
         self._do(self.live.world.nodes.fail, self._pick_node(which), seconds)
 
     # Pods.
@@ -145,7 +145,7 @@ class LiveHistory(RuleBasedStateMachine):
         run_seconds=st.sampled_from([None, None, 5, 60, 500]),
     )
     def pods_arrive(self, arriving: list[Pod], run_seconds: int | None = None) -> None:
-        """Pods are created that are not choosy, as long as there is room for them in the test."""
+        """Create pods without constraints, up to the test's limit."""
         for p in arriving[: max(PODS_MAX - len(self._pods()), 0)]:
             self.born += 1
             annotations = {} if run_seconds is None else {RUN_SECONDS: str(run_seconds)}
@@ -155,13 +155,13 @@ class LiveHistory(RuleBasedStateMachine):
 
     @rule(p=pods("p"))
     def a_choosy_pod_arrives(self, p: Pod) -> None:
-        """A pod is created that has wishes."""
+        """Create a pod with constraints."""
         self.pods_arrive([p])
 
     @rule(p=pods("p", priorities=(9, 5), plain=True), patient=st.booleans())
     @precondition(lambda self: self._pods())
     def an_important_pod_arrives(self, p: Pod, patient: bool) -> None:
-        """A pod is created for which others may have to go, unless it says that it can wait."""
+        """Create a pod that may preempt, unless its policy is Never."""
         policy = "Never" if patient else ""
         self.pods_arrive([replace(p, spec=replace(p.spec, preemption_policy=policy))])
 
@@ -170,7 +170,7 @@ class LiveHistory(RuleBasedStateMachine):
         seconds=SECONDS,
     )
     def rush_hour(self, arriving: list[Pod], seconds: float) -> None:
-        """Ordinary pods start, and more important ones than there is room for come after them."""
+        """Start ordinary pods, then create more important ones than there is room for."""
         half = len(arriving) // 2
         self.pods_arrive([replace(p, spec=replace(p.spec, priority=0)) for p in arriving[:half]])
         self.time_passes(4.0)
@@ -180,7 +180,7 @@ class LiveHistory(RuleBasedStateMachine):
     @rule(which=ANY)
     @precondition(lambda self: self._pods())
     def pod_is_deleted(self, which: int) -> None:
-        """A pod is deleted, wherever it is."""
+        """Delete a pod, wherever it is."""
         p = _pick(self._pods(), which)
         self._do(self._delete, p)
 
@@ -194,12 +194,12 @@ class LiveHistory(RuleBasedStateMachine):
 
     @rule(seconds=SECONDS)
     def time_passes(self, seconds: float) -> None:
-        """The scheduler works, kubelets start and stop pods, requests come back."""
+        """The scheduler works, kubelets start and stop pods, requests are answered."""
         self._run(self.live.advance(seconds))
 
     @rule()
     def nothing_else_happens(self) -> None:
-        """Whoever can be placed is, in the end; no promise is left."""
+        """In the end every pod that can be placed is, and no nomination is left."""
         S = self._run(self.live.come_to_rest(ROUNDS_MAX))
         while held_back := self.live.held_back():
             # As upstream, they wait for others to knock.
@@ -212,7 +212,7 @@ class LiveHistory(RuleBasedStateMachine):
         self.live.check_at_rest(S)
 
     def teardown(self) -> None:
-        """The history ends: time passes until nothing more happens."""
+        """Let time pass until nothing more happens."""
         if not hasattr(self, "runner"):
             return
         try:
@@ -226,13 +226,13 @@ class LiveHistory(RuleBasedStateMachine):
 
     @invariant()
     def the_scheduler_is_sound(self) -> None:
-        """Cache and queue agree with themselves."""
+        """Cache and queue pass their checks."""
         self.live.scheduler.cache.check()
         self.live.scheduler.queue.check()
 
     @invariant()
     def the_bound_are_where_they_may_be(self) -> None:
-        """Resources hold, labels hold, and nobody stands near one who is to be avoided.
+        """Resources, labels, and anti-affinity in both directions.
 
         Cordons, taints and affinity to pods are for those who come: they may cease to hold later,
         and so may what a pod asked of its node's labels, if these change.

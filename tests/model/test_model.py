@@ -1,5 +1,5 @@
 # ruff: noqa: N803, N806 - the names are those of the formulas in docs/model.md
-"""The formulas of the page, one table each, and the relation they add up to."""
+"""The formulas of the page, with a table each, and their relation."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_feasible(cpu: int, expected: list[str]) -> None:
 
 
 def test_viable() -> None:
-    """Among the feasible nodes those with the best rating; without ratings all of them."""
+    """The feasible nodes with the best rating; without ratings all of them."""
     p = make_pod(requests={"cpu": 1}, node_affinity=LIKES_A)
     assert [SMALL] == Viable(p, NODES)
     assert [SMALL, LARGE] == Viable(p, NODES, ratings=())
@@ -83,7 +83,7 @@ def test_viable() -> None:
 
 
 def test_scheduling() -> None:
-    """A step binds the pod to a viable node, and changes nothing else."""
+    """A step binds the pod to a viable node and changes nothing else."""
     p = make_pod("p", requests={"cpu": 1}, node_affinity=LIKES_A)
     S = NODES.put(p).put(_pod("q"))
     assert SMALL == Scheduling(p, S, S.bind(p, SMALL))
@@ -117,7 +117,7 @@ for _q in (
     ],
 )
 def test_jeopardy(priority: int, small: str, large: str) -> None:
-    """In jeopardy on a node is who is bound there and has a lower priority."""
+    """The pods bound to a node with lower priority."""
     p = _pod("p", priority=priority)
     assert [small, large, ""] == [_names(Jeopardy(p, n, CROWD)) for n in CROWD.Nodes]
 
@@ -141,7 +141,7 @@ def test_subset() -> None:
     ],
 )
 def test_clearances(cpu: int, priority: int, clearances: list[str]) -> None:
-    """Preemption is enabled if some node is feasible without some of those in jeopardy."""
+    """Preemption is enabled if some node is feasible without some of the pods in jeopardy."""
     p = _pod("p", cpu, priority)
     assert clearances == [_names(V) for _, V in Clearances(p, CROWD)]
     assert bool(clearances) == PreemptionEnabled(p, CROWD)
@@ -161,19 +161,19 @@ CASUALTIES = (
 
 
 def test_casualty() -> None:
-    """The highest priority counts most, then the sum, then the number, then who started last."""
+    """Highest priority, sum, number, and the start of the last one, in this order."""
     costs = [Casualty(V) for V in CASUALTIES]
     assert all(less < more for less, more in pairwise(costs))
 
 
-def test_who_has_not_started_started_last() -> None:
-    """A pod that has not started is the first to go among equals."""
+def test_a_pod_that_has_not_started_counts_as_the_last() -> None:
+    """It is evicted first among equals."""
     fresh = (make_pod("f", priority=1),)
     assert Casualty(fresh) < Casualty(CASUALTIES[1])
 
 
 def test_casualty_is_a_total_order() -> None:
-    """Of any two sets one is not worse than the other, so there is always a least one."""
+    """Of any two sets one is not worse than the other, so there is a least one."""
     costs = [Casualty(V) for V in CASUALTIES]
     assert all((a <= b) or (b <= a) for a, b in product(costs, repeat=2))
     least = LeastCasualty([(SMALL, V) for V in CASUALTIES[1:]])
@@ -182,7 +182,7 @@ def test_casualty_is_a_total_order() -> None:
 
 
 def test_preemption() -> None:
-    """A step takes the victims of least casualty away, and changes nothing else."""
+    """A step evicts the victims of least casualty and changes nothing else."""
     p = _pod("p", 2, 5)
     S = CROWD.put(p)
     q = {name: S.pods[f"default/{name}"] for name in ("l1", "l2", "l2b", "s5")}
@@ -197,7 +197,7 @@ def test_preemption() -> None:
 
 
 def test_front() -> None:
-    """Whoever nobody surpasses in priority; all of them, if they are equal."""
+    """The pods of the highest priority."""
     a, b, c = _pod("a", priority=2), _pod("b", priority=1), _pod("c", priority=2)
     assert [a, c] == Front([a, b, c])
     assert [] == Front([])
@@ -231,12 +231,12 @@ HUGE = NODES.put(_pod("huge", 9, 9)).put(LOW)
     ],
 )
 def test_scheduler(S: Objects, T: Objects, expected: Step | None) -> None:
-    """One of highest priority is scheduled, or else preempts others, or else nothing happens."""
+    """One of highest priority is scheduled, else preempts, else nothing happens."""
     assert expected == Scheduler(S, T)
 
 
-def test_preemption_promises_nothing() -> None:
-    """Who preempted others may be bound in the next step; so may an equal that came since."""
+def test_preemption_reserves_nothing() -> None:
+    """An equal pod that arrived since may be bound in the next step."""
     S = FULL - [FULL.pods["default/l1"]]
     rival = _pod("rival", 1, 9)
     S = S.put(rival)
@@ -247,7 +247,7 @@ def test_preemption_promises_nothing() -> None:
 
 
 def test_weights_decide() -> None:
-    """What is viable depends on the weights; without any all feasible nodes are."""
+    """Without any, all feasible nodes are viable."""
     p = make_pod("p", requests={"cpu": 1}, node_affinity=LIKES_A)
     S = NODES.put(p)
     assert Scheduler(S, S.bind(p, LARGE), ((1, NodeAffinityRating),)) is None

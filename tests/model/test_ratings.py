@@ -1,5 +1,5 @@
 # ruff: noqa: N806 - N is a set of nodes, as in docs/model.md
-"""The ratings, one table each, and their weighted sum."""
+"""The ratings, with a table each, and their weighted sum."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ZONE_A, FAST = label("zone", "In", "a"), label("fast", "Exists")
     ],
 )
 def test_preferred_node_affinity(affinity: Json | None, expected: list[int]) -> None:
-    """The weights of the terms that match, and in proportion to the best node."""
+    """The weights of matching terms, in proportion to the best node."""
     nodes = [make_node("a", labels={ZONE: "a", "fast": ""}), make_node("b", labels={ZONE: "a"})]
     N = [*nodes, make_node("c")]
     p = make_pod(node_affinity=affinity)
@@ -64,7 +64,7 @@ NEEDS_WEB = make_pod("kin", node_name="b1", pod_affinity=required(near("web")))
 def test_preferred_pod_affinity(
     affinity: Json | None, anti_affinity: Json | None, others: list[Pod], expected: list[int]
 ) -> None:
-    """The weights of the terms for every pod in reach, the pod's own terms and the others'."""
+    """The weights of the terms for every pod in reach, the pod's own and the others'."""
     p = make_pod(labels={"app": "web"}, pod_affinity=affinity, pod_anti_affinity=anti_affinity)
     S = Objects.of([*NODES, *others, p])
     assert expected == [PreferredPodAffinity(p, n, S) for n in NODES]
@@ -75,7 +75,7 @@ def test_preferred_pod_affinity(
 
 
 def test_soft_taints() -> None:
-    """The fewer soft taints the better, in proportion to the worst node."""
+    """The fewer the better, in proportion to the worst node."""
     soft = [taint(key, effect="PreferNoSchedule") for key in "abcd"]
     N = [make_node(str(count), taints=soft[:count]) for count in range(5)]
     p = make_pod(tolerations=[{"key": "a", "operator": "Exists"}])
@@ -84,7 +84,7 @@ def test_soft_taints() -> None:
 
 
 def test_viability() -> None:
-    """The ratings' weighted sum, among the nodes at choice."""
+    """The weighted sum of the ratings, compared within the feasible nodes."""
     N = [
         make_node("a", labels={ZONE: "a"}, taints=[taint("old", effect="PreferNoSchedule")]),
         make_node("b"),

@@ -1,5 +1,5 @@
 # ruff: noqa: N803, N806 - the names are those of the formulas in docs/model.md
-"""Where the real scheduler is finer than the page: what follows, and what does not."""
+"""Where the real scheduler is finer than the page, and what follows from that."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _on(node: str, name: str, cpu: int, day: int, priority: int = 0) -> Pod:
 @settings(max_examples=50)
 @given(states(plain=True) | states())
 def test_reprieved_sets(S: Objects) -> None:
-    """Without them the node is feasible, with any one of them it is not; the worst loss is least.
+    """The node is feasible without them, and not with any of them; the worst loss is least.
 
     So nobody is lost for nothing, and nobody more important than need be.
     """
@@ -97,7 +97,7 @@ def test_reprieved_sets(S: Objects) -> None:
 @settings(max_examples=50)
 @given(states(plain=True) | states())
 def test_clearing_is_preemption(S: Objects) -> None:
-    """If clearing a node helps, preemption is enabled; and conversely, unless p needs company."""
+    """If clearing is enabled, so is preemption; the reverse holds unless p has pod affinity."""
     for p in Unbound(S):
         assert not ClearingEnabled(p, S) or PreemptionEnabled(p, S)
         if not SchedulingEnabled(p, S):
@@ -109,8 +109,8 @@ def test_clearing_is_preemption(S: Objects) -> None:
 @pytest.mark.slow
 @settings(max_examples=50)
 @given(states(plain=True) | states())
-def test_without_promises_the_finer_model_schedules_as_the_page_does(S: Objects) -> None:
-    """Feasible is available, viable is chosen, and a placement the page allows is allowed."""
+def test_without_nominations_the_finer_model_equals_the_page(S: Objects) -> None:
+    """Feasible is available, viable is chosen, and allowed placements are allowed."""
     for p in Unbound(S):
         assert [Feasible(p, n, S) for n in S.Nodes] == [Available(p, n, S) for n in S.Nodes]
         assert Viable(p, S) == Chosen(p, S)
@@ -130,7 +130,7 @@ LUMPS = Objects.of([N, LARGE_OLD, *SMALL_NEW, PREEMPTOR])
 
 
 def test_victims_are_not_the_least_of_all_subsets() -> None:
-    """One victim would do, but the one is the oldest and stays: two younger ones go.
+    """One victim would be enough, but it is the oldest and stays: two younger ones are evicted.
 
     The two cannot be spared, and are least among the sets that the walk by importance ends in.
     """
@@ -144,7 +144,7 @@ def test_victims_are_not_the_least_of_all_subsets() -> None:
 
 
 def test_the_node_is_not_the_one_of_the_least_subset() -> None:
-    """As the walk needs two victims on one node, a node with one is chosen that costs more."""
+    """One node seems to need two victims, so one with a single, costlier victim is chosen."""
     m = make_node("m", allocatable={"cpu": 2})
     older = _on("m", "older", 2, 1)
     younger = _on("n", "younger", 2, 2)
@@ -161,8 +161,8 @@ def test_the_node_is_not_the_one_of_the_least_subset() -> None:
     assert allows(S, S - [younger]) is None
 
 
-def test_who_is_needed_may_be_in_jeopardy() -> None:
-    """A pod that must stand near a lesser one does not preempt on its node: not even another.
+def test_a_pod_in_jeopardy_may_be_needed_for_affinity() -> None:
+    """A pod with affinity to a lesser one does not preempt on its node, not even another pod.
 
     With all in jeopardy gone the one it needs is gone too, and the node is given up.
     """
@@ -178,8 +178,8 @@ def test_who_is_needed_may_be_in_jeopardy() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])
-def test_among_equals_any_order_will_do(first: int) -> None:
-    """Who arrived first on the node comes back first, which is not part of the state."""
+def test_equally_important_victims_return_in_any_order(first: int) -> None:
+    """The order of arrival on the node is not part of the state."""
     n = make_node("n", allocatable={"cpu": 3})
     equals = [make_pod(f"q{k}", requests={"cpu": 1}, node_name="n") for k in range(3)]
     p = make_pod("p", requests={"cpu": 2}, priority=1)
@@ -200,7 +200,7 @@ def _action(step: Step | None) -> str:
 
 
 def test_budgets_come_first() -> None:
-    """A pod that a disruption budget protects is kept, though it is the least casualty."""
+    """A protected pod is kept, though it is the least casualty."""
     n, m = (make_node(name, allocatable={"pods": 1}) for name in "nm")
     guarded = make_pod("guarded", labels={"app": "web"}, node_name="n")
     other = make_pod("other", priority=3, node_name="m")
@@ -213,8 +213,8 @@ def test_budgets_come_first() -> None:
     assert ["other"] == _victims(_real([*S, budget]))
 
 
-def test_who_waits_does_not_preempt_again() -> None:
-    """While a victim stops on the node that was promised, nothing else is cleared."""
+def test_a_pod_that_waits_for_victims_does_not_preempt_again() -> None:
+    """While a victim stops on its nominated node, no other node is cleared."""
     n, m = (make_node(name, allocatable={"pods": 1}) for name in "nm")
     stops: dict[str, dict[str, object]] = {
         "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
@@ -253,8 +253,8 @@ def _budget(selector: object) -> PodDisruptionBudget:
     )
 
 
-def test_who_never_preempts() -> None:
-    """A pod may forbid itself to preempt others; then it waits."""
+def test_preemption_policy_never() -> None:
+    """The pod waits."""
     p = make_pod("p", requests={"cpu": 2}, priority=5, spec={"preemptionPolicy": "Never"})
     S = LUMPS.put(p)
     assert PreemptionEnabled(p, S)
@@ -265,7 +265,7 @@ def test_who_never_preempts() -> None:
 
 
 def test_a_sample_misses_the_best_node() -> None:
-    """A share of a large cluster is looked at: the best of the first hundred is not the best."""
+    """With a percentage of the nodes, the best of the first hundred is not the best of all."""
     names = [f"n{k:03}" for k in range(105)]
     nodes = [make_node(name, labels={"best": "yes"} if name == "n104" else {}) for name in names]
     p = make_pod("p", node_affinity=prefer_nodes((1, label("best", "Exists"))))
@@ -293,8 +293,8 @@ HEIR = make_pod("heir", priority=5, nominated_node_name="one")
         pytest.param(6, True, id="higher"),
     ],
 )
-def test_promises_bind_who_is_not_higher(priority: int, expected: bool) -> None:
-    """A promised node is feasible and yet not available, except to a pod of higher priority."""
+def test_nominations_count_unless_the_priority_is_higher(priority: int, expected: bool) -> None:
+    """The node is feasible but not available."""
     p = make_pod("p", priority=priority)
     S = Objects.of([ONE, HEIR, p])
     assert (() if expected else (HEIR,)) == Promised(p, ONE, S)
@@ -307,8 +307,8 @@ def test_promises_bind_who_is_not_higher(priority: int, expected: bool) -> None:
         assert allows(S, S.bind(p, ONE), offered=[p]) is None
 
 
-def test_the_heir_takes_what_was_promised() -> None:
-    """The promised node is taken if it is available, though another is rated higher."""
+def test_a_nominated_node_is_taken_if_available() -> None:
+    """Though another one has a higher rating."""
     likes = prefer_nodes((1, label("best", "Exists")))
     heir = make_pod("heir", priority=5, nominated_node_name="one", node_affinity=likes)
     S = Objects.of([ONE, TWO, heir])
@@ -321,8 +321,8 @@ def test_the_heir_takes_what_was_promised() -> None:
     assert [TWO] == Chosen(heir, taken)
 
 
-def test_a_promise_is_no_company() -> None:
-    """Who needs company is not helped by one who is only expected: both must be feasible."""
+def test_nominated_pods_do_not_satisfy_affinity() -> None:
+    """The node must be feasible without them, too."""
     n = make_node("n", labels={HOST: "n"})
     web = make_pod("web", labels={"app": "web"}, priority=5, nominated_node_name="n")
     p = make_pod("p", pod_affinity=required(near("web", HOST)))
@@ -332,8 +332,8 @@ def test_a_promise_is_no_company() -> None:
     assert isinstance(_real(S), Rejected)
 
 
-def test_who_is_expected_is_avoided_but_not_always_asked() -> None:
-    """One to whom the node was promised avoids p in vain, unless affinity is asked about at all.
+def test_anti_affinity_of_nominated_pods_may_be_skipped() -> None:
+    """It counts only if InterPodAffinity runs at all in the cycle.
 
     It is, once p requires something of the kind, or somebody bound avoids p, wherever that is.
     """
@@ -358,8 +358,8 @@ LOW, HIGH = make_pod("low"), make_pod("high", priority=5, requests={"cpu": 99})
 QUEUE = Objects.of([TWO, LOW, HIGH])
 
 
-def test_the_rejected_step_aside() -> None:
-    """Who was rejected does not hold up the rest, as on the page it would for ever."""
+def test_rejected_pods_do_not_block_others() -> None:
+    """By the page's formulas they would, for ever."""
     T = QUEUE.bind(LOW, TWO)
     assert Step("Unchanged", "default/high") == Scheduler(QUEUE, QUEUE)
     assert Scheduler(QUEUE, T) is None
@@ -367,8 +367,8 @@ def test_the_rejected_step_aside() -> None:
     assert Step.scheduling(LOW, TWO) == allows(QUEUE, T, offered=[LOW])
 
 
-def test_nothing_happened() -> None:
-    """That may always be; but if it was somebody's turn only because they were refused."""
+def test_no_change_is_always_allowed() -> None:
+    """If a pod was tried, only if it is rejected."""
     assert Step("Unchanged", "default/high") == allows(QUEUE, QUEUE)
     assert Step("Unchanged", "default/high") == allows(QUEUE, QUEUE, tried=HIGH)
     assert Step("Stutter") == allows(QUEUE, QUEUE, offered=[LOW])
@@ -388,13 +388,13 @@ def test_nothing_happened() -> None:
         pytest.param(QUEUE.put(make_pod("low", labels={"a": "b"})), id="labels changed"),
     ],
 )
-def test_what_the_scheduler_never_does(T: Objects) -> None:
-    """Steps of others are none of the scheduler's."""
+def test_steps_of_others_are_not_allowed(T: Objects) -> None:
+    """The scheduler does not make them."""
     assert allows(QUEUE, T, offered=[LOW]) is None
 
 
-def test_what_the_model_sees_of_a_store() -> None:
-    """Finished and leaving pods are gone, assumed ones are bound, other objects are not seen."""
+def test_abstract_state_of_a_store() -> None:
+    """Finished and leaving pods and other objects are left out; assumed pods are bound."""
     done = make_pod("done", node_name="two", status={"phase": "Succeeded"})
     going = make_pod("going", node_name="two")
     store: list[object] = [TWO, LOW, HIGH, done, going, _budget({})]
@@ -403,8 +403,8 @@ def test_what_the_model_sees_of_a_store() -> None:
     assert [key(HIGH)] == [key(p) for p in Unbound(seen)]
 
 
-def test_jeopardy_is_of_no_account_without_a_node() -> None:
-    """A pod on a node that is gone is in nobody's way."""
+def test_pods_of_deleted_nodes_do_not_matter() -> None:
+    """They are not in jeopardy."""
     S = Objects.of([TWO, make_pod("q", node_name="gone"), HIGH])
     assert () == Jeopardy(HIGH, TWO, S)
     assert not ClearingEnabled(HIGH, S)

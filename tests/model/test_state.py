@@ -1,5 +1,5 @@
 # ruff: noqa: N806 - S and T are states, as in docs/model.md
-"""Bound and unbound, and what the model takes for the same state."""
+"""Bound and unbound pods, and equal states."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ S = Objects.of([A, B, ON_A, ON_GONE, WAITING])
     ],
 )
 def test_bound(p: Pod, bound_to: list[str]) -> None:
-    """A pod is bound to the node it names, if both are there."""
+    """A pod is bound to the node it names, if both exist."""
     assert bound_to == [name for name, n in S.nodes.items() if BoundTo(p, n, S)]
     assert bool(bound_to) == Bound(p, S)
 
 
 def test_unbound() -> None:
-    """Who is not bound is unbound, also if the node is gone."""
+    """A pod that is not bound is unbound, also if its node is deleted."""
     assert [ON_GONE, WAITING] == Unbound(S)
     assert [ON_A] == On(A, S)
     assert [] == On(B, S)
 
 
 def test_a_step_makes_a_new_set() -> None:
-    """Binding and evicting leave the set as it was."""
+    """Binding and evicting do not change the old one."""
     T = S.bind(WAITING, B)
     assert [WAITING.metadata.name] == [p.metadata.name for p in On(B, T)]
     assert [] == On(B, S)
@@ -51,7 +51,7 @@ def test_a_step_makes_a_new_set() -> None:
 
 
 def test_only_nodes_and_pods_are_in_the_set() -> None:
-    """Other objects are not seen."""
+    """Other objects are left out."""
     T = Objects.of([A, Service(), ON_A])
     assert [A, ON_A] == list(T)
     assert A in T
@@ -70,17 +70,17 @@ def test_only_nodes_and_pods_are_in_the_set() -> None:
     ],
 )
 def test_same(p: Pod, expected: bool) -> None:
-    """What the status says, and who wrote the object when, makes no other state."""
+    """The status, and metadata that writes change, do not matter."""
     assert expected == Same(S, S.put(p))
 
 
-def test_not_the_same() -> None:
-    """Another node, another label of a node, another pod: another state."""
+def test_different_states() -> None:
+    """Another node, another label of a node, another pod."""
     assert not Same(S, S.put(make_node("c")))
     assert not Same(S, S.put(make_node("a", labels={"zone": "z"})))
     assert not Same(S, S - [WAITING])
 
 
-def test_priority() -> None:
-    """A pod that does not say has priority 0."""
+def test_the_default_priority_is_zero() -> None:
+    """Of a pod without one."""
     assert [0, 0, -7] == [priority(make_pod(priority=given)) for given in (None, 0, -7)]

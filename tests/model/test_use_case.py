@@ -1,5 +1,5 @@
 # ruff: noqa: N806 - S, T and N are sets, as in docs/model.md
-"""Nine nodes without a GPU, six with: pods that need one go there, and the others do not."""
+"""Nine nodes without a GPU, six with: pods that need one are placed there, others are not."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _pod(kind: str, number: int, way: str) -> Pod:
 
 
 def _cluster(way: str, plain: int = 18, gpu: int = 12, slots: int = 2) -> Objects:
-    """Return the nodes, each with so many slots, and so many pods of each kind."""
+    """Return nodes with so many slots each, and so many pods of each kind."""
     tainted = way == "taints"
     nodes = [_node("none", k, slots, tainted=tainted) for k in range(9)]
     nodes += [_node("gpu", k, slots, tainted=tainted) for k in range(6)]
@@ -67,7 +67,7 @@ def _kind(item: Node | Pod) -> str:
     ],
 )
 def test_which_nodes_are_feasible_and_viable(way: str, is_hard: bool, kind: str) -> None:
-    """Taints and affinity leave only nodes of the pod's kind; ratings only make them better."""
+    """By taints or affinity only nodes of the pod's kind are feasible; by ratings, viable."""
     S = _cluster(way)
     p = S.pods[f"default/{kind}-0"]
     own = [n for n in S.Nodes if _kind(n) == kind]
@@ -78,8 +78,8 @@ def test_which_nodes_are_feasible_and_viable(way: str, is_hard: bool, kind: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["taints", "affinity", "ratings"])
-def test_the_model_places_everybody_where_they_belong(way: str) -> None:
-    """Step by step, until the last slot of the last node is taken."""
+def test_the_model_places_all_pods_on_their_kind_of_node(way: str) -> None:
+    """Step by step, until the last slot is taken."""
     S = _cluster(way, plain=9, gpu=6, slots=1)
     while waiting := Unbound(S):
         p = waiting[-1]
@@ -93,7 +93,7 @@ def test_the_model_places_everybody_where_they_belong(way: str) -> None:
 
 @pytest.mark.parametrize("way", ["taints", "affinity", "ratings"])
 def test_the_real_scheduler_does_the_same(way: str) -> None:
-    """Each of its placements is a step of the page's scheduler, and right."""
+    """Each of its placements is a step of the page's scheduler."""
     S = _cluster(way, plain=10, gpu=8)
     cluster = make_cluster(S, RATINGS)
     for info in [*cluster.pending.values()]:
@@ -108,8 +108,8 @@ def test_the_real_scheduler_does_the_same(way: str) -> None:
     assert [] == Unbound(S)
 
 
-def test_without_a_way_nobody_knows() -> None:
-    """With nothing said, every node is as good as any other."""
+def test_without_configuration_all_nodes_are_equal() -> None:
+    """Every node is viable."""
     S = _cluster("nothing")
     assert all([*S.Nodes] == Viable(S.pods[f"default/{kind}-0"], S) for kind in KINDS)
 
@@ -123,7 +123,7 @@ def test_without_a_way_nobody_knows() -> None:
     ],
 )
 def test_when_the_other_nodes_are_full(way: str, waits: bool) -> None:
-    """One pod more than the nine nodes take: it waits, or by ratings alone it gives way."""
+    """One pod too many for the nine nodes: it waits, or by ratings alone it uses a GPU node."""
     S = _cluster(way, plain=10, gpu=0, slots=1)
     last = S.pods["default/none-9"]
     for p in Unbound(S):

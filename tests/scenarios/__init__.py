@@ -1,1 +1,1 @@
-"""Transcripts of the running scheduler: commands, and under each everything that followed."""
+"""Transcripts of the running scheduler: commands, each followed by what happens."""

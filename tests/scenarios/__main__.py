@@ -1,4 +1,4 @@
-"""Write down what really follows, in every transcript: `python -m tests.scenarios [FILE ...]`."""
+"""Rewrites transcripts with what actually happens: `python -m tests.scenarios [FILE ...]`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rewrite(path: Path) -> bool:
 
 
 def main() -> None:
-    """Rewrite the transcripts that are named, or all."""
+    """Rewrite the named transcripts, or all."""
     logging.disable()
     paths = [Path(name).resolve() for name in sys.argv[1:]] or transcripts()
     for path in paths:

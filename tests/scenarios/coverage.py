@@ -1,4 +1,4 @@
-"""What transcripts have to show: rows of failures, transitions of the queue, hints.
+"""What transcripts must show: rows of failures, transitions of the queue, hints.
 
 Rows and transitions are listed here; registrations are those of the plugins themselves.
 """
@@ -26,7 +26,7 @@ ERROR: Final = "SchedulerError"
 
 
 class Failure(NamedTuple):
-    """A row of the table of failures, with its columns.
+    """A row of the table of failures.
 
     Attributes:
         transcript: Where it is shown.
@@ -285,13 +285,13 @@ _POD_EVENT: Final = re.compile(r"^(Assigned|Unschedulable)Pod")
 
 
 def expected_of(transcript: str) -> str:
-    """Return everything that follows in a transcript."""
+    """Return all expected lines of a transcript."""
     steps = steps_of((HERE / f"{transcript}.txt").read_text())
     return "\n".join(line for step in steps for line in step.expected)
 
 
 def all_registrations() -> tuple[Registration, ...]:
-    """Return what all plugins register, with all features on, and the pseudo plugin's."""
+    """Return the registrations of all plugins, with all features on, and of the pseudo plugin."""
     gates = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
     configuration = load_configuration({"apiVersion": API_VERSION, "kind": KIND}, gates)
     (profile,) = build_profiles(in_tree_setup(gates, configuration), Random(0)).values()
@@ -299,7 +299,7 @@ def all_registrations() -> tuple[Registration, ...]:
 
 
 def events_of(registered: ClusterEvent) -> Iterator[str]:
-    """Yield the labels of the events that a registration may meet, one for each kind."""
+    """Yield the labels of events that match a registration, one per kind."""
     action = registered.action
     kinds = [each for each in (Action.ADD, Action.DELETE) if each & action]
     updates = action & Action.UPDATE
@@ -314,7 +314,7 @@ def events_of(registered: ClusterEvent) -> Iterator[str]:
 
 
 def wanted_hints() -> set[tuple[str, str, str]]:
-    """Return (plugin, event, outcome) of everything that hints can say."""
+    """Return (plugin, event, outcome) of everything that hints can return."""
     return {
         (registration.plugin, event, outcome)
         for registration in all_registrations()
@@ -324,7 +324,7 @@ def wanted_hints() -> set[tuple[str, str, str]]:
 
 
 def shown_hints() -> set[tuple[str, str, str]]:
-    """Return (plugin, event, outcome) of everything that hints say in transcripts."""
+    """Return (plugin, event, outcome) of everything that hints return in transcripts."""
     shown = set()
     for path in sorted((HERE / "hints").glob("*.txt")):
         for line in expected_of(f"hints/{path.stem}").splitlines():

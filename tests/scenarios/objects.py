@@ -49,7 +49,7 @@ def plain_of(item: KubeObject) -> Json:
 
 
 def object_of(plain: Json) -> KubeObject:
-    """Return the object of JSON; one without a uid gets one from its name."""
+    """Return the object of JSON, with a uid made from its name if it has none."""
     metadata = plain["metadata"]
     metadata.setdefault("uid", f"uid-{metadata['name']}")
     return decode_object(plain)
@@ -62,7 +62,7 @@ def objects_of(body: str) -> Iterable[KubeObject]:
 
 
 def node_of(name: str, options: Iterable[str], body: str) -> KubeObject:
-    """Return a node: 4 cpu, 32Gi, 110 pods, if nothing else is said."""
+    """Return a node; by default with 4 cpu, 32Gi and 110 pods."""
     base = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -73,7 +73,7 @@ def node_of(name: str, options: Iterable[str], body: str) -> KubeObject:
 
 
 def pod_of(name: str, options: Iterable[str], body: str) -> KubeObject:
-    """Return a pod with one container; one on a node runs."""
+    """Return a pod with one container; a pod with a node runs."""
     base = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -92,17 +92,17 @@ def patch_of(body: str) -> Json:
 
 
 def node_patch(options: Iterable[str]) -> Json:
-    """Return what options such as `cpu=2 label:zone=a taint=k=v:NoSchedule` say of a node."""
+    """Return the merge patch of options such as `cpu=2 label:zone=a taint=k=v:NoSchedule`."""
     return _patch(options, _NODE_OPTIONS)
 
 
 def pod_patch(options: Iterable[str]) -> Json:
-    """Return what options such as `cpu=1 priority=5 node=a` say of a pod."""
+    """Return the merge patch of options such as `cpu=1 priority=5 node=a`."""
     return _patch(options, _POD_OPTIONS)
 
 
 def _patch(options: Iterable[str], table: Mapping[str, _Option]) -> Json:
-    """Read `word=value` and `word:key=value`; a bare word has neither."""
+    """Parse `word=value` and `word:key=value`; a word alone has neither."""
     patch: Json = {}
     for option in options:
         name, _, value = option.partition("=")
@@ -112,7 +112,7 @@ def _patch(options: Iterable[str], table: Mapping[str, _Option]) -> Json:
 
 
 def joined(patch: Json, other: Json) -> Json:
-    """Return what two merge patches do one after the other."""
+    """Return the merge patch equal to two in sequence."""
     result = dict(patch)
     for key, value in other.items():
         before = result.get(key)

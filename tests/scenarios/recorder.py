@@ -1,4 +1,4 @@
-"""Recorder writes down what a scheduler does: one line each, with virtual time in front."""
+"""Recorder writes a line for each action of a scheduler, with the virtual time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLACES: Final = {
 
 
 def short(key: str) -> str:
-    """Return a pod's `namespace/name` without the namespace that goes without saying."""
+    """Return a pod's `namespace/name` without the default namespace."""
     return key.removeprefix("default/")
 
 
@@ -41,12 +41,12 @@ def name_of(pod: Pod) -> str:
 
 
 def seconds_of(now: float) -> str:
-    """Return a time or a span as short as it goes, in seconds."""
+    """Return a time or duration in seconds, as short as possible."""
     return f"{now:.2f}".rstrip("0").rstrip(".")
 
 
 def rejectors_of(queued: QueuedPodInfo) -> str:
-    """Return who rejected a pod; those who wait for something have a question mark."""
+    """Return the plugins that rejected a pod; pending ones with a question mark."""
     pending = queued.pending_plugins
     names = (f"{name}?" if name in pending else name for name in sorted(queued.rejecting_plugins))
     return f"[{' '.join(names)}]"
@@ -65,22 +65,22 @@ class Recorder(Observer):
         self._said: dict[str, str] = {}
 
     def message(self, pod: str, text: str) -> str:
-        """Return a message in quotes; one that was the pod's last outcome is not repeated."""
+        """Return a message in quotes; the pod's last one is not repeated."""
         return "<message>" if self._said.get(pod) == text else f'"{text}"'
 
     def write(self, category: str, text: str) -> None:
-        """Write a line down."""
+        """Write a line."""
         if not self.categories or category in self.categories:
             now = seconds_of(asyncio.get_running_loop().time())
             self._lines.append(f"{now:<7} {category:<8} {text}")
 
     def take(self) -> list[str]:
-        """Return the lines since the last time."""
+        """Return the lines since the last call."""
         lines, self._lines = self._lines, []
         return lines
 
     def follow(self, scheduler: Scheduler) -> None:
-        """Follow what a scheduler does."""
+        """Record a scheduler."""
         queue = scheduler.queue
         queue.observers.append(lambda move: self._moved(move, queue))
         # The queue of a live scheduler is handed what times hints in the same place.
@@ -90,7 +90,7 @@ class Recorder(Observer):
     # kubesched.scheduler.loop.Observer
 
     def decided(self, decision: Decision, now: float) -> None:
-        """Write a decision down."""
+        """Write a decision."""
         name = short(decision.pod.key)
         if not isinstance(decision, Placed):
             self._said[name] = decision.message
@@ -107,11 +107,11 @@ class Recorder(Observer):
                 self.write("decided", f"{name}: failed: {message}")
 
     def bound(self, assumed: Assumed, now: float) -> None:
-        """Write a binding down."""
+        """Write a binding."""
         self.write("bound", f"{short(assumed.pod.key)} to {assumed.node_name}")
 
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
-        """Write down that a binding cycle failed."""
+        """Write that a binding cycle failed."""
         name = short(assumed.pod.key)
         by = f" by {status.plugin}" if status.plugin else ""
         self._said[name] = status.message

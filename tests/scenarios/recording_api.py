@@ -1,4 +1,4 @@
-"""RecordingApi is the simulated API server as a scheduler reaches it: every request is a line."""
+"""RecordingApi is the simulated API server for a scheduler, with a line per request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AT_ONCE: Final = Latencies(request=0)
 
 
 class Trouble(msgspec.Struct):
-    """What becomes of requests.
+    """The failure or delay of requests.
 
     Attributes:
         verb: Of requests: `bind`, `status`, `delete`.
@@ -42,13 +42,13 @@ class Trouble(msgspec.Struct):
     _used: int = 0
 
     def delay(self) -> float:
-        """Return how long one more request takes, no two of them to the same moment."""
+        """Return the delay of one more request; no two are equal."""
         self._used += 1
         return self.seconds and self.seconds + self._used * _APART_SECONDS
 
 
 class RecordingApi(SimulatedApi):
-    """Writes down what it is asked, and refuses what a transcript wants refused.
+    """Writes a line per request, and refuses those that the transcript names.
 
     Attributes:
         troubles: What goes wrong; the first that fits counts.
@@ -102,12 +102,12 @@ class RecordingApi(SimulatedApi):
         await super().patch_pod_group_status(group, condition)
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Begin to delete the pod."""
+        """Start deleting the pod."""
         request = super().delete_pod
         await self._send("delete", pod, f"delete {name_of(pod)}", lambda: request(pod))
 
     def record_event(self, event: EventRecord) -> None:
-        """Write the event down."""
+        """Write the event."""
         related = f" because of {name_of(event.related)}" if event.related else ""
         name = name_of(event.regarding)
         line = f"{name}: {event.type} {event.reason}/{event.action}{related}"

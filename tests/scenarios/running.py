@@ -1,4 +1,4 @@
-"""Scenario carries the commands of a transcript out on the production scheduler, on virtual time.
+"""Scenario runs the commands of a transcript on the production scheduler, on virtual time.
 
     scheduler [hidden] ...     what it is made of, in YAML (`SchedulerSpec`); first, if at all
     log queue hint | log all   which lines are written from now on
@@ -85,7 +85,7 @@ _NOT_WATCHED: Final = ("bindings", "events", "events.events.k8s.io", "leases.coo
 
 
 class SchedulerSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What the scheduler of a transcript is made of.
+    """The parts of a transcript's scheduler.
 
     Attributes:
         plugins: Scripted plugins by name; each runs at its points in every profile that has no
@@ -148,7 +148,7 @@ class Scenario:
         }
 
     async def play(self, step: Step) -> Sequence[str]:
-        """Carry a step out and return the lines that follow."""
+        """Run a step and return the lines that follow."""
         shown: list[str] = []
         for command in step.commands:
             verb, *words = shlex.split(command.line)
@@ -179,7 +179,7 @@ class Scenario:
 
     @property
     def scheduler(self) -> Scheduler:
-        """The scheduler; the default one, if nothing else was said so far."""
+        """The scheduler; the default one unless the transcript describes another."""
         if self._scheduler is None:
             self._scheduler = self._start(SchedulerSpec())
         return self._scheduler
@@ -347,7 +347,7 @@ class Scenario:
 
 
 def _asked(question: Mapping[str, Any]) -> str:
-    """Return what an extender is asked, in few words."""
+    """Return a request to an extender as short text."""
     if "PodName" in question:
         return f"{question['PodName']} to {question['Node']}"
     names = question.get("NodeNames") or sorted(question.get("NodeNameToMetaVictims") or ())

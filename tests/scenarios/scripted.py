@@ -1,4 +1,4 @@
-"""Scripted plugins implement every extension point and answer as a transcript tells them to."""
+"""Scripted plugins implement every extension point with the answers of a transcript."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ANY: Final = ""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a plugin says.
+    """An answer of a plugin.
 
     Attributes:
         status: Its status.
@@ -85,7 +85,7 @@ def answer_of(words: Sequence[str]) -> Answer:
 
 
 class Script:
-    """What all scripted plugins of a transcript say, and to whom.
+    """The answers of all scripted plugins of a transcript.
 
     Attributes:
         write: Takes a line of the log.
@@ -98,11 +98,11 @@ class Script:
         self._answers: dict[tuple[str, str, str, str], Answer] = {}
 
     def say(self, plugin: str, point: str, answer: Answer, pod: str = _ANY, on: str = _ANY) -> None:
-        """Have a plugin answer so from now on, perhaps about one pod or node only."""
+        """Set a plugin's answer from now on, perhaps for one pod or node only."""
         self._answers[plugin, point, pod, on] = answer
 
     def answer(self, plugin: str, point: str, pod: PodInfo, node: str = _ANY) -> Answer:
-        """Return what a plugin says now; the most special answer counts."""
+        """Return a plugin's current answer; the most specific one counts."""
         name = short(pod.key)
         for key in ((name, node), (name, _ANY), (_ANY, node), (_ANY, _ANY)):
             found = self._answers.get((plugin, point, *key))
@@ -124,7 +124,7 @@ class Scripted(
     BindPlugin,
     PostBindPlugin,
 ):
-    """Answers from a script, and writes down that it was asked where that is not too often."""
+    """Answers from a script, and writes a line for calls that are not too frequent."""
 
     script: ClassVar[Script]
     registered: ClassVar[tuple[ClusterEventWithHint, ...] | None] = None
@@ -139,7 +139,7 @@ class Scripted(
         self.script.write("plugin", f"{self.name} {point} {short(pod.key)} on {node}: {outcome}")
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint] | None:
-        """Return what the transcript says."""
+        """Return the registrations of the transcript."""
         return self.registered
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
@@ -155,12 +155,12 @@ class Scripted(
         return PreFilterResult(status=answer.status, node_names=names)
 
     def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
-        """Filter without PreFilter."""
+        """Return a state, so that Filter runs without PreFilter."""
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> None:
-        """Score without PreScore."""
+        """Return a state, so that Score runs without PreScore."""
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Answer for each node."""
@@ -181,7 +181,7 @@ class Scripted(
         return PreScoreResult(status=self._ask("preScore", pod).status)
 
     def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Give every node nothing."""
+        """Return 0 for every node."""
         self._ask("score", pod)
         return np.zeros(len(nodes), np.int64)
 
@@ -196,7 +196,7 @@ class Scripted(
         return answer.status
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Take note."""
+        """Write a line."""
         self.script.write("plugin", f"{self.name} unreserve {short(pod.key)} on {node_name}")
 
     def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
@@ -223,20 +223,20 @@ class Scripted(
         return answer.status
 
     async def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Answer, after a while; success binds nothing."""
+        """Answer after a delay; success binds nothing."""
         answer = self._ask("bind", pod, node_name)
         await asyncio.sleep(answer.seconds)
         self._tell("bind", pod, node_name, answer.status.code.label)
         return answer.status
 
     def post_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Take note."""
+        """Write a line."""
         self._tell("postBind", pod, node_name, "told")
         self._ask("postBind", pod, node_name)
 
 
 class ScriptedSpec(msgspec.Struct, frozen=True):
-    """How a transcript describes a scripted plugin.
+    """The description of a scripted plugin.
 
     Attributes:
         points: Where it runs.

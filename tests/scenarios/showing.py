@@ -1,4 +1,4 @@
-"""Showing tells what is the case in a scenario: where pods wait, stand, and what is written."""
+"""Showing prints the state of a scenario: queue, nodes, nominations, objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .recorder import PLACES, rejectors_of, seconds_of, short
 
 
 class Showing:
-    """What `show` commands print."""
+    """The output of `show` commands."""
 
     def __init__(self, scheduler: Scheduler, server: ObjectServer) -> None:
         self._scheduler = scheduler

@@ -1,4 +1,4 @@
-"""Every row, transition and registration has a transcript that shows it."""
+"""A transcript exists for every row, transition and registration."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .coverage import (
 @pytest.mark.parametrize(
     "row", [pytest.param(row, id=name.replace(" ", "-")) for name, row in FAILURES.items()]
 )
-def test_failures(row: Failure) -> None:
-    """All columns of a row stand in its transcript."""
+def test_every_failure_has_its_transcript(row: Failure) -> None:
+    """With all columns of its row."""
     text, pod = expected_of(row.transcript), row.pod
     moved = f"{pod}: in flight > {row.place} by ScheduleAttemptFailure {row.rejectors}"
     assert moved in text
@@ -39,25 +39,25 @@ def test_failures(row: Failure) -> None:
     ("transcript", "line"),
     [pytest.param(*shown, id=name.replace(" ", "-")) for name, shown in TRANSITIONS.items()],
 )
-def test_transitions(transcript: str, line: str) -> None:
-    """A transition of the queue stands in its transcript."""
+def test_every_queue_transition_is_in_a_transcript(transcript: str, line: str) -> None:
+    """Named by the table."""
     assert re.search(line, expected_of(f"queue/{transcript}"))
 
 
-def test_every_hint_is_shown_both_ways() -> None:
-    """For each registration and each event it covers: once Queue, and once QueueSkip."""
+def test_every_hint_is_shown_with_both_outcomes() -> None:
+    """For each registration and each event that matches it: Queue and QueueSkip."""
     missing = wanted_hints() - shown_hints() - NEVER.keys()
     assert [] == sorted(missing)
 
 
-def test_nothing_is_excused_without_need() -> None:
-    """What can never be shown is something that could be wanted, and is not shown."""
+def test_exceptions_are_needed() -> None:
+    """Each is an outcome that could be shown, and is not."""
     assert NEVER.keys() <= wanted_hints()
     assert set() == NEVER.keys() & shown_hints()
 
 
 def test_every_plugin_has_its_transcript() -> None:
-    """Transcripts of hints are named as the plugins."""
+    """Transcripts of hints have the plugins' names."""
     shown = {plugin for plugin, _, _ in shown_hints()}
     excused = {plugin for plugin, _, _ in NEVER}
     assert {each.plugin for each in all_registrations()} <= shown | excused

@@ -1,4 +1,4 @@
-"""Every transcript says what the running scheduler does."""
+"""Every transcript equals what the running scheduler does."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .transcript import rewritten, steps_of
 @pytest.mark.parametrize(
     "path", [pytest.param(path, id=f"{path.parent.name}/{path.stem}") for path in transcripts()]
 )
-def test_transcript(path: Path) -> None:
-    """What follows each step is what is written under it; `make rewrite` writes it."""
+def test_transcript_is_current(path: Path) -> None:
+    """Step by step; `make rewrite` renews it."""
     text = path.read_text()
     steps = steps_of(text)
     outcomes = iter(played(steps))

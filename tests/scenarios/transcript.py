@@ -1,4 +1,4 @@
-"""Transcript is a text file of commands and what followed them, as CockroachDB's datadriven tests.
+"""Transcript is a text file of commands and their results, like CockroachDB's datadriven tests.
 
     # A remark.
     node a cpu=2
@@ -33,7 +33,7 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Commands that are given together.
+    """Commands that are given at one time.
 
     Attributes:
         text: As it stands in the file, remarks and all, up to the rule.
@@ -72,7 +72,7 @@ def steps_of(transcript: str) -> list[Step]:
 
 
 def commands_in(lines: Sequence[str]) -> list[Command]:
-    """Return the commands of some lines, each with its body."""
+    """Return the commands in some lines, each with its body."""
     found: list[tuple[str, list[str]]] = []
     for line in lines:
         if not line.strip() or line.startswith("#"):
@@ -85,6 +85,6 @@ def commands_in(lines: Sequence[str]) -> list[Command]:
 
 
 def rewritten(steps: Sequence[Step], play: Callable[[Step], Sequence[str]]) -> str:
-    """Return a transcript with what really follows each step."""
+    """Return a transcript with the actual results of each step."""
     parts = ["\n".join([step.text, RULE, *play(step), ""]) for step in steps]
     return "\n".join(parts)

@@ -155,12 +155,12 @@ class Scripted(
         return PreFilterResult(status=answer.status, node_names=names)
 
     def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
-        """Return a state, so that Filter runs without PreFilter."""
+        """Return None, so that Filter runs without PreFilter."""
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> None:
-        """Return a state, so that Score runs without PreScore."""
+        """Return None, so that Score runs without PreScore."""
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Answer for each node."""

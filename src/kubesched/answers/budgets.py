@@ -8,7 +8,8 @@ Differs:  the status follows at once; where a controller's scale is not known, t
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -31,12 +32,12 @@ from kubesched.cluster.eviction import (
     grant,
     is_ready,
 )
-from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
 from kubesched.simulator.instant_server import InstantServer
 from kubesched.simulator.object_server import key_of
 
-_SCALES: Final = {
+_Scaled: TypeAlias = ReplicaSet | Deployment | ReplicationController | StatefulSet
+_SCALES: Final[Mapping[str, type[_Scaled]]] = {
     kind.__name__: kind for kind in (ReplicaSet, Deployment, ReplicationController, StatefulSet)
 }
 _LabelKey = tuple[str, frozenset[tuple[str, str]]]
@@ -130,8 +131,8 @@ class BudgetStatuses:
         return found
 
     def _write(self, selected: _Selected) -> None:
-        found = self._server.store.find(selected.key)
-        if not isinstance(found, PodDisruptionBudget):
+        found = self._find(selected)
+        if found is None:
             return
         wanted = wanted_pods(
             found.spec, len(selected.pods), lambda: self._expected(found, selected)
@@ -139,6 +140,10 @@ class BudgetStatuses:
         status = counted_status(found, selected.healthy, wanted, self._server.timestamp())
         if status != found.status:
             self._server.update(replace(found, status=status))
+
+    def _find(self, selected: _Selected) -> PodDisruptionBudget | None:
+        """Return a budget as stored, None if it is gone."""
+        return self._server.find(PodDisruptionBudget, selected.key.namespace, selected.key.name)
 
     def _expected(self, budget: PodDisruptionBudget, selected: _Selected) -> int:
         """Return how many pods the controllers of a budget's pods want together."""
@@ -152,23 +157,22 @@ class BudgetStatuses:
 
     def _scale_of(self, namespace: str, controller: OwnerReference) -> tuple[Key, int] | None:
         """Return the object whose replicas count, and their number."""
-        found = None
+        found: _Scaled | None = None
         owner: OwnerReference | None = controller
         while owner is not None and owner.kind in _SCALES:
-            kind = kind_name(_SCALES[owner.kind])
-            above = self._server.store.find(Key(kind, namespace, owner.name))
+            above = self._server.find(_SCALES[owner.kind], namespace, owner.name)
             if above is None:
                 break
             found, owner = above, controller_of(above.metadata)
         if found is None:
             return None
-        replicas = getattr(getattr(found, "spec", None), "replicas", None)
-        return key_of(found), 1 if replicas is None else int(replicas)
+        replicas = found.spec.replicas
+        return key_of(found), 1 if replicas is None else replicas
 
     def covering(self, pod: Pod) -> list[PodDisruptionBudget]:
         """Return the budgets that select a pod, with their statuses."""
-        found = [self._server.store.find(one.key) for one in self._budgets_of(pod)]
-        return [budget for budget in found if isinstance(budget, PodDisruptionBudget)]
+        found = map(self._find, self._budgets_of(pod))
+        return [budget for budget in found if budget is not None]
 
     def let_go(self, pod: Pod) -> bool:
         """Return whether the budgets of a pod allow its eviction now; if so, charge them for it."""

@@ -60,10 +60,9 @@ def carry_out_all(runs: Iterable[SweepRun], workers: SweepWorkers, finished: Fin
     suspects: deque[SweepRun] = deque()
     running: dict[Future[SweepOutcome], SweepRun] = {}
     while waiting or suspects or running:
-        while suspects and not running:
+        if suspects and not running:
             run = suspects.popleft()
             running[workers.submit(run)] = run
-            break
         while waiting and not suspects and len(running) < _AHEAD * workers.cores:
             run = waiting.popleft()
             running[workers.submit(run)] = run

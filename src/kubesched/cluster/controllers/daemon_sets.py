@@ -57,7 +57,7 @@ class DaemonSetController(PodsController):
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create missing pods, and delete pods that should not exist."""
-        pod = _pod_of(owner)
+        pod = _daemon_of(owner)
         wanted, bearable = _nodes_for(pod, self.server.all(Node))
         on_node = self._pods_by_node(owner, bearable)
         missing = [name for name in wanted if name not in on_node]
@@ -131,12 +131,13 @@ class DaemonSetController(PodsController):
 
 def daemons_of(owner: Plain, nodes: Iterable[Node]) -> dict[str, Plain]:
     """Return the pod of a DaemonSet on each node that it selects, by node name."""
-    pod = _pod_of(owner)
+    pod = _daemon_of(owner)
     wanted, _ = _nodes_for(pod, nodes)
     return {name: _bound_to(pod, name) for name in wanted}
 
 
-def _pod_of(owner: Plain) -> Plain:
+def _daemon_of(owner: Plain) -> Plain:
+    """Return a pod of a DaemonSet, without its node."""
     return pod_of(_tolerant(owner), owner["metadata"]["name"])
 
 
@@ -179,11 +180,11 @@ def _bound_to(pod: Plain, node_name: str) -> Plain:
     requirement = {"key": "metadata.name", "operator": "In", "values": [node_name]}
     terms = [{"matchFields": [requirement]}]
     affinity = pod["spec"].get("affinity", {})
-    bent = {
+    node_affinity = {
         **affinity.get("nodeAffinity", {}),
         "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
     }
-    return {**pod, "spec": {**pod["spec"], "affinity": {**affinity, "nodeAffinity": bent}}}
+    return {**pod, "spec": {**pod["spec"], "affinity": {**affinity, "nodeAffinity": node_affinity}}}
 
 
 def _node_name_of(pod: Pod) -> str:

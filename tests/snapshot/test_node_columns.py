@@ -93,7 +93,7 @@ def picture(
         "claims": {
             claim: table.claim_users(*str(claim).split("/")) for claim in table.claims_in_use()
         },
-        "order": table.snapshot_order.tolist(),
+        "order": sorted(table.snapshot_order.tolist()),
         "groups": {group.key: group.rows for group in table.groups},
         "views": {key: table.groups.count(QUESTIONS[key]).column().tolist() for key in questions},
     }

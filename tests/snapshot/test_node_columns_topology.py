@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.snapshot.coded import CodedColumn
-from kubesched.snapshot.node_columns import round_robin, zone_key
+from kubesched.snapshot.node_columns import NodeColumns, zone_key
+from kubesched.testing.builders import make_node
 
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 OLD_REGION = "failure-domain.beta.kubernetes.io/region"
@@ -37,21 +37,38 @@ def test_zone_key(labels: dict[str, str], expected: str) -> None:
     assert expected == zone_key(labels)
 
 
-def one_of_each_zone_in_turn(zones: list[str]) -> list[int]:
+def one_of_each_zone_in_turn(zones: dict[str, list[str]]) -> list[str]:
     """Compute the round-robin order by hand."""
-    queues: dict[str, list[int]] = {}
-    for row, zone in enumerate(zones):
-        queues.setdefault(zone, []).append(row)
-    order: list[int] = []
-    while any(queues.values()):
-        order += [queue.pop(0) for queue in queues.values() if queue]
+    queues = [list(names) for names in zones.values()]
+    order: list[str] = []
+    while any(queues):
+        order += [queue.pop(0) for queue in queues if queue]
     return order
 
 
-@given(st.lists(st.sampled_from("abcd"), max_size=30))
-def test_round_robin_takes_one_row_of_each_zone_in_turn(zones: list[str]) -> None:
-    """The rows are the first of each zone, then the second of each, with zones by first row."""
-    column: CodedColumn[str] = CodedColumn()
-    for zone in zones:
-        column.append(zone)
-    assert one_of_each_zone_in_turn(zones) == round_robin(column).tolist()
+nodes = st.sampled_from([f"node-{number}" for number in range(6)])
+
+
+@given(st.lists(st.tuples(nodes, st.sampled_from(["", "a", "b", "c"])), max_size=20))
+def test_snapshot_order_takes_one_node_of_each_zone_in_turn(changes: list[tuple[str, str]]) -> None:
+    """Zones and their nodes are in order of arrival, whatever comes, moves and leaves ("")."""
+    table = NodeColumns()
+    zones: dict[str, list[str]] = {}
+    expected: list[str] = []
+    for name, zone in changes:
+        is_known, node = name in table.row_of, make_node(name, labels={ZONE: zone})
+        old = next((one for one, names in zones.items() if name in names), "")
+        if zone != old:
+            left = {one: [each for each in names if each != name] for one, names in zones.items()}
+            zones = {one: names for one, names in left.items() if names}
+            if zone:
+                zones.setdefault(zone, []).append(name)
+        if zone and is_known:
+            table.update_node(node)
+        elif zone:
+            table.add_node(node)
+        elif is_known:
+            table.remove_node(name)
+        if is_known != bool(zone):
+            expected = one_of_each_zone_in_turn(zones)
+        assert expected == [table.names[row] for row in table.snapshot_order]

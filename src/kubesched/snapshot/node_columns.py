@@ -5,15 +5,14 @@ Upstream: pkg/scheduler/backend/cache/node_tree.go, component-helpers/node/topol
 Reads:    nodes, and the pods on them
 Invariants: usage columns equal the sums over the row's pods (`check()`); public arrays are
             read-only.
-Differs:  rows are not in the order of upstream's node list, which is round-robin over zones;
-          `snapshot_order` gives that order until a node leaves or changes its zone; from then on
-          some nodes come earlier or later than upstream.
+Differs:  rows are not in the order of upstream's node list, which `snapshot_order` has.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, MutableSequence
+from itertools import zip_longest
 from typing import Final, TypeVar
 
 import numpy as np
@@ -73,6 +72,7 @@ class NodeColumns(NodeTable):
         self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn()
         self.declared_features: CodedColumn[tuple[str, ...]] = CodedColumn()
         self.zones: CodedColumn[str] = CodedColumn()
+        self._names_by_zone: dict[str, dict[str, None]] = {}
         self.groups = LabelGroups()
         self.images = ImageStates()
         self.epoch = 0
@@ -116,9 +116,14 @@ class NodeColumns(NodeTable):
 
     @property
     def snapshot_order(self) -> NDArray[np.intp]:
-        """The rows in upstream's order, round-robin over zones, in each zone by arrival."""
+        """The rows in upstream's order: one of each zone in turn, in each zone by arrival.
+
+        As upstream, a node that changes its zone keeps its place until a node comes or leaves.
+        """
         if self._order is None:
-            self._order = round_robin(self.zones)
+            turns = zip_longest(*self._names_by_zone.values())
+            rows = [self.row_of[name] for turn in turns for name in turn if name is not None]
+            self._order = np.array(rows, np.intp)
         return self._order
 
     @property
@@ -178,6 +183,8 @@ class NodeColumns(NodeTable):
         self.used_ports.append(NO_PORTS)
         for column, value_ in self._coded_values(node):
             column.append(value_)
+        self._enter_zone(row)
+        self._order = None
         self.groups.append_row()
         self.images.add(node)
         self._renew_views()
@@ -190,8 +197,12 @@ class NodeColumns(NodeTable):
         row = self.row_of[node.metadata.name]
         previous = self.nodes[row]
         self.nodes[row] = node
+        zone = self.zones[row]
         for column, value_ in self._coded_values(node):
             column.set(row, value_)
+        if zone != self.zones[row]:
+            self._leave_zone(zone, node.metadata.name)
+            self._enter_zone(row)
         self._write_numbers(node, row)
         if previous.status.images != node.status.images:
             self.images.remove(previous)
@@ -206,6 +217,8 @@ class NodeColumns(NodeTable):
         for info in pods:
             self.remove_pod(info, row)
         self.images.remove(self.nodes[row])
+        self._leave_zone(self.zones[row], name)
+        self._order = None
         last = len(self.names) - 1
         _swap_remove(self.names, row)
         _swap_remove(self.row_versions, row)
@@ -228,6 +241,15 @@ class NodeColumns(NodeTable):
         self._renew_views()
         self._begin_epoch()
         return pods
+
+    def _enter_zone(self, row: int) -> None:
+        self._names_by_zone.setdefault(self.zones[row], {})[self.names[row]] = None
+
+    def _leave_zone(self, zone: str, name: str) -> None:
+        names = self._names_by_zone[zone]
+        del names[name]
+        if not names:
+            del self._names_by_zone[zone]
 
     def add_pod(self, info: PodInfo, row: int) -> None:
         """Add a pod to a row."""
@@ -406,7 +428,7 @@ class NodeColumns(NodeTable):
 
     def _begin_epoch(self) -> None:
         self.epoch += 1
-        self._order = self._all_names = self._name_ranks = None
+        self._all_names = self._name_ranks = None
         self.changes_dropped += len(self.changes)
         self.changes = array("q")
 
@@ -449,20 +471,3 @@ def zone_key(labels: Mapping[str, str]) -> str:
         "failure-domain.beta.kubernetes.io/zone", labels.get("topology.kubernetes.io/zone", "")
     )
     return f"{region}:\x00:{zone}" if region or zone else ""
-
-
-def round_robin(zones: Coded[str]) -> NDArray[np.intp]:
-    """Return the rows: the first of each zone, then the second of each zone, and so on.
-
-    Zones are in the order of their first rows.
-    """
-    codes = zones.codes
-    _, first = np.unique(codes, return_index=True)
-    seen = {int(codes[row]): place for place, row in enumerate(np.sort(first).tolist())}
-    taken = [0] * len(seen)
-    keys: list[tuple[int, int]] = []
-    for code in codes.tolist():
-        place = seen[code]
-        keys.append((taken[place], place))
-        taken[place] += 1
-    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)

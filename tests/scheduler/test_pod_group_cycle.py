@@ -100,6 +100,21 @@ def test_a_gang_that_fits_in_part_is_not_bound() -> None:
     run(main())
 
 
+def test_the_pod_that_completes_the_gang_is_tried_first() -> None:
+    """It enters the active queue before the pods that waited for it; they are tried by age."""
+
+    async def main() -> None:
+        async with running(gates=GANGS) as cluster:
+            cluster.api.create(make_node("node", allocatable={"cpu": "2"}), make_group(min_count=3))
+            for name in ("p0", "p1", "p2"):
+                cluster.api.create(make_member(name))
+                await cluster.settle(1)
+            rejected = [event.split(":")[0] for event in cluster.api.events if "Insuff" in event]
+            assert "FailedScheduling p1" == rejected[0]
+
+    run(main())
+
+
 def test_rejected_members_are_retried_after_backoff() -> None:
     """Without events, with growing delays."""
     _, options = scripted(filter={"p1": NO})

@@ -27,6 +27,7 @@ class QueuedPodInfo:
         consecutive_errors_count: Failed attempts in a row that ended in an error.
         was_flushed: Whether a timeout moved it last.
         initial_attempt_timestamp: When it first entered the active queue, in seconds.
+        initial_attempt: Its number among all pods that entered it, in that order.
         standing_message: The message of its last rejection, if an equal one would change nothing
             but counts and times: its condition is written, and a cycle that rejects one pod of its
             template rejects all of them; else "".
@@ -44,6 +45,7 @@ class QueuedPodInfo:
     consecutive_errors_count: int = 0
     was_flushed: bool = False
     initial_attempt_timestamp: float | None = None
+    initial_attempt: int = 0
     standing_message: str = ""
     unschedulable_plugins: frozenset[str] = frozenset()
     pending_plugins: frozenset[str] = frozenset()

@@ -121,6 +121,7 @@ class SchedulingQueue:
         self.on_backoff: Callable[[], None] = lambda: None
         self.on_unschedulable: Callable[[float], None] = lambda _late_after: None
         self.scheduling_cycle = 0
+        self._initial_attempts = 0
         self.is_closed = False
         self._in_flight = InFlight()
         self._rejections = RejectionCounts()
@@ -532,6 +533,8 @@ class SchedulingQueue:
             return False
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = now
+            self._initial_attempts += 1
+            queued.initial_attempt = self._initial_attempts
         self._unschedulable.delete(key)
         self._backoff.delete(key)
         self._active.add(queued)

@@ -15,10 +15,10 @@ Reads:    pod.spec.schedulingGroup, priority; PodGroups
 Invariants: no tentative placement outlives the cycle.
 Differs:  pods are tried in the table itself, not in a copy, so changes of the cluster wait until
           the cycle has ended, and the anti-affinity of a tentatively placed pod applies to later
-          pods also on nodes where upstream misses it; pods of equal priority and age, and
-          placements, are tried in the order of their arrival, upstream in random order; an unknown
-          group is reported, upstream loses the message; plugins cannot find out whether a cycle is
-          a group's.
+          pods also on nodes where upstream misses it; pods of equal priority that became ready at
+          once, and placements, are tried in the order of their arrival, upstream in random order;
+          an unknown group is reported, upstream loses the message; plugins cannot find out whether
+          a cycle is a group's.
 """
 
 from __future__ import annotations
@@ -294,9 +294,9 @@ class PodGroupCycle:
         self._steps.status_writer.write_pod_group(group, condition)
 
 
-def _order(queued: QueuedPodInfo) -> tuple[int, float]:
-    """Sort by falling priority, then by waiting time, longest first."""
-    return -queued.pod_info.priority, queued.initial_attempt_timestamp or 0.0
+def _order(queued: QueuedPodInfo) -> tuple[int, int]:
+    """Sort by falling priority, then by the first entry into the active queue."""
+    return -queued.pod_info.priority, queued.initial_attempt
 
 
 def _best(

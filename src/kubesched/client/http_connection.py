@@ -136,12 +136,12 @@ class HttpConnection(asyncio.Protocol):
         """Done once the connection is closed."""
         return self._lost
 
-    async def _more(self) -> None:
-        """Wait for data."""
+    def _more(self) -> asyncio.Future[None]:
+        """Return a future that is done when data has arrived, or raise why none will."""
         if self._failure is not None:
             raise self._failure
-        self._waiter = self._loop.create_future()
-        await self._waiter
+        self._waiter = waiter = self._loop.create_future()
+        return waiter
 
     def _taken(self) -> bytes:
         chunks = self._chunks

@@ -237,9 +237,9 @@ class HttpRestClient:
 
     def _with_timeout(self, request: Request) -> Request:
         """Return the request with the connection's timeout as a query parameter, as upstream."""
-        limit = self._limit(request)
-        if self._timeout_seconds is None or limit is None:
+        if self._timeout_seconds is None:
             return request
+        limit = request.timeout_seconds or self._timeout_seconds
         query = [entry for entry in request.query if entry[0] != "timeout"]
         query_sent = (*query, ("timeout", go_duration(limit)))
         return msgspec.structs.replace(request, query=query_sent)

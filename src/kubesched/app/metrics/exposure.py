@@ -13,16 +13,19 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-from prometheus_client.metrics_core import Metric
 
 from kubesched.api.field_errors import ConfigError, FieldError, invalid
 from kubesched.api.go_text import go_quote
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.app.metrics.family import UNEXPECTED
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -69,7 +72,8 @@ class Exposure(msgspec.Struct, frozen=True):
         for sample in metric.samples:
             key = (sample.name, tuple(self._renamed(name, sample.labels).items()))
             values[key] = values.get(key, 0) + sample.value
-        found = Metric(metric.name, metric.documentation, metric.type, metric.unit)
+        found = copy(metric)
+        found.samples = []
         for (sample_name, labels), value in values.items():
             found.add_sample(sample_name, dict(labels), value)
         return found

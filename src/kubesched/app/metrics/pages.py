@@ -13,11 +13,8 @@ Differs:  metrics are not offered in protobuf.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Protocol
-
-from prometheus_client.metrics_core import Metric
-from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import CollectorRegistry
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kubesched.api.core import Pod
 from kubesched.api.go_text import go_float
@@ -30,12 +27,17 @@ from kubesched.app.metrics.family import FAMILIES, Labels
 from kubesched.app.metrics.process_metrics import (
     ComponentMetrics,
     HealthMetrics,
+    OperatingSystemMetrics,
     RequestMetrics,
     StartTime,
 )
 from kubesched.app.metrics.scheduler_metrics import SchedulerMetrics
 from kubesched.client.leader_election import ElectionStatistics
 from kubesched.config.feature_gates import FeatureGates
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+    from prometheus_client.registry import CollectorRegistry
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _BOUND: Final = "le"
@@ -83,7 +85,6 @@ class Pages:
         scheduler: The instruments for `assemble`.
         requests: The observer for connections.
         health: Its `observe` gets the results of health checks.
-        registry: For plugins' own metrics.
         election: Returns the elector's statistics; None without one.
     """
 
@@ -99,9 +100,7 @@ class Pages:
         self.scheduler = SchedulerMetrics(clock, draw)
         self.requests = RequestMetrics()
         self.health = HealthMetrics()
-        self.registry = CollectorRegistry()
         self.election: Callable[[], ElectionStatistics | None] = lambda: None
-        self._process = ProcessCollector(registry=None)
         self._counted = MetricsPage((self.scheduler, self.requests))
         component = ComponentMetrics(
             gates,
@@ -109,10 +108,20 @@ class Pages:
             len(exposure.disabled),
             lambda: self.election(),  # noqa: PLW0108 - set later
         )
-        own = (self._counted, component, self._process)
-        self.metrics = MetricsPage((*own, self.registry), self._reset, exposure)
-        slis = (self.health, StartTime(self._process))
-        self.slis = MetricsPage(slis, self.health.reset, exposure)
+        own = (self._counted, component, OperatingSystemMetrics())
+        self.metrics = MetricsPage((*own, self), self._reset, exposure)
+        self.slis = MetricsPage((self.health, StartTime()), self.health.reset, exposure)
+
+    @cached_property
+    def registry(self) -> CollectorRegistry:
+        """For plugins' own metrics."""
+        from prometheus_client.registry import CollectorRegistry  # noqa: PLC0415
+
+        return CollectorRegistry()
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the plugins' own metrics."""
+        return self.registry.collect()
 
     def resources(self, pods: PodResources) -> MetricsPage:
         """Return the page of requests and limits of pods."""

@@ -9,17 +9,17 @@ Differs:  workqueue_*, apiserver_*, authentication_*, go_* and transport caches 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
-from typing import Final
-
-from prometheus_client.metrics_core import Metric
-from prometheus_client.process_collector import ProcessCollector
+from typing import TYPE_CHECKING, Final
 
 from kubesched import __version__
 from kubesched.app.metrics.family import FAMILIES, Accumulators, CounterVec
 from kubesched.client.leader_election import ElectionStatistics
 from kubesched.config.feature_gates import FeatureGates
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 _MAJOR: Final = "1"
 _MINOR: Final = "36"
@@ -154,14 +154,21 @@ def _build() -> tuple[str, ...]:
     return (_MAJOR, _MINOR, f"v{__version__}", "", "", "", python, implementation, system)
 
 
+class OperatingSystemMetrics:
+    """What the operating system counts of the process."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Return every family."""
+        from prometheus_client.process_collector import ProcessCollector  # noqa: PLC0415
+
+        return ProcessCollector(registry=None).collect()
+
+
 class StartTime:
     """The start time of the process, which several pages show."""
 
-    def __init__(self, process: ProcessCollector) -> None:
-        self._process = process
-
     def collect(self) -> Iterator[Metric]:
         """Yield it."""
-        for metric in self._process.collect():
+        for metric in OperatingSystemMetrics().collect():
             if metric.name == "process_start_time_seconds":
                 yield metric

@@ -14,9 +14,7 @@ Differs:  gauges are read at the scrape, not up to a second earlier; durations a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import ClassVar, Final
-
-from prometheus_client.metrics_core import Metric
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kubesched.api.core import Pod
 from kubesched.app.metrics.family import (
@@ -42,6 +40,9 @@ from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.phase_timer import FILTER, PLACEMENT_SCORE, PRE_ENQUEUE, SCORE
 from kubesched.scheduler.pod_group_outcome import Outcome
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 _ATTEMPTS_MAX: Final = 15
 _BINDING: Final = "binding"

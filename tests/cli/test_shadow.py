@@ -39,11 +39,16 @@ class Process:
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, "NO_COLOR": "1"},
         )
-        assert process.stderr is not None
+        found = cls(process)
+        line = await found.message()
+        assert line.startswith("Comparing, on http"), line
+        return found
+
+    async def message(self) -> str:
+        """Wait for the next line on stderr."""
+        assert self._process.stderr is not None
         async with asyncio.timeout(20):
-            line = await process.stderr.readline()
-        assert line.startswith(b"Comparing, on http"), line
-        return cls(process)
+            return (await self._process.stderr.readline()).decode()
 
     async def end(self, number: int | None = signal.SIGINT) -> tuple[str, str, int | None]:
         """Send a signal; return stdout, the rest of stderr, and the exit code."""
@@ -88,6 +93,23 @@ def test_it_agrees_with_the_same_scheduler(tmp_path: Path) -> None:
         }
         pods = await cluster.send("GET", PODS)
         assert {"small", "large"} == {pod["metadata"]["name"] for pod in pods["items"]}
+
+    beside(tmp_path, script)
+
+
+def test_a_server_that_went_away(tmp_path: Path) -> None:
+    """The report says that decisions may be missing; nothing looks like a quiet cluster."""
+
+    async def script(cluster: Cluster, kubeconfig: Path) -> None:
+        await cluster.add_node("n1", "2")
+        shadow = await Process.start(kubeconfig, "-o", "json")
+        await cluster.server.stop()
+        assert (await shadow.message()).startswith("kubesched: warning: Reading from the ")
+        out, _, code = await shadow.end()
+        assert 0 == code
+        [note] = json.loads(out)["notes"]
+        assert note.startswith("The cluster could not be read at the end, so decisions are missing")
+        assert note.endswith("connect: connection refused.")
 
     beside(tmp_path, script)
 
@@ -164,5 +186,5 @@ def test_refused_connection(tmp_path: Path) -> None:
     )
     assert 2 == result.exit_code
     (line,) = result.stderr.splitlines()
-    assert "http://127.0.0.1:1: " in line
+    assert "http://127.0.0.1:1: dial tcp " in line
     assert "connection refused" in line

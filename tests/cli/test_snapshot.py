@@ -112,3 +112,12 @@ def test_a_file_that_is_read_is_not_overwritten(tmp_path: Path) -> None:
     found = run("snapshot", source, "-o", source)
     assert found.exit_code == 2
     assert f"-o {source}: this would overwrite {source}, which is read" in found.stderr
+
+
+def test_a_file_that_is_to_be_written(tmp_path: Path) -> None:
+    """Files are read; the message has the option that writes one."""
+    result = run("snapshot", tmp_path / "monday.json")
+    assert 2 == result.exit_code
+    assert result.stderr.endswith(
+        f"no such file to read; -o {tmp_path / 'monday.json'} writes it\n"
+    )

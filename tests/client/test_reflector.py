@@ -16,6 +16,7 @@ from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, GoneError, TooManyRequestsError
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
+from kubesched.client.errors import CONNECTION_REFUSED
 from kubesched.client.reflector import Listed, Reflector, WatchFailure
 from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, ObjectSelector, Request
 from kubesched.client.watch_events import WatchEvent
@@ -401,3 +402,10 @@ def test_the_last_failure_is_known() -> None:
     refused = ApiError(403, "Forbidden", "no")
     assert WatchFailure(403, "no") == play([END, 2], [], refused, refused).failure
     assert WatchFailure() == play(refused, refused, [END, 2]).failure
+
+
+def test_a_watch_that_cannot_be_opened_again_is_a_failure() -> None:
+    """Until one is opened: the server may be away for long."""
+    away = ApiError(0, CONNECTION_REFUSED, "away")
+    assert WatchFailure(0, "away") == play([END, 2], away, away, away).failure
+    assert WatchFailure() == play([END, 2], away, [END, 100_000]).failure

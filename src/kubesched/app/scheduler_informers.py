@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Final
 
@@ -123,13 +123,18 @@ _FORBIDDEN: Final = 403
 log = logging.getLogger(__name__)
 
 
-async def report_failures(informers: Informers, server: str) -> None:
-    """Log problems of informers that last for two seconds, with growing pauses, until cancelled."""
+async def report_failures(
+    informers: Informers, server: str, report: Callable[[str], object] = log.warning
+) -> None:
+    """Report problems of informers that last for two seconds, with growing pauses, until cancelled.
+
+    By default they are logged.
+    """
     pause_seconds, is_second_look = _PAUSE_SECONDS_MIN, False
     while True:
         problem = _problem(informers, server)
         if problem and is_second_look:
-            log.warning("%s", problem)
+            report(problem)
             await asyncio.sleep(pause_seconds)
             pause_seconds = min(2 * pause_seconds, _PAUSE_SECONDS_MAX)
         else:

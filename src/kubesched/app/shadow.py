@@ -7,19 +7,20 @@ informers ─▶ Shadow ─▶ [recorder ─▶] ShadowWatch ─▶ event handle
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import SetupError
 from kubesched.api.meta import KubeObject
 from kubesched.app.collector import tune_collector
-from kubesched.app.scheduler_informers import scheduler_informers
+from kubesched.app.scheduler_informers import report_failures, scheduler_informers
 from kubesched.app.shadow_judge import ShadowDecision
 from kubesched.app.shadow_watch import ShadowSetup, ShadowWatch
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.errors import without_request
 from kubesched.client.informers import Informers
 from kubesched.explain.shadow_report import ShadowReport, ShadowVerdict
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedDecision
@@ -66,8 +67,12 @@ class Shadow:
         )
         self._started = 0.0
 
-    async def run(self, stop: asyncio.Event, began: Callable[[], None]) -> None:
-        """Watch and compare until stopped; `began` is called when the cluster is known.
+    async def run(
+        self, stop: asyncio.Event, began: Callable[[], None], warn: Callable[[str], None]
+    ) -> None:
+        """Watch and compare until stopped.
+
+        `began` is called when the cluster is known, `warn` with problems of reading it afterwards.
 
         Raises:
             SetupError: The cluster cannot be read.
@@ -76,6 +81,7 @@ class Shadow:
         self._started = loop.time()
         following = asyncio.ensure_future(self._informers.run())
         stopping = asyncio.ensure_future(stop.wait())
+        tasks: list[asyncio.Future[Any]] = [following, stopping]
         try:
             syncing = asyncio.ensure_future(self._sync())
             await asyncio.wait((following, stopping, syncing), return_when=asyncio.FIRST_COMPLETED)
@@ -83,15 +89,17 @@ class Shadow:
                 syncing.result()
                 self._begin()
                 began()
+                reporting = report_failures(self._informers, self._server, warn)
+                tasks.append(asyncio.ensure_future(reporting))
                 await asyncio.wait((following, stopping), return_when=asyncio.FIRST_COMPLETED)
             syncing.cancel()
             if following.done():
                 following.result()
         finally:
             self.watch.judge.settle_all()
-            for task in (following, stopping):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(following, stopping, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._rest.aclose()
 
     async def _sync(self) -> None:
@@ -129,9 +137,15 @@ class Shadow:
             different=counts[ShadowVerdict.DIFFERENT],
             pending=watch.pending,
             skipped=watch.skipped,
-            notes=watch.notes,
+            notes=(*watch.notes, *self._notes),
             disagreements=tuple(judge.disagreements),
         )
+
+    @property
+    def _notes(self) -> Iterable[str]:
+        problem = _problem(self._informers, is_patient=False)
+        if problem:
+            yield f"The cluster could not be read at the end, so decisions are missing: {problem}."
 
     # Events of the informers.
 
@@ -197,5 +211,5 @@ def _problem(informers: Informers, *, is_patient: bool) -> str:
         if each.code == _UNAUTHORIZED:
             return "the server refuses the credentials; log in again, or name another context"
         if each.message and not is_patient:
-            return each.message
+            return without_request(each.message)
     return ""

@@ -19,6 +19,7 @@ from kubesched.app.replay import Replay
 from kubesched.app.shadow import Shadow
 from kubesched.app.shadow_watch import ShadowSetup
 from kubesched.app.signals import handled_signals
+from kubesched.cli.errors import write_warnings
 from kubesched.cli.output import Writer, simple_table
 from kubesched.cli.simulate_run import watched
 from kubesched.cli.snapshot_file import recording_to
@@ -123,7 +124,7 @@ async def _shadow(
     shown = asyncio.ensure_future(_show(shadow)) if sys.stderr.isatty() else None
     try:
         with handled_signals(stop.set, lambda: None):
-            await shadow.run(stop, begin)
+            await shadow.run(stop, begin, lambda problem: write_warnings([problem]))
     finally:
         if shown is not None:
             shown.cancel()

@@ -42,7 +42,11 @@ def snapshot(source: ClusterSource, output: Path, anonymize: bool) -> None:
     from kubesched.cli.files import check_inputs, check_outputs
     from kubesched.cli.snapshot_file import STDOUT, write_snapshot
     from kubesched.inputs.cluster_input import read_cluster
+    from kubesched.inputs.errors import UserError
 
+    if len(source.files) == 1 and not source.files[0].exists() and str(source.files[0]) != STDOUT:
+        [file] = source.files
+        raise UserError(f"{file}: there is no such file to read; -o {file} writes it")
     check_inputs(source.files)
     is_file = str(output) != STDOUT
     check_outputs({"-o": output if is_file else None}, source.files)

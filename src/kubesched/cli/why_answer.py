@@ -19,6 +19,7 @@ from kubesched.cli.explain_text import write_retry, write_unknown
 from kubesched.cli.output import DETAIL, Writer
 from kubesched.client.connect import connect, new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings, server_url
+from kubesched.client.errors import without_request
 from kubesched.client.requests import Request
 from kubesched.explain.decision_records import (
     DecisionRecord,
@@ -259,7 +260,7 @@ async def _ask(settings: ConnectionSettings, pod: str) -> DecisionRecords:
 
 
 def _problem(error: ApiError) -> str:
-    text = str(error).rpartition('": ')[2]
+    text = without_request(str(error))
     if "certificate" in text:
         return f"{text}; --insecure-skip-tls-verify accepts any certificate"
     return text

@@ -30,6 +30,11 @@ _TEXT_LENGTH_MAX: Final = 2048
 _BROKEN: Final = frozenset((errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.EBADF))
 
 
+def without_request(message: str) -> str:
+    """Return the message of an `ApiError` without the request that had no answer."""
+    return message.rpartition('": ')[2]
+
+
 class _Details(msgspec.Struct, rename="camel"):
     retry_after_seconds: int | None = None
 

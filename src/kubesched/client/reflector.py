@@ -109,7 +109,7 @@ class Sink(Protocol):
 
 
 class WatchFailure(NamedTuple):
-    """The last error since the last complete list: its HTTP status, and what failed.
+    """The last error since a list was complete or a watch opened: its HTTP status, and what failed.
 
     The status is 0 without a response, the message "" without an error.
     """
@@ -265,8 +265,10 @@ class Reflector:
                 except ApiError as error:
                     if not is_server_overwhelmed(error):
                         raise
+                    self._fail(error)
                     await self._pause()
                     continue
+                self.failure = WatchFailure()
             try:
                 await self._read(stream, self._follower(is_in_order))
             except ApiError as error:

@@ -22,6 +22,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import KINDS, Kind
 from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings, new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.errors import without_request
 from kubesched.client.informers import Informer, Informers
 from kubesched.client.kubeconfig import load_kubeconfig, merged_kubeconfig
 from kubesched.client.lister import KindList, list_kinds
@@ -137,9 +138,7 @@ def problem_of(error: ApiError) -> str:
         return "the server refuses the credentials; log in again, or name another context"
     if error.code:
         return f"the server failed: {error}"
-    # The message is `GET "https://...": reason`; the request means nothing to the user.
-    reason = str(error).rpartition('": ')[2]
-    return f"{reason}; check the context's cluster and user"
+    return f"{without_request(str(error))}; check the context's cluster and user"
 
 
 def forbidden(kinds: Iterable[Kind]) -> str:
@@ -238,7 +237,11 @@ class FollowedCluster:
     @property
     def _is_refused(self) -> bool:
         found = [one for one in self._all() if one.kind.type in NEEDED]
-        return any(one.failure.code in (_UNAUTHORIZED, _FORBIDDEN) for one in found)
+        # The message names all of them.
+        are_answered = all(one.has_synced or one.failure.code for one in found)
+        return are_answered and any(
+            one.failure.code in (_UNAUTHORIZED, _FORBIDDEN) for one in found
+        )
 
     @property
     def problem(self) -> str:

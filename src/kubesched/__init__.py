@@ -37,7 +37,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# What is logged is for those who ask for it; without them nothing goes to stderr.
+# Without logging set up by the user, nothing is written to stderr.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __getattr__ = lazy_names(

@@ -69,7 +69,7 @@ def test_unknown_media_types() -> None:
 
 
 def test_what_is_served_is_read_in_protobuf_form_or_the_other_forms_are_named() -> None:
-    """Nobody is told that a kind does not exist which does."""
+    """An existing kind is never reported as unknown."""
     refusals = []
     for served in RESOURCES.group_versions:
         for resource in served.resources:

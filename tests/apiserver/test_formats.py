@@ -1,4 +1,4 @@
-"""Names are well formed, or the rules that they break are told."""
+"""Formats of names, and the messages about violated rules."""
 
 from __future__ import annotations
 

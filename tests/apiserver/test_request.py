@@ -1,4 +1,4 @@
-"""What a path asks for."""
+"""Paths of requests."""
 
 from __future__ import annotations
 

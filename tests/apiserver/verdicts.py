@@ -1,4 +1,4 @@
-"""What a real API server 1.36 said to writes, and the rules asked for the same, one by one.
+"""Recorded answers of a real API server 1.36 to writes, compared with our rules one by one.
 
 `creations.json.gz` and `changes.json.gz` hold bodies that were made at random from recorded ones,
 and the answers of kube-apiserver to them.

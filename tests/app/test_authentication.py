@@ -1,4 +1,4 @@
-"""Who asks: certificates, proxies, tokens, and several of them at once."""
+"""Authentication by certificates, proxies and tokens, and by several of them at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask for which path."""
+"""Authorization of users by path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health checks: which are asked, what they say, and what is withheld."""
+"""Health checks: which ones run, their output, and what it leaves out."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Cluster:
         server: The server.
         process: The scheduler.
         reports: What a dry run says.
-        stops_when_synced: Whether the scheduler is asked to end once it knows the cluster.
+        stops_when_synced: Whether the scheduler is stopped once it has the cluster.
     """
 
     def __init__(self, server: ApiServer, options: Options) -> None:
@@ -105,7 +105,7 @@ class Cluster:
         await self.send("POST", PODS, pod)
 
     async def until(self, path: str, is_so: Callable[[Plain], bool]) -> Plain:
-        """Wait until an object is as it should be; return it."""
+        """Wait until a condition of an object holds; return it."""
         async with asyncio.timeout(20):
             while True:
                 found = await self.send("GET", path)

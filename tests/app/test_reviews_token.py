@@ -1,4 +1,4 @@
-"""Tokens by TokenReview: what is asked, what is kept, and what failures mean."""
+"""Tokens by TokenReview: requests, cached answers and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions and what they come to: tables of facts about CEL and Kubernetes' functions."""
+"""Values of expressions: tables for CEL and Kubernetes' functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo runs anywhere, and what it tells is so."""
+"""The demo runs anywhere, and its text is true."""
 
 from __future__ import annotations
 

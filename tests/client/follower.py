@@ -1,4 +1,4 @@
-"""A handler that keeps what it is told, and asserts that it is told so as to make sense."""
+"""A handler that keeps the objects it receives, and asserts that the calls are consistent."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class Follower:
     """Follows an informer.
 
     Attributes:
-        there: The objects as told, by namespace and name.
-        told: What was told, as words.
+        there: The objects received, by namespace and name.
+        told: The calls, as text.
     """
 
     def __init__(self) -> None:

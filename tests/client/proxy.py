@@ -13,7 +13,7 @@ class Proxy:
 
     Attributes:
         address: Where it listens.
-        heads: The first line of every request, and what it says of who asks.
+        heads: The first line of every request, and its credentials.
         refusal: Answered to CONNECT, "" to do it.
     """
 

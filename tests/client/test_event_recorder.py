@@ -1,4 +1,4 @@
-"""Events are written as kube-scheduler writes them: few, and never in anybody's way."""
+"""Events are written as kube-scheduler writes them: aggregated, and without delaying others."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _before_and_after(writes: list[Plain], at: int) -> tuple[Pod, PodStatus]:
     patch = write["body"]["status"]
     name = write["path"].split("/")[-2]
     if "response" not in write:
-        # The pod is gone, so nothing is known of it but what was to be written.
+        # The pod is deleted, so only the fields to write are known.
         conditions = msgspec.convert(patch["conditions"], tuple[PodCondition, ...])
         metadata = ObjectMeta(name=name, namespace="default", generation=1)
         return Pod(metadata=metadata), PodStatus(conditions=conditions)

@@ -1,4 +1,4 @@
-"""A reflector asks what kube-scheduler asks, and cures what can be cured."""
+"""A reflector sends kube-scheduler's requests, and recovers from errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks before each write never writes without permission."""
+"""A client with a permit checks it before each write."""
 
 import asyncio
 import time

@@ -29,7 +29,7 @@ class World:
     """A server, its nodes and their kubelets.
 
     Attributes:
-        client: Reads and writes as somebody who may do everything.
+        client: Reads and writes as a user with all rights.
     """
 
     def __init__(self, latencies: PodLatencies, **options: bool) -> None:

@@ -12,7 +12,7 @@ class Expected(NamedTuple):
 
     Attributes:
         what: What differs, for readers.
-        where: A part of the difference as the comparison tells it.
+        where: A part of the comparison's message.
     """
 
     what: str

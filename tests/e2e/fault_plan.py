@@ -115,7 +115,7 @@ async def _end_server(harness: Harness, *, is_crash: bool, seconds: float) -> No
     if not harness.has_server:
         return
     if is_crash:
-        # Nobody hears what came of the requests that are under way.
+        # Requests in progress get no answer.
         harness.break_connections()
     await harness.stop_server()
     await asyncio.sleep(seconds)

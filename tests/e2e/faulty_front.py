@@ -39,7 +39,7 @@ class _Link:
     def reset(self) -> None:
         for writer in self.writers:
             if not writer.transport.is_closing():
-                # Without waiting for what is on its way, so that the other side hears of a reset.
+                # Without waiting for pending bytes, so that the other side gets a reset.
                 opened = writer.get_extra_info("socket")
                 opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
             writer.transport.abort()

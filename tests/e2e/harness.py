@@ -162,7 +162,7 @@ async def until(is_so: Callable[[], bool], seconds_max: float, what: str) -> Non
     """Wait for a condition.
 
     Raises:
-        AssertionError: It did not come in time.
+        AssertionError: The condition did not hold in time.
     """
     deadline = time.monotonic() + seconds_max
     while not is_so():

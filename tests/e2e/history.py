@@ -44,7 +44,7 @@ class Bound(msgspec.Struct, frozen=True):
         pod: Its name.
         uid: Its identity.
         node: The node's name.
-        former_node: The node it had before; "" as it should be.
+        former_node: The node it had before; "" in a correct history.
     """
 
     seconds: float

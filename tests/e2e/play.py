@@ -51,12 +51,12 @@ class Outcome(msgspec.Struct, frozen=True):
 
     Attributes:
         run: What was played.
-        problems: What was wrong; () as it should be.
+        problems: The violations.
         faults: What happened, one line each.
         pods: How many were bound.
         terms: How often a replica took over the lease.
         processes: How many replicas there were.
-        refused: Bindings that were asked for and not accepted.
+        refused: Bindings that the server refused.
         seconds: How long it took.
         log: What the replicas said, if something was wrong.
     """

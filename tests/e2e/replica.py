@@ -117,7 +117,7 @@ class Replica:
     def send(self, signal_: signal.Signals) -> None:
         """Send a signal, if it still runs; ask it to end only once.
 
-        As a kubelet does. Whoever is asked again while it drains ends at once, and that is 1.
+        As a kubelet does. A second SIGTERM ends a draining process at once, with exit code 1.
         """
         is_asking = signal_ is signal.SIGTERM
         if self.is_running and not (is_asking and self._is_asked):

@@ -95,7 +95,7 @@ def test_forbidden_kinds_are_unknown(tmp_path: Path) -> None:
         " ask for the ClusterRole kubesched-reader"
     )
     assert PriorityClass not in found.complete
-    # Not allowed to anybody in this version of the server, and not served: there are none.
+    # Not served by this version of the server, so there are none.
     assert {PodDisruptionBudget, ResourceClaim, PodGroup} < set(found.complete)
 
 

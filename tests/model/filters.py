@@ -233,7 +233,7 @@ def HasDomain(term: PodAffinityTerm, q: Pod, S: Objects) -> bool:
     return Bound(q, S) and term.topology_key in S.nodes[q.spec.node_name].metadata.labels
 
 
-# What a pod asks for; a pod without an affinity asks for nothing.
+# A pod's affinity; a pod without one has no terms.
 
 
 def node_affinity(p: Pod) -> NodeAffinity:

@@ -92,7 +92,7 @@ class Seen:
     def state(self, promise_of: Callable[[Pod], str]) -> Objects:
         """Return S: the received objects, with later assumptions and nominations.
 
-        A pod whose node is gone is left to others; the model has it nowhere.
+        A pod whose node is deleted is left out, as other components delete it.
         """
         pods: list[object] = []
         for uid, pod in self._pods.items():

@@ -150,9 +150,9 @@ class Step:
     Attributes:
         action: Scheduling or Preemption; Unchanged, when neither is enabled for the pod; or
             Stutter, when nothing happens though something might.
-        pod: Who was scheduled, or preempted others.
+        pod: The pod that was scheduled or that preempted others.
         node: Where.
-        victims: Who had to go.
+        victims: The evicted pods.
     """
 
     action: Literal["Scheduling", "Preemption", "Unchanged", "Stutter"]
@@ -184,7 +184,7 @@ def Scheduler(S: Objects, T: Objects, ratings: Ratings = RATINGS) -> Step | None
 
 
 def _scheduler_of(p: Pod, S: Objects, T: Objects, ratings: Ratings) -> Step | None:
-    # The cases exclude each other: what comes later counts only if nothing before it is enabled.
+    # The cases exclude each other: a later one applies only if no earlier one is enabled.
     if SchedulingEnabled(p, S):
         n = Scheduling(p, S, T, ratings=ratings)
         return None if n is None else Step.scheduling(p, n)

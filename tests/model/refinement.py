@@ -52,8 +52,8 @@ def abstract(
 
     Args:
         items: The objects.
-        assumed: Pod -> node: placed, though the store has not heard of it yet.
-        leaving: Pods that are to be evicted: gone, though they are still stopping.
+        assumed: Pod -> node: placed, but not yet bound in the store.
+        leaving: Pods to be evicted: left out, though they are still stopping.
     """
     S = Objects.of(items)
     S = S - [p for p in S.Pods if p.status.phase in _FINISHED or key(p) in leaving]
@@ -83,7 +83,7 @@ def Available(p: Pod, n: Node, S: Objects, began: Objects | None = None) -> bool
         p: The pod.
         n: The node.
         S: The set, perhaps without some victims.
-        began: The set before anybody left, if S is not that.
+        began: The set before the victims left, if S is not that.
     """
     promised = Promised(p, n, S)
     S_with = S

@@ -79,7 +79,7 @@ def _on(node: str, name: str, cpu: int, day: int, priority: int = 0) -> Pod:
 def test_reprieved_sets(S: Objects) -> None:
     """The node is feasible without them, and not with any of them; the worst loss is least.
 
-    So nobody is lost for nothing, and nobody more important than need be.
+    So no pod is evicted without need, and none that is more important than necessary.
     """
     p = S.pods[next(k for k in S.pods if k.endswith("/p"))]
     if SchedulingEnabled(p, S):
@@ -164,7 +164,7 @@ def test_the_node_is_not_the_one_of_the_least_subset() -> None:
 def test_a_pod_in_jeopardy_may_be_needed_for_affinity() -> None:
     """A pod with affinity to a lesser one does not preempt on its node, not even another pod.
 
-    With all in jeopardy gone the one it needs is gone too, and the node is given up.
+    Without the pods in jeopardy, the needed one is missing too, and the node is not a candidate.
     """
     n = make_node("n", labels={HOST: "n"}, allocatable={"pods": 2})
     web = make_pod("web", labels={"app": "web"}, node_name="n")

@@ -40,7 +40,7 @@ def cluster(nodes: int, pods: int, pending: int = 6, seed: int = 7) -> Iterator[
         share = (number + 0.5) / nodes
         pool, _, cpu, memory, gpus = _pool(share)
         name = f"{pool}-{number:04d}"
-        # Some devices stay free, as if pods with few of them had come and gone.
+        # Some devices stay free, as after pods with few of them have ended.
         kept = min(gpus, random.choice((0, 0, 1, 2, 4, 8)))
         free.append((name, [cpu * 1000, memory * 1024, gpus - kept]))
         yield _node(name, pool, f"eu-{'abc'[number % 3]}", (cpu, memory, gpus), random)

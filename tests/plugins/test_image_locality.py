@@ -102,7 +102,7 @@ def test_image_volumes_count_without_raising_the_limit() -> None:
 
 
 def test_signature_tells_pods_apart() -> None:
-    """Images, how often, and the number of containers are told apart; their order is not."""
+    """Images, their numbers and the number of containers matter; their order does not."""
     plugin = ImageLocality(None, FakeHandle())
     pods = [_pod(["a", "b"]), _pod(["b", "a:latest"]), _pod(["a"], volumes=["b"]), _pod(["a"])]
     first, second, third, fourth = (plugin.sign(PodInfo(pod)) for pod in pods)

@@ -412,7 +412,7 @@ def test_rows_are_answered_one_by_one(
 
 
 def test_signature() -> None:
-    """Absent and empty are told apart; names and labels of the pod are not read."""
+    """Absent and empty differ; names and labels of the pod are not read."""
     sign = make_plugin().sign
     asked: tuple[PodFields, ...] = (
         {},

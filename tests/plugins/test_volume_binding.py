@@ -159,7 +159,7 @@ def test_class_without_mode_is_an_error() -> None:
 
 
 def test_skip_and_sign() -> None:
-    """Pods without claims are skipped, alike, and not scored."""
+    """Pods without claims are skipped, have equal signatures, and are not scored."""
     plugin, snapshot = make_plugin(), make_snapshot(NODES)
     pod = make_pod_info(volumes=[{"name": "h", "hostPath": {"path": "/"}}])
     cycle = CycleState()
@@ -182,7 +182,7 @@ def bound(*volumes: PersistentVolume) -> list[KubeObject]:
 
 
 def fields(operator: str, *values: str) -> dict[str, object]:
-    """A node affinity that asks for a name."""
+    """A node affinity that requires a name."""
     term = {"matchFields": [{"key": "metadata.name", "operator": operator, "values": values}]}
     return {"required": {"nodeSelectorTerms": [term]}}
 
@@ -736,7 +736,7 @@ def test_args_field_errors(
 
 
 def test_events() -> None:
-    """Storage that comes or changes, and nodes that come or are labelled."""
+    """Added and changed storage objects, and added or relabelled nodes."""
     expected = {
         "storage.k8s.io/StorageClass": 8189,
         "PersistentVolumeClaim": 8189,

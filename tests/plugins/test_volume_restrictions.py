@@ -138,7 +138,7 @@ def test_missing_claim() -> None:
 
 
 def test_what_if_counts_uses() -> None:
-    """Pods that come and go change the count of uses; their namespace is not compared."""
+    """Added and removed pods change the count of uses; their namespace is not compared."""
     plugin = VolumeRestrictions(None, FakeHandle())
     old = make_pod("old", volumes=claim_volumes("c"), node_name="n")
     claim = make_claim("c", access_modes=EXCLUSIVE)
@@ -161,7 +161,7 @@ def test_what_if_counts_uses() -> None:
 
 
 def test_sign() -> None:
-    """Pods without claims are told apart by their disks."""
+    """Pods without claims are distinguished by their disks."""
     plugin = VolumeRestrictions(None, FakeHandle())
     assert () == plugin.sign(make_pod_info())
     one, two = (PodInfo(with_disks("p", gce(name))) for name in "ab")

@@ -175,7 +175,7 @@ def test_filter_equals_twin(volumes: list[dict[str, str]], nodes: list[dict[str,
 
 
 def test_events() -> None:
-    """Storage classes that come, nodes that come or are labelled, claims and volumes."""
+    """Added storage classes, added or relabelled nodes, claims and volumes."""
     labels = [one.event.label for one in PLUGIN.events_to_register()]
     assert "storage.k8s.io/StorageClassAdd" == labels[0]
     assert [1, 9, 8189, 8189] == [int(one.event.action) for one in PLUGIN.events_to_register()]

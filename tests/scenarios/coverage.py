@@ -32,11 +32,11 @@ class Failure(NamedTuple):
         transcript: Where it is shown.
         pod: Whose attempt fails.
         reason: Of the pod's condition.
-        rejectors: Who is recorded.
+        rejectors: The recorded plugins.
         place: Where the pod goes.
         is_undone: Whether plugins unreserve and the pod is forgotten.
         nomination: What becomes of it.
-        is_released: Whether others are told that its room is free.
+        is_released: Whether an event reports that its room is free.
     """
 
     transcript: str

@@ -28,7 +28,7 @@ class Trouble(msgspec.Struct):
 
     Attributes:
         verb: Of requests: `bind`, `status`, `delete`.
-        pod: Whose; "" for anybody's.
+        pod: The pod; "" for any.
         error: The refusal; None if they are only slow.
         seconds: How long they take.
         times: How many more requests fare so.
@@ -51,7 +51,7 @@ class RecordingApi(SimulatedApi):
     """Writes a line per request, and refuses those that the transcript names.
 
     Attributes:
-        troubles: What goes wrong; the first that fits counts.
+        troubles: The injected failures; the first that matches counts.
     """
 
     def __init__(self, server: ObjectServer, recorder: Recorder) -> None:

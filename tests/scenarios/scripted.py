@@ -50,8 +50,8 @@ class Answer(msgspec.Struct, frozen=True):
         status: Its status.
         seconds: How long it takes, or, for Wait, the timeout.
         raises: The text of the exception that it raises instead, "" for none.
-        node_names: From PreFilter: the nodes to look at; from PostFilter: whom to nominate.
-        activates: Pods that it asks the scheduler to activate.
+        node_names: From PreFilter: the allowed nodes; from PostFilter: the node to nominate.
+        activates: Pods that it activates.
     """
 
     status: Status = SUCCESS

@@ -157,7 +157,7 @@ def test_decisions_do_not_depend_on_resource_columns(
     assert ends[0] == ends[1]
 
 
-# What is asked again, and when.
+# Which answers are computed again, and when.
 
 
 def _sign(self: object, pod: object) -> tuple[()]:

@@ -95,7 +95,7 @@ def _outcome(seed: int, plan: str) -> Outcome:
 def played(run: Run) -> Outcome:
     """Run in a worker process, which leaves Ctrl-C to its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    logging.disable()  # what is simulated goes wrong all the time
+    logging.disable()  # simulated failures would be logged all the time
     return _outcome(*run)
 
 
@@ -107,7 +107,7 @@ def _patience() -> Iterator[None]:
         raise OutOfPatience(f"not at its end after {_PATIENCE_SECONDS:g} s of CPU time")
 
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may hear signals
+        yield  # only the main thread can handle signals
         return
     before = signal.signal(signal.SIGPROF, give_up)
     # Again and again: the end of an event loop may get stuck just as well.

@@ -323,7 +323,7 @@ class Dawdles(PreBindPlugin):
         return SUCCESS
 
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Wait for nobody."""
+        """Never return."""
         await asyncio.Event().wait()
         return SUCCESS
 

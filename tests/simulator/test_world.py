@@ -253,7 +253,7 @@ def test_a_failed_node_is_tainted(tolerations: list[Json], leaves_after: float |
         await asyncio.sleep(leaves_after - 42)
         assert not _is_deleting(world)
         await asyncio.sleep(2)
-        # Nobody answers, so nobody stops it.
+        # The kubelet does not answer, so the pod is not stopped.
         assert _is_deleting(world)
         await asyncio.sleep(1000)
         assert _phase(world) == "Running"

@@ -201,7 +201,7 @@ class TableMachine(RuleBasedStateMachine):
     @invariant()
     def equals_one_built_from_scratch(self) -> None:
         """The table equals a new one with the same nodes and pods."""
-        # Only what has been asked is asked again: columns and views begin at any time.
+        # Only columns and views that were read are compared: they may be created at any time.
         asked = (self.labels, self.questions)
         assert picture(from_scratch(self.table), *asked) == picture(self.table, *asked)
 

@@ -253,7 +253,7 @@ class Broken(PerRowFilter[None]):
 
 
 class Unsortable(QueueSortPlugin):
-    """Raises when the queue asks for a key."""
+    """Raises when the queue computes a key."""
 
     name = "Unsortable"
 

@@ -69,7 +69,7 @@ def test_an_operator_finalizes_what_it_has_seen(
     monkeypatch: pytest.MonkeyPatch,
     tls: bool,
 ) -> None:
-    """An object has the operator's status, and goes only after its handler has run."""
+    """An object has the operator's status, and is deleted only after its handler has run."""
     cluster = kubesched_cluster_factory(nodes=0, scheduler=False, tls=tls)
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
     cluster.create(DEFINITION)

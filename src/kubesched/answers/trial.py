@@ -49,8 +49,8 @@ class SuggestedChange(DocumentPart, frozen=True):
     Attributes:
         kind: What is changed.
         object: What the field belongs to: `pod shop/web-1`, `node n-3`.
-        field: The field, such as `spec.nodeSelector[zone]`; empty if the object itself comes or
-            goes.
+        field: The field, such as `spec.nodeSelector[zone]`; empty if the object itself is
+            added or removed.
         before: The field's value; empty if there is none.
         after: The new value; empty if the field or the object is removed.
         sentence: The change in words, in the imperative.

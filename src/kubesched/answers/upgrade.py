@@ -24,7 +24,7 @@ WatchNodes: TypeAlias = Callable[[int, int, int], object]
 
 
 class NodesAtOnce(DocumentPart, frozen=True):
-    """Nodes that are drained, and come back, together.
+    """Nodes that are drained and replaced together.
 
     Attributes:
         nodes: Their names, in the order in which they are drained.
@@ -98,7 +98,7 @@ class CompactReport(Document, frozen=True, kw_only=True):
 async def upgrade(
     cluster: TrialCluster, names: Iterable[str], at_once: int, *, may_lose: bool = False
 ) -> UpgradeReport:
-    """Return an order in which nodes can be drained and come back, without breaking a budget.
+    """Return an order in which nodes can be drained and replaced without breaking a budget.
 
     At most `at_once` nodes are gone at a time. With `may_lose`, pods without a controller may go
     for good.

@@ -227,7 +227,7 @@ def read_manifests(
     errors = [error for found in loaded for error in _errors_of(found)]
     if errors:
         raise UserError(*errors)
-    # Pods and ReplicaSets of a workload are created anew.
+    # Pods and ReplicaSets of a workload are created again.
     own = [
         pending_again(item) if isinstance(item, Pod) else item
         for item in items

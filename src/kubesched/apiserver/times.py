@@ -27,7 +27,7 @@ class Clock:
     """The current time, and random names and identities."""
 
     def __init__(self, now: Callable[[], datetime], random: Random) -> None:
-        """Set up; `now` returns the present in UTC, and identities and names come from `random`."""
+        """Set up; `now` returns the time in UTC, and identities and names come from `random`."""
         self.now = now
         self._random = random
 

@@ -437,7 +437,7 @@ class ShadowJudge:
 
     def _apply(self, old: Pod | Node | None, new: Pod | Node | None) -> None:
         if isinstance(new, Node):
-            # Nodes that come or go are left as they are.
+            # Added and removed nodes are not undone.
             if old is not None:
                 self._cache.update_node(new)
             return

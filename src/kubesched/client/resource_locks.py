@@ -52,7 +52,7 @@ RecordEvent = Callable[[ObjectReference, str], None]
 
 
 class ElectionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Who leads, and for how long.
+    """The leader and its lease.
 
     Attributes:
         holder_identity: The leader's identity, "" for none.

@@ -105,7 +105,7 @@ class Kubelets(Watching):
         return name in self._up
 
     def node_up(self, name: str) -> None:
-        """Start the kubelet of a node: its pods start anew, or stop if they were deleted."""
+        """Start the kubelet of a node: its pods restart, or stop if they were deleted."""
         if name not in self._up:
             self._up[name] = None
             for work in tuple(self._by_node.get(name, {}).values()):

@@ -79,7 +79,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         if state is None:
             return failure(state_not_found(pod.namespace, name)), 0.0
         if state.scheduled_pods_count < gang.min_count:
-            # The others may be in backoff; activate them so that this pod does not wait in vain.
+            # The others may be in backoff; activate them, or this pod might time out.
             self.handle.activate(state.unscheduled_pods)
             return self.waiting, PERMIT_TIMEOUT_SECONDS
         for other in state.assumed_pods:

@@ -353,7 +353,7 @@ class _Room:
         self._attached: NDArray[np.int64] | None = None
         self._limits: dict[str, NDArray[np.int64]] = {}
         self._rooms: dict[str, NDArray[np.int64]] = {}
-        # At most the least room of any row; found anew only when it is not enough.
+        # At most the least room of any row; computed again only when it is not enough.
         self._least: dict[str, int] = {}
 
     def of(self, driver: str, filtered: _FilteredRows) -> NDArray[np.int64]:

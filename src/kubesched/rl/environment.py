@@ -214,7 +214,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         requests = self._pod.template.requests
         amounts = [requests.get(name, 0) for name in self.resources[:-1]]
         shares: NDArray[np.float64] = np.array([*amounts, 1]) / self._largest
-        # A pod that fits somewhere asks for no more than the largest node has.
+        # A pod that fits somewhere requests no more than the largest node has.
         return np.clip(shares, 0.0, 1.0).astype(np.float32)
 
     def _info(self) -> dict[str, Any]:

@@ -186,7 +186,7 @@ class SchedulingCycle:
         try:
             answers = self._filter(attempt, rows, traces=False).answers()
         except PluginFailure:
-            # The search goes on with all nodes.
+            # The search continues with all nodes.
             timer.leave(Code.ERROR)
             return None
         timer.filtered(attempt.cycle, answers.failed_at)

@@ -73,7 +73,7 @@ class HttpExtender:
 
     Attributes:
         name: Its `urlPrefix`.
-        is_ignorable: Whether scheduling goes on without it when it fails.
+        is_ignorable: Whether scheduling continues without it when it fails.
         filters, prioritizes, preempts, binds: Which verbs are configured.
     """
 

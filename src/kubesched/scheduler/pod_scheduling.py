@@ -83,7 +83,7 @@ class PodScheduling:
         bindings: The binding cycles under way, by a number of their own.
         now: Returns the seconds on the event loop's clock.
         start_binding: Starts a binding cycle, by default in a task of its own.
-        records_events: Whether anybody reads events.
+        records_events: Whether events are written at all.
     """
 
     profiles: Mapping[str, Profile]

@@ -80,9 +80,9 @@ class RejectionMemory:
         self._rejections[_kind_of(pod)] = rejected
 
     def _are_alike(self, pod: PodInfo) -> tuple[bool, bool]:
-        """Whether all pods of the template are rejected alike, and whether all pass the same gates.
+        """Whether all pods of the template have this rejection, and whether all pass equal gates.
 
-        Asked only when another pod of the template comes.
+        Computed only when another pod of the template is tried.
         """
         kind = _kind_of(pod)
         known = self._per_template.get(kind)

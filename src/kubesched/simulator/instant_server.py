@@ -171,7 +171,7 @@ class InstantClaimWriter:
         return self._server.timestamp()
 
     def announce_wait(self, pod: Pod, node_name: str) -> None:
-        """Do nothing, because nobody reads events."""
+        """Do nothing, because events are not read."""
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Write the status soon."""

@@ -15,7 +15,7 @@ went where:
 
     virtual_loop.run(main())
 
-Pods that are on nodes stay there until somebody deletes them; nothing creates them again.
+Pods on nodes stay there until they are deleted; nothing creates them again.
 `settle` ends when the scheduler can do nothing more: waiting alone for five minutes, after which
 kube-scheduler tries every pod again, is no change.
 

@@ -103,7 +103,7 @@ class SweepRun(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[Scalar, ...]:
-        """What tells the runs of a sweep apart."""
+        """The identity of a run within its sweep."""
         return (*self.cell.labels.values(), self.seed)
 
 

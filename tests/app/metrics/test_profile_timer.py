@@ -152,7 +152,7 @@ def test_templates_are_signed_once_whatever_the_sample() -> None:
     ],
 )
 def test_plugins_with_workers(pods: list[Pod], expected: set[str]) -> None:
-    """Affinity is always added up, spreading if there is a constraint; nobody works at a scrape."""
+    """Affinity is always added up, spreading with constraints; no workers during a scrape."""
     running = series_after(pods).get(GOROUTINES, {})
     plugins = {key: times for key, times in running.items() if key[0][1] in DIVIDED}
     assert {(("operation", name),): "0" for name in expected} == plugins

@@ -123,7 +123,7 @@ class Story:
             named = self.final.setdefault(kind, {})
             for item in items:
                 calm = self._names.calm(item)
-                # Events are told apart by what they say.
+                # Events are identified by their content.
                 name = (
                     json.dumps(calm, sort_keys=True)
                     if kind == "events"

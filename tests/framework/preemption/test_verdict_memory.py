@@ -200,7 +200,7 @@ def test_templates_have_their_own_verdicts() -> None:
 
 
 def test_without_a_stamp_nothing_is_kept() -> None:
-    """Filters that look at more than the row are asked every time."""
+    """Filters that read more than the row run every time."""
     cluster = _Cluster()
     cluster.handle.plugins.append(ZoneCrowd(None, cluster.handle))
     cluster.judge()
@@ -209,7 +209,7 @@ def test_without_a_stamp_nothing_is_kept() -> None:
 
 
 def test_failures_are_not_kept() -> None:
-    """A node whose filter contradicts itself is asked again."""
+    """A node whose filter contradicts itself is filtered again."""
     cluster = _Cluster()
     _leaves(cluster)
     cluster.judge()

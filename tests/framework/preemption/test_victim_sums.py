@@ -117,7 +117,7 @@ def test_a_rival_is_part_of_the_amounts() -> None:
 
 
 def test_failures_are_not_kept() -> None:
-    """A filter that fails is asked again."""
+    """A filter that fails runs again."""
     question, known = full_nodes(2, plugin=_Failing), KnownSums(1)
     rivals = {0: [PodInfo(make_pod("rival", priority=1))]}
     known.fits_node[:] = True

@@ -184,7 +184,7 @@ def _change(table: NodeColumns, placed: list[tuple[PodInfo, int]], random: Rando
 def test_what_is_kept_per_row_equals_new_numbers(
     formula: ResourceScorer, twin: Twin, seed: int, size: int, *, has_gpus: bool
 ) -> None:
-    """After any history, the scores equal those of a scorer that sees the table anew."""
+    """After any history, the scores equal those of a new scorer."""
     random = Random(seed)
     small: Amounts = {"cpu": 3, "memory": "1Gi"}
     offered: Amounts = {"cpu": 8, "memory": "32Gi", GPU: 4} if has_gpus else small

@@ -30,7 +30,7 @@ def test_columns() -> None:
 
 
 def test_kept_columns_follow_changes() -> None:
-    """Columns are kept until a node comes or goes, a CSINode changes, or others are asked about."""
+    """Columns are kept until nodes or CSINodes change, or other drivers are needed."""
     store, table, csi_nodes = (
         ObjectStore(),
         make_table([make_node("a"), make_node("b")]),

@@ -80,7 +80,7 @@ class ProfileTimer(phases.PhaseTimer):
 
     Attributes:
         is_sampling: Whether single plugins are timed in this cycle.
-        counts: What the profile's plugins tell.
+        counts: The counts of the profile's plugins.
     """
 
     def __init__(

@@ -80,7 +80,7 @@ class RejectionMemory:
         self._rejections[_kind_of(pod)] = rejected
 
     def _are_alike(self, pod: PodInfo) -> tuple[bool, bool]:
-        """Whether all pods of the template have this rejection, and whether all pass equal gates.
+        """Whether all pods of a template have this rejection, and whether all pass the same gates.
 
         Computed only when another pod of the template is tried.
         """

@@ -89,7 +89,7 @@ class Cluster:
 
     Attributes:
         objects: All objects, with the API server's defaults.
-        warnings: What is odd about the input, manifests included, one line each.
+        warnings: Warnings about the input, manifests included, one line each.
     """
 
     def __init__(
@@ -401,8 +401,8 @@ class Cluster:
 
         Args:
             selector: The labels of the nodes, such as `pool=a`; "" for all.
-            at_once: How many nodes may be gone at a time.
-            force: Whether pods without a controller may go for good.
+            at_once: How many nodes may be drained at a time.
+            force: Whether pods without a controller may be lost.
 
         Raises:
             UserError: The selector is wrong, or selects no node.
@@ -423,10 +423,10 @@ class Cluster:
         """Find nodes that can be removed so that every pod still has a place.
 
         Args:
-            selector: The labels of the nodes that may go; "" for all.
-            force: Whether pods without a controller may go for good.
-            watch: Called after each node with the numbers of nodes that were tried, that are to be
-                tried, and that can go.
+            selector: The labels of the nodes that may be removed; "" for all.
+            force: Whether pods without a controller may be lost.
+            watch: Called after each node with the numbers of nodes tried so far, of all nodes to
+                try, and of removable ones.
 
         Raises:
             UserError: The selector is wrong, or selects no node.
@@ -486,7 +486,7 @@ class Cluster:
         cluster.check_plugins()
         return found
 
-    # What they have in common.
+    # Shared by the questions.
 
     def _asked(self, question: Callable[[TrialCluster], Awaitable[T]], place: str = "") -> T:
         """Ask a question about the cluster before it has settled; `place` begins error messages."""
@@ -518,7 +518,7 @@ class Cluster:
     def _state(
         self, found: Pod | None, asked: Pod | None, *, remembers: bool = False
     ) -> ClusterState:
-        """Return the cluster, with a pod as it is asked about, in place of the one found if any."""
+        """Return the cluster with the pod `asked`, which replaces `found` if there is one."""
         configuration = exhaustive(self._scheduler.configuration)
         scheduler = self._scheduler._replace(configuration=configuration)
         cluster = new_cluster(scheduler, self._options, remembers=remembers)

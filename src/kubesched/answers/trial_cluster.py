@@ -102,7 +102,7 @@ class TrialCluster:
             await self.rehearsal.settle()
 
     async def place_pending(self) -> None:
-        """Settle a cluster before it is changed; what becomes of its pending pods is no change."""
+        """Settle the cluster before it is changed: placing its pending pods is not a change."""
         waiting = [uid for uid, pod in self.pods().items() if not pod.spec.node_name]
         await self.settle()
         self.placed_first = {uid for uid in waiting if self.has_node(uid)}
@@ -416,7 +416,7 @@ class TrialCluster:
         return uid
 
     def has_node(self, uid: str) -> bool:
-        """Whether a pod, or the one that took its place, is on a node."""
+        """Whether a pod, or its replacement, is on a node."""
         found = self.pod(self.last_successor(uid))
         return found is not None and bool(found.spec.node_name)
 

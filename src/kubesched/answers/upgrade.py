@@ -3,7 +3,7 @@
 Each node is drained in a trial, and the trial is undone if a pod finds no place or a budget keeps
 one. So every order that is returned was carried out, from the first node to the last.
 
-Differs:  a node that comes back equals the drained one, with the pods of DaemonSets that it had; a
+Differs:  a new node equals the drained one, with the pods of DaemonSets that it had; a
           pool's nodes are tried in the order of their names, so a better order may exist. To do
           without a node, no pod is preempted, and pods that were pending before are not tried.
 """
@@ -29,7 +29,7 @@ class NodesAtOnce(DocumentPart, frozen=True):
     Attributes:
         nodes: Their names, in the order in which they are drained.
         moved: How many pods are evicted.
-        lost: How many of them go for good, because nothing creates them again.
+        lost: How many of them are lost, because nothing creates them again.
     """
 
     nodes: tuple[str, ...]
@@ -47,8 +47,8 @@ class NodeThatBlocks(DocumentPart, frozen=True):
 
     Attributes:
         node: Its name.
-        pods: The pods that find no place, or that a budget keeps. None if only pods elsewhere find
-            none, which preemption evicts.
+        pods: The pods that fit nowhere, or that a budget protects. None if only pods elsewhere,
+            which preemption would evict, fit nowhere.
     """
 
     node: str
@@ -59,9 +59,9 @@ class UpgradeReport(Document, frozen=True, kw_only=True):
     """An order in which the nodes of a pool can be replaced.
 
     Attributes:
-        works: Whether all nodes can be.
+        works: Whether all nodes can be replaced.
         nodes: Number of nodes of the pool.
-        at_once: How many nodes may be gone at a time.
+        at_once: How many nodes may be drained at a time.
         steps: The order.
         blocked: The nodes that cannot be drained even after the others.
         moved: How many pods are evicted in all; a pod may move more than once.
@@ -81,8 +81,8 @@ class CompactReport(Document, frozen=True, kw_only=True):
     """The nodes that a cluster can do without.
 
     Attributes:
-        removable: The nodes that can go, in this order.
-        kept: The nodes that cannot, and why.
+        removable: The nodes that can be removed, in this order.
+        kept: The nodes that cannot be removed, and why.
         before: How full the cluster is with them.
         after: How full it is without them.
         notes: What was assumed.
@@ -100,8 +100,8 @@ async def upgrade(
 ) -> UpgradeReport:
     """Return an order in which nodes can be drained and replaced without breaking a budget.
 
-    At most `at_once` nodes are gone at a time. With `may_lose`, pods without a controller may go
-    for good.
+    At most `at_once` nodes are drained at a time. With `may_lose`, pods without a controller may be
+    lost.
     """
     await cluster.place_pending()
     waiting = sorted(names)
@@ -154,9 +154,9 @@ async def compact(
     may_lose: bool = False,
     watch: WatchNodes | None = None,
 ) -> CompactReport:
-    """Return which nodes can go, the emptiest first, so that every pod still has a place.
+    """Return which nodes can be removed, the emptiest first, so that every pod still has a place.
 
-    With `may_lose`, pods without a controller may go for good. `watch` is called after each node.
+    With `may_lose`, pods without a controller may be lost. `watch` is called after each node.
     """
     await cluster.place_pending()
     before = use_of(cluster)

@@ -29,7 +29,7 @@ class MovedPod(DocumentPart, frozen=True):
     Attributes:
         pod: `namespace/name` before.
         node: Its node before; empty for a pod that was pending, or is new.
-        new_pod: `namespace/name` of the pod that took its place; the same if it is the same pod.
+        new_pod: `namespace/name` of its replacement; the same if it was not replaced.
         new_node: Its node afterwards; empty if it is gone.
     """
 
@@ -63,12 +63,12 @@ class WhatIfReport(Document, frozen=True, kw_only=True):
         steps: What each step did, in words.
         moved: Pods whose replacement is on a node.
         lost: Pods that are gone, and that nothing creates again.
-        removed: Pods that a step was to remove.
+        removed: Pods that a step removes.
         now_pending: Pods that had a node, or are new, and that no node takes; and those that were
             pending and would get a node without the plan.
         no_longer_pending: Pods that were pending, and get a node because of the plan.
         created: New pods that have a node.
-        waiting: Pods that a drain left where they were, because of a budget.
+        waiting: Pods that a drain left on their nodes, because of a budget.
         preempted: Pods that preemption evicts.
         before: How full the cluster is without the plan, after the scheduler has tried all pods.
         after: How full it is afterwards.

@@ -162,7 +162,7 @@ class AnyKindServer(Server, Protocol):
         ...
 
     def release(self, key: Key, finalizer: str) -> None:
-        """Remove a finalizer from an object; it goes if that was the last thing that held it."""
+        """Remove a finalizer from an object, which is deleted if nothing else holds it."""
         ...
 
     def delete(

@@ -46,7 +46,7 @@ _SECONDS_PER_POD: Final = 1.0
 
 
 class InstantServer(ObjectServer):
-    """Objects, and what may be done to them, at once.
+    """Objects, and writes to them that take no time.
 
     Attributes:
         changes: Number of writes, without those that only report the status of a pod or group.
@@ -109,7 +109,7 @@ class InstantServer(ObjectServer):
                 self.release_claim(claim, pod)
 
     def release_claim(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Remove a pod from a claim, whose last pod takes the devices along."""
+        """Remove a pod from a claim; with the last pod, the devices are released."""
         found = self.store.find(key_of(claim))
         if isinstance(found, ResourceClaim):
             users = found.status.reserved_for

@@ -1,7 +1,7 @@
 """Rehearsal is the production scheduler in a world made of a cluster's objects, without latencies.
 
-A command loads a cluster, lets it settle, changes something, lets it settle again, and reads who
-went where:
+A command loads a cluster, lets it settle, changes something, lets it settle again, and reads the
+outcomes:
 
     async def main() -> list[Placement]:
         rehearsal = Rehearsal(in_tree_setup(gates), seed=0)
@@ -295,7 +295,7 @@ class Rehearsal:
             self._running = asyncio.ensure_future(self.scheduler.run())
         for _ in self._steps():
             await asyncio.wait([self._running], timeout=_STEP_SECONDS)
-            # Whatever this moment has begun ends before the clock moves on.
+            # Everything that starts at this time ends before the clock moves on.
             await asyncio.sleep(_TICK_SECONDS)
             if self._plugin_error is not None:
                 raise self._plugin_error
@@ -331,7 +331,7 @@ class Rehearsal:
         is_new = failed_at is None or failed_at < self.server.changes
         return is_new and outcomes.attempts[uid] < _ATTEMPTS_MAX
 
-    # What is there.
+    # Queries.
 
     def pods_on(self, node_name: str) -> list[Pod]:
         """Return the pods on a node; none if there is no such node."""

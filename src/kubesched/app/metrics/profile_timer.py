@@ -3,15 +3,15 @@
 Upstream: pkg/scheduler/framework/runtime/framework.go, instrumented_plugins.go (v1.36)
 Differs:  a plugin answers for many rows at once, so one of its durations is that of all rows, with
           the status Success if any row passed; answers that are remembered count as evaluations,
-          but take no time of their own: renewing them counts as the Filter phase; a row that a
-          filter which looks across rows rejects still counts for the filters after it; a pod is
+          but take no time of their own: updating them counts as the Filter phase; a row rejected by
+          a filter that looks across rows still counts for the filters after it; a pod is
           signed when answers for it are looked up, once for all pods of its template, and by all
           plugins, where upstream signs each pod in the queue and stops at the first plugin that
-          cannot; node hints are remembered answers: each cycle that asks for some counts once as
-          an attempt, PreFilter and outcome aside: `hint_used` if it was decided from a sibling's
-          answers, in which only rows that changed were renewed, `hint_not_used` if they were there
-          and did not do, `no_hint` if there were none, as for the first two of a kind; the gate
-          OpportunisticBatching changes nothing in that.
+          cannot; node hints are remembered answers: each cycle that looks them up counts as one
+          attempt, whatever PreFilter and the outcome: `hint_used` if it was decided from the
+          answers for an equal pod, with only changed rows updated, `hint_not_used` if these could
+          not be used, `no_hint` if there were none, as for the first two equal pods; the gate
+          OpportunisticBatching does not matter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Controllers of claims: claims get volumes, and pods get the claims that they bring.
+"""Controllers of claims: they bind claims to volumes, and create the claims of single pods.
 
 Missing volumes are provisioned in name only: with any provisioner but
 `kubernetes.io/no-provisioner` a claim gets a volume of its own; no data is stored anywhere.
@@ -8,8 +8,8 @@ Upstream: pkg/controller/volume/{persistentvolume,pvcprotection,pvprotection}; e
 Reads:    claims and volumes, their class, size, access modes, mode and selector; what the scheduler
           wrote: `volume.kubernetes.io/selected-node`, `spec.claimRef`
 Differs:  a provisioned volume is reachable from the zone of the selected node, or from everywhere;
-          allowed topologies, capacities and expansion are not known. Claims on devices go with
-          their pod only; reservations of pods that have ended stay until the pod is deleted.
+          allowed topologies, capacities and expansion are not supported. ResourceClaims are deleted
+          with their pod only; reservations of pods that have ended stay until the pod is deleted.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _TEMPLATES: Final = "resourceclaimtemplates.resource.k8s.io"
 
 
 class VolumeController(Following):
-    """Looks after all claims and volumes."""
+    """Reconciles claims and volumes."""
 
     def __init__(self, server: AnyKindServer) -> None:
         """Set up; nothing happens before `start`."""
@@ -79,7 +79,7 @@ class VolumeController(Following):
             server.watch(Pod, self._pod_changed),
         )
 
-    # What it receives.
+    # Watching.
 
     def _class_changed(self, _key: Key, _before: Plain | None, after: Plain | None) -> None:
         if after is not None:

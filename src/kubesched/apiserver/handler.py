@@ -58,8 +58,8 @@ class _Call(NamedTuple):
     """One request about a resource.
 
     Attributes:
-        request: As it came.
-        target: What its path names.
+        request: The request.
+        target: The resource that its path names.
         resource: Of the target.
         namespace: "" for none or all.
         presentation: The form of the answer.

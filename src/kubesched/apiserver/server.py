@@ -76,7 +76,7 @@ class ApiServer:
         Args:
             tokens: Users by token.
             anonymous: The user of requests without a token; `ADMIN` for no access control.
-            now: Returns the present, with time zone UTC.
+            now: Returns the current time, with time zone UTC.
             random: Draws identities and names; None for the system's.
             changes_kept: How many changes of each kind are kept for watches that lag behind.
             has_alpha: Whether alpha versions are served.
@@ -232,8 +232,8 @@ class HttpFront:
     ) -> None:
         """Set up; nothing happens before `start`.
 
-        `answer` raises nothing; `user_of` returns who sends a request with such headers, or raises
-        an ApiError.
+        `answer` raises nothing; `user_of` returns the user of a request with these headers, or
+        raises an ApiError.
         """
         self.address = ""
         self._answer = answer

@@ -43,7 +43,7 @@ _GROUPS: Final = ("nodes", "pools", "zones", "namespaces", "priorities", "owners
 
 
 class PageServer:
-    """A page and the answers that it asks for.
+    """A page and the answers that it requests.
 
     Attributes:
         token: What a reader has to send, as `Authorization: Bearer`.

@@ -31,14 +31,14 @@ _GATES_OF_ALPHA: Final = ("GenericWorkload", "DRADeviceTaintRules")
 
 
 class Population(msgspec.Struct, frozen=True):
-    """What lives in a sandbox.
+    """The nodes of a sandbox, and how their pods behave.
 
     Attributes:
         nodes: Those to create, as in JSON; existing ones stay as they are.
         capacity: Of nodes that have none.
         latencies: How long pods take to start, stop and end.
         renews_leases: Whether nodes renew leases, as kubelets do.
-        has_controllers: Whether controllers create the pods of workloads and delete what has to go.
+        has_controllers: Whether controllers create the pods of workloads and collect garbage.
     """
 
     nodes: Iterable[Plain]

@@ -209,7 +209,7 @@ def _balances(fractions: Numbers) -> Numbers:
     np.minimum(fractions, 1.0, out=fractions)
     first: Numbers = fractions[0]
     if len(fractions) == 2:
-        # Twice the deviation. To halve a float is exact, so that this rounds as upstream does.
+        # Twice the deviation. Halving a float is exact, so this rounds as upstream does.
         first -= fractions[1]
         np.abs(first, out=first)
         balances = np.subtract(2.0, first, out=first)

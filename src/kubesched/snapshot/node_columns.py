@@ -116,7 +116,7 @@ class NodeColumns(NodeTable):
 
     @property
     def snapshot_order(self) -> NDArray[np.intp]:
-        """The rows in upstream's order: one of each zone in turn, in each zone by arrival.
+        """The rows in upstream's order, one of each zone in turn, in each zone by arrival.
 
         As upstream, a node that changes its zone keeps its place until a node comes or leaves.
         """

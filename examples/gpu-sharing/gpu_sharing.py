@@ -256,7 +256,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         self._devices_of[node_name] = {**devices_of, pod.uid: chosen}
         for device in chosen:
             free[device] -= request.milli
-        self._gpus.write(row, kinds | request.kind, free)
+        self._write(row, kinds | request.kind, free)
         return SUCCESS
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -264,8 +264,9 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         if self._devices_of.get(node_name, {}).pop(pod.uid, None) is not None:
             table = self._current().nodes
             row = table.row_of[node_name]
-            free, kinds, _ = self._share_out(node_name, _others(table, row, pod), self._count(row))
-            self._gpus.write(row, kinds, free)
+            others = _others(table, row, pod)
+            free, kinds, _ = self._share_out(node_name, others, self._rows[row].count)
+            self._write(row, kinds, free)
 
     def devices_of(self, pod: PodInfo, node_name: str) -> tuple[int, ...]:
         """Return the devices that a pod has on a node."""
@@ -287,7 +288,7 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
         """Return the GPUs of one row of `nodes`, without arrays."""
         snapshot = self._current()
         if nodes is snapshot.nodes:
-            found = _of_row(self._gpus.numbers[:, row])
+            found = self._rows[row]
             if found.taken == nodes.amounts_on(row, GPU_MILLI)[1]:
                 return found
         return _of_row(self.gpus(nodes.row_view(row)).numbers[:, 0])
@@ -318,23 +319,25 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
             self._selected: tuple[object, Gpus] = (None, self._gpus)
             self._gpus.count[:] = counts
             self._gpus.model[:] = table.label(MODEL_LABEL).map(self.model_code, np.int64)
+            self._rows = [*map(_of_row, self._gpus.numbers.T)]
             for row, count in enumerate(counts):
                 free, kinds, _ = self._share_out(table.names[row], table.pods[row], count)
-                self._gpus.write(row, kinds, free)
+                self._write(row, kinds, free)
         return snapshot
 
-    def _count(self, row: int) -> int:
-        return self._gpus.count.item(row)
+    def _write(self, row: int, kinds: int, free: Sequence[int]) -> None:
+        self._gpus.write(row, kinds, free)
+        self._rows[row] = _of_row(self._gpus.numbers[:, row])
 
     def _settled(
         self, table: NodeColumns, row: int, without: PodInfo
     ) -> tuple[list[int], int, Devices]:
         """Return what the others leave of each device of a row, their kinds, and their devices."""
-        gpus, name = self._gpus, table.names[row]
-        taken = table.requested_of(GPU_MILLI).item(row) - request_of(without).total
-        if taken == gpus.taken.item(row):
-            return gpus.free[row].tolist(), gpus.kinds.item(row), self._devices_of.get(name, {})
-        return self._share_out(name, _others(table, row, without), self._count(row))
+        gpus, name = self._rows[row], table.names[row]
+        taken = table.amounts_on(row, GPU_MILLI)[1] - request_of(without).total
+        if taken == gpus.taken:
+            return [*gpus.free], gpus.kinds, self._devices_of.get(name, {})
+        return self._share_out(name, _others(table, row, without), gpus.count)
 
     def _share_out(
         self, node_name: str, pods: Mapping[str, PodInfo], count: int

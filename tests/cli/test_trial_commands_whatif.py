@@ -37,7 +37,7 @@ def test_text(cluster: Path) -> None:
     result = run("whatif", plan, cluster, "--complete")
     assert 0 == result.exit_code
     assert result.stdout == (
-        "The plan works: 1 moves.\n"
+        "The plan works: 1 pod moves.\n"
         "\n"
         "Steps\n"
         "  1. remove alpha with 1 pod\n"

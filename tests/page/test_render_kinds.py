@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 LEADS: Final = {
     "WhyReport": "Pod shop/big fits no node as it is, and would evict 1 pod on beta",
-    "FitReport": "Everything fits on 4 nodes. 1 more pod fits.",
+    "FitReport": "Everything fits in a cluster of 4 nodes. 1 more pod fits.",
     "DrainReport": "Node delta can be drained: no pods are there.",
     "WhatIfReport": "The plan works: ",
     "UpgradeReport": "All of 4 nodes can be upgraded, in 4 steps",
@@ -27,7 +27,7 @@ LEADS: Final = {
     "TopReport": "Pods request ",
     "TimelineReport": "15 pods in 1 min: ",
     "TimelineComparison": " differ most in ",
-    "ClusterComparison": "compared with cluster: ",
+    "ClusterComparison": "compared with cluster: 1 pod lands elsewhere, 1 no longer fits",
     "ReplayReport": " decisions of default-scheduler would differ now.",
     "ShadowReport": "1 decision of s: all but 1 as kubesched's",
     "SimulationReport": "pending pods get a node, on ",

@@ -148,7 +148,7 @@ def _plan_headline(report: WhatIfReport) -> str:
         (len(report.removed), "is removed", "are removed"),
     ]
     verdict = "The plan works" if report.works else "The plan leaves pods without a place"
-    return f"{verdict}: {phrases(found) or 'no pod changes'}."
+    return f"{verdict}: {phrases(found, 'pod') or 'no pod changes'}."
 
 
 def _write_pods(writer: Writer, heading: str, pods: Sequence[MovedPod]) -> None:

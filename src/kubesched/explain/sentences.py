@@ -238,10 +238,15 @@ def there_are(noun: str, listed: Sequence[str]) -> str:
     return f"there {'is only' if len(listed) == 1 else 'are'} {names(listed)}"
 
 
-def phrases(found: Iterable[tuple[int, str, str]]) -> str:
-    """Return numbers with their words for one and for many, without those that are 0."""
+def phrases(found: Iterable[tuple[int, str, str]], noun: str = "") -> str:
+    """Return numbers with their words for one and for many, without those that are 0.
+
+    The first number has the noun, if there is one.
+    """
+    listed = [(number, one if number == 1 else many) for number, one, many in found if number]
     return ", ".join(
-        f"{number:,} {one if number == 1 else many}" for number, one, many in found if number
+        f"{number:,} {words}" if at or not noun else f"{count(number, noun)} {words}"
+        for at, (number, words) in enumerate(listed)
     )
 
 

@@ -2,7 +2,7 @@
 
 import { html } from "./dom.js";
 import { Change, Stack } from "./bars.js";
-import { amount, number, plural } from "./format.js";
+import { amount, number, plural, podsThat } from "./format.js";
 import { Records } from "./other.js";
 import { Bar, DataTable, Notes } from "./tables.js";
 
@@ -12,7 +12,7 @@ export function fitSentence({ fits, workloads, nodes, more }) {
   const missing = workloads.reduce((sum, one) => sum + one.wanted - one.placed, 0);
   const room = more ? ` ${more.atLeast ? "At least " : ""}${plural(more.count, "more pod fits", "more pods fit")}.` : "";
   const what = fits ? "Everything fits" : `${plural(missing, "pod has", "pods have")} no place`;
-  return `${what} on ${plural(nodes, "node")}.${room}`;
+  return `${what} in a cluster of ${plural(nodes, "node")}.${room}`;
 }
 
 export function FitPage({ report }) {
@@ -143,14 +143,15 @@ function Fates({ pods, heading }) {
 
 export function planSentence(report) {
   const parts = [
-    [report.lost.length, "lost"],
-    [report.nowPending.reduce((sum, group) => sum + group.pods.length, 0), "newly pending"],
-    [report.waiting.length, "kept by a budget"],
-    [report.moved.length, "moved"],
-    [report.noLongerPending.length, "no longer pending"],
+    [report.lost.length, "is lost", "are lost"],
+    [report.nowPending.reduce((sum, group) => sum + group.pods.length, 0), "is pending", "are pending"],
+    [report.waiting.length, "is kept by a budget", "are kept by budgets"],
+    [report.moved.length, "moves", "move"],
+    [report.noLongerPending.length, "is no longer pending", "are no longer pending"],
+    [report.created.length, "is new", "are new"],
+    [report.removed.length, "is removed", "are removed"],
   ];
-  const found = parts.filter(([count]) => count).map(([count, text]) => `${number(count)} ${text}`);
-  return `The plan ${report.works ? "works" : "costs pods"}: ${found.length ? `of the pods ${found.join(", ")}` : "no pod is affected"}.`;
+  return `The plan ${report.works ? "works" : "leaves pods without a place"}: ${podsThat(parts) || "no pod changes"}.`;
 }
 
 export function PlanPage({ report }) {

@@ -2,7 +2,7 @@
 
 import { html, useMemo, useState } from "./dom.js";
 import { Change, Counts } from "./bars.js";
-import { duration, number, percent, plural, words } from "./format.js";
+import { duration, number, percent, podsThat, words } from "./format.js";
 import { Records } from "./other.js";
 import { DataTable } from "./tables.js";
 import { TimeChart, Zoom } from "./timechart.js";
@@ -126,9 +126,9 @@ export function clustersSentence(report) {
   const first = report.clusters[0].name;
   return report.differences
     .map((difference) => {
-      const found = LISTS.filter(([field]) => difference[field].length).map(([field, one, more]) => plural(difference[field].length, one, more));
-      return found.length
-        ? `${difference.cluster}, compared with ${first}: of the pods ${found.join(", ")}.`
+      const found = podsThat(LISTS.map(([field, one, more]) => [difference[field].length, one, more]));
+      return found
+        ? `${difference.cluster}, compared with ${first}: ${found}.`
         : `${difference.cluster}: every pod ends as in ${first}.`;
     })
     .join(" ");

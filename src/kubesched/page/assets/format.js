@@ -37,6 +37,14 @@ export function plural(count, word, words = `${word}s`) {
   return `${number(count)} ${count === 1 ? word : words}`;
 }
 
+/** Numbers of pods with what becomes of them, such as "2 pods are lost, 1 moves"; those of 0 are left out. */
+export function podsThat(parts) {
+  return parts
+    .filter(([count]) => count)
+    .map(([count, one, more], at) => (at ? plural(count, one, more) : `${plural(count, "pod")} ${count === 1 ? one : more}`))
+    .join(", ");
+}
+
 /** Requests of a pod, such as "0.5 cpu, 1 Gi memory". */
 export function requests(amounts) {
   return Object.entries(amounts)

@@ -90,10 +90,12 @@ function compare(one, other) {
 /** Notes and what is not known, which most documents have. */
 export function Notes({ report }) {
   const { notes = [], unknown = [] } = report;
+  const reasons = [...new Set(unknown.map((one) => one.why))];
   return html`${notes.map((note) => html`<p class="note">Note: ${note}</p>`)}
-  ${unknown.map(
-    (one) => html`<p class="note">
-      Not known: ${one.kind}, ${one.why}. <code>${one.command}</code> saves it.
-    </p>`,
-  )}`;
+  ${reasons.map((why) => {
+    const found = unknown.filter((one) => one.why === why);
+    return html`<p class="note">
+      Not known, because the input has none: ${found.map((one) => one.kind).join(", ")} (${why}). To know, also read what ${found.map((one, at) => html`${at ? " and " : ""}<code>${one.command}</code>`)} ${found.length > 1 ? "print" : "prints"}.
+    </p>`;
+  })}`;
 }

@@ -198,7 +198,27 @@ def _spec(**spec: Any) -> str:
         pytest.param(
             "x.json", "5", "document 1: $: expected `object`, got another JSON value", id="number"
         ),
-        pytest.param("x.yaml", "hello", "document 1: $: expected `object`, got `str`", id="text"),
+        pytest.param(
+            "x.yaml",
+            "a: 1\nb:\n\tc: 1\n",
+            "document 1: it is no YAML for JSON: found character that cannot start any token at "
+            "line 3, column 1; indent with spaces instead of tabs",
+            id="tabs",
+        ),
+        pytest.param(
+            "x.yaml",
+            "{{ .Values.pods }}\n",
+            "document 1: it is no YAML for JSON: found unhashable key at line 1, column 2; it is a "
+            "template: render it first",
+            id="template",
+        ),
+        pytest.param(
+            "x.yaml",
+            "hello",
+            "document 1: $: expected `object`, got `str`; `kubectl get -o json` or `-o yaml` prints "
+            "objects",
+            id="text",
+        ),
         pytest.param(
             "x.json",
             _spec(priority="high"),

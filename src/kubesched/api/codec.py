@@ -375,6 +375,14 @@ def empty_error(file: str) -> DecodeError:
     return DecodeError(Source(file, 0), problem)
 
 
+def _yaml_hint(text: str, line: int) -> str:
+    """Return the remedy for two frequent mistakes; "" for others."""
+    wrong = "".join(text.splitlines()[line - 1 : line])
+    if "{{" in wrong:
+        return "; it is a template: render it first"
+    return "; indent with spaces instead of tabs" if wrong.startswith("\t") else ""
+
+
 def yaml_objects(
     text: str, file: str, skipped: Counter[str], *, namespace: str = _NAMESPACE
 ) -> Iterator[Loaded]:
@@ -391,11 +399,13 @@ def yaml_objects(
             return
         except YamlError as error:
             where = f" at line {error.line}, column {error.column}" if error.line else ""
-            problem = f"it is no YAML for JSON: {error}{where}"
+            problem = f"it is no YAML for JSON: {error}{where}{_yaml_hint(text, error.line)}"
             raise DecodeError(Source(file, error.document), problem) from None
         source = Source(file, number)
         if not isinstance(value, dict | list):
-            raise DecodeError(source, f"expected `object`, got `{_type(value)}`", path="$")
+            remedy = "; `kubectl get -o json` or `-o yaml` prints objects"
+            problem = f"expected `object`, got `{_type(value)}`{remedy}"
+            raise DecodeError(source, problem, path="$")
         yield from objects_in(value, source, skipped, namespace=namespace)
 
 

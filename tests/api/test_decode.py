@@ -215,8 +215,8 @@ def _spec(**spec: Any) -> str:
         pytest.param(
             "x.yaml",
             "hello",
-            "document 1: $: expected `object`, got `str`; `kubectl get -o json` or `-o yaml` prints "
-            "objects",
+            "document 1: $: expected `object`, got `str`; `kubectl get -o json` or `-o yaml` "
+            "prints objects",
             id="text",
         ),
         pytest.param(

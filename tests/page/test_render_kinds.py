@@ -22,7 +22,7 @@ LEADS: Final = {
     "DrainReport": "Node delta can be drained: no pods are there.",
     "WhatIfReport": "The plan works: ",
     "UpgradeReport": "All of 4 nodes can be upgraded, in 4 steps",
-    "CompactReport": "4 of 4 nodes can be removed; 4 pods without a controller go for good.",
+    "CompactReport": "4 of 4 nodes can be removed; 2 pods without a controller go for good.",
     "PodExplanation": "Pod shop/big fits none of 4 nodes.",
     "TopReport": "Pods request ",
     "TimelineReport": "15 pods in 1 min: ",

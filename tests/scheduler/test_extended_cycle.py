@@ -23,6 +23,7 @@ from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.extended_cycle import ExtendedCycle, select_scored_host
 from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.sampling import NodeSampler
+from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
@@ -267,6 +268,17 @@ def test_scores_of_extenders_are_added(mark: int, weight: int, expected: str) ->
     cycle = extended([toy("Toy", score={"a": 50})], fake, weight=weight)
     assert expected == placed(decide(cycle)).node_name
     assert ["a", "b", "c", "d"] == fake.asked[0].question["NodeNames"]
+
+
+def test_a_trace_has_the_scores_of_plugins_and_the_totals_of_all() -> None:
+    """They are those of the nodes that the extender keeps."""
+    fake = FakeExtender({"filter": keep("a", "c"), "prioritize": rate(c=3)})
+    cycle, trace = extended([toy("Toy", score={"a": 50})], fake), Trace()
+    placed(asyncio.run(cycle.schedule_with_extenders(POD, SNAPSHOT, trace)))
+    assert [0, 2] == trace.feasible_rows.tolist()
+    assert [("Toy", [50, 0])] == [(one.plugin, one.weighted.tolist()) for one in trace.scores]
+    assert trace.totals is not None
+    assert [50, 30] == trace.totals.tolist()
 
 
 def test_scores_of_extenders_without_score_plugins() -> None:

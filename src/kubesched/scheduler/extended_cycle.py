@@ -37,6 +37,7 @@ from kubesched.scheduler.rejecting import PostFilterVerdict
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.search import Search
 from kubesched.scheduler.select_host import select_host
+from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.images import ImageStates
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.pod_info import PodInfo
@@ -75,14 +76,19 @@ class ExtendedCycle(SchedulingCycle):
         super().__init__(profile, sampler, remembers=False)
         self._extenders = extenders
 
-    async def schedule_with_extenders(self, pod: PodInfo, snapshot: Snapshot) -> Decision:
-        """Decide where `pod` goes in the cluster of `snapshot`."""
+    async def schedule_with_extenders(
+        self, pod: PodInfo, snapshot: Snapshot, trace: Trace | None = None
+    ) -> Decision:
+        """Decide where `pod` goes in the cluster of `snapshot`; record each answer in `trace`.
+
+        Its totals include the extenders' scores; their other answers are not recorded.
+        """
         if not self.restriction.count(snapshot.nodes):
             return Failed(pod, unresolvable(NO_NODES))
         timer = self.profile.timer
         timer.begin_cycle()
         try:
-            return await self._schedule_extended(self._new_attempt(pod, snapshot))
+            return await self._schedule_extended(self._new_attempt(pod, snapshot, trace))
         except PluginFailure as stopped:
             return Failed(pod, stopped.status)
         except ExtenderError as error:
@@ -151,7 +157,10 @@ class ExtendedCycle(SchedulingCycle):
             nodes = every.take(rows)
         totals = self.scoring.score(attempt, rows, nodes)
         scores = await self._extenders.prioritize(attempt.pod, every, rows)
-        return select_scored_host(totals + scores.added, scores.are_given, self.profile.random)
+        totals += scores.added
+        if attempt.trace is not None:
+            attempt.trace.feasible_rows, attempt.trace.totals = rows, totals
+        return select_scored_host(totals, scores.are_given, self.profile.random)
 
     # When nothing is feasible.
 

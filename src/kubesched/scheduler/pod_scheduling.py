@@ -181,9 +181,12 @@ class PodScheduling:
         if not isinstance(cycle, ExtendedCycle):
             return self.decide_at_once(pod, cycle)
         snapshot = self.cache.snapshot(self.queue.nominator)
-        log_attempt(pod)
+        trace = log_attempt(pod)
         with self.holding_changes():
-            return await cycle.schedule_with_extenders(pod, snapshot)
+            decision = await cycle.schedule_with_extenders(pod, snapshot, trace)
+        if trace is not None:
+            log_scores(pod, trace, snapshot)
+        return decision
 
     def decide_at_once(self, pod: PodInfo, cycle: SchedulingCycle) -> Decision:
         """Decide with a cycle that waits for no extender."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ from kubesched.api.core import (
     PodExtendedResourceClaimStatus,
 )
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.api.meta import KubeObject, ObjectMeta
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
@@ -110,8 +110,8 @@ class InstantServer(ObjectServer):
 
     def release_claim(self, claim: ResourceClaim, pod: Pod) -> None:
         """Remove a pod from a claim; with the last pod, the devices are released."""
-        found = self.store.find(key_of(claim))
-        if isinstance(found, ResourceClaim):
+        found = self.find(ResourceClaim, claim.metadata.namespace, claim.metadata.name)
+        if found is not None:
             users = found.status.reserved_for
             left = tuple(user for user in users if user.uid != pod.metadata.uid)
             if len(left) < len(users):
@@ -187,9 +187,10 @@ class InstantClaimWriter:
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
         """Return the claim as stored."""
-        metadata = ObjectMeta(namespace=namespace, name=name)
-        key = key_of(ResourceClaim(metadata=metadata))
-        return cast("ResourceClaim", _refused(lambda: self._server.store.get(key), ApiRefusedError))
+        found = self._server.find(ResourceClaim, namespace, name)
+        if found is None:
+            raise ApiRefusedError(f'resourceclaims.resource.k8s.io "{name}" not found')
+        return found
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create the claim."""
@@ -227,9 +228,8 @@ class InstantVolumeWriter:
         written = _refused(lambda: self._server.update(bound), VolumeWriteError)
         reference = volume.spec.claim_ref
         if reference is not None:
-            metadata = ObjectMeta(namespace=reference.namespace, name=reference.name)
-            claim = self._server.store.find(key_of(PersistentVolumeClaim(metadata=metadata)))
-            if isinstance(claim, PersistentVolumeClaim):
+            claim = self._server.find(PersistentVolumeClaim, reference.namespace, reference.name)
+            if claim is not None:
                 self._bind(claim, written)
         return written
 
@@ -268,8 +268,8 @@ class InstantVolumeWriter:
     def _volume_of(self, claim: PersistentVolumeClaim) -> PersistentVolume:
         """Return the volume that a provisioner makes for a claim."""
         name = class_of_claim(claim)
-        found = self._server.store.find(key_of(StorageClass(metadata=ObjectMeta(name=name))))
-        provisioner = found.provisioner if isinstance(found, StorageClass) else ""
+        found = self._server.find(StorageClass, "", name)
+        provisioner = "" if found is None else found.provisioner
         in_tree = plugin_named(provisioner)
         driver = provisioner if in_tree is None else in_tree.driver
         node = self._server.node(claim.metadata.annotations.get(SELECTED_NODE, ""))

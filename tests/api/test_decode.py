@@ -156,7 +156,10 @@ def _spec(**spec: Any) -> str:
             id="second",
         ),
         pytest.param(
-            "x.yaml", "a: 1\n---\nb: [1\nc: 2\n", "document 1: $.kind: missing", id="YAML, first"
+            "x.yaml",
+            "a: 1\n---\nb: [1\nc: 2\n",
+            "document 1: $.kind: missing; Kubernetes objects have apiVersion and kind",
+            id="YAML, first",
         ),
         pytest.param(
             "x.yaml",

@@ -97,6 +97,21 @@ def _workload(**fields: Any) -> dict[str, Any]:
             ['version: Unsupported value: 2: supported values: "1"'],
             id="another-version",
         ),
+        pytest.param(
+            {"name": "shop", "version": "3.8", "services": {"web": {}}, "volumes": {}},
+            [
+                (
+                    "this is neither a scenario nor Kubernetes objects, but has services and volumes; a"
+                    " scenario has `version: 1`, and objects have `apiVersion` and `kind`"
+                )
+            ],
+            id="docker-compose",
+        ),
+        pytest.param(
+            {"version": "2", "nodes": [], "nods": []},
+            ['version: Unsupported value: "2": supported values: "1"'],
+            id="a-scenario-with-a-text-as-version",
+        ),
         pytest.param({"version": 1}, ["duration: Required value"], id="no-duration"),
         pytest.param(
             {"version": 1, "duration": "-1h"},

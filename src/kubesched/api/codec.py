@@ -212,7 +212,10 @@ def _header(raw: Raw, source: Source, inherited: _Header) -> tuple[str, str]:
     kind = header.kind or inherited.kind
     api_version = header.api_version or inherited.api_version
     if not kind:
-        raise DecodeError(source, "missing", object_name=_name_of(raw), path="$.kind")
+        problem = (
+            "missing" if api_version else "missing; Kubernetes objects have apiVersion and kind"
+        )
+        raise DecodeError(source, problem, object_name=_name_of(raw), path="$.kind")
     if not api_version:
         raise DecodeError(source, "missing", object_name=_name_of(raw), path="$.apiVersion")
     return api_version, kind

@@ -28,6 +28,7 @@ from kubesched.api.field_errors import (
 )
 from kubesched.config.decoding import decode_struct
 from kubesched.config.documents import check_version, read_source, with_fields
+from kubesched.explain.sentences import names
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.simulator.scenario import (
     VERSION,
@@ -55,6 +56,7 @@ _ACTIONS: Final = (
 _WORKLOADS: Final = ("pods", "deployment", "daemonSet", "trace")
 _EVICTION_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
 _PERCENT: Final = re.compile(r"[0-9]+%")
+_FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(Scenario))
 NO_CHANGES: Final[Mapping[str, object]] = MappingProxyType({})
 _TOO_LONG: Final = "a hundred years is as long as it gets"
 
@@ -73,7 +75,9 @@ def load_scenario(
         ConfigError: with every field error.
     """
     errors: list[FieldError] = []
-    changed = with_fields(read_source(source, errors), changes)
+    read = read_source(source, errors)
+    _refuse_others(read)
+    changed = with_fields(read, changes)
     raw = check_version(changed, "scenario", VERSION, errors)
     scenario = decode_struct(Scenario, raw, "", errors)
     unread = [field_error.path for field_error in errors]
@@ -83,6 +87,19 @@ def load_scenario(
     if errors:
         raise ConfigError(errors)
     return with_places(scenario, source.parent) if isinstance(source, Path) else scenario
+
+
+def _refuse_others(read: object) -> None:
+    """Raise ConfigError if a document is another program's, such as Docker Compose's."""
+    if not isinstance(read, Mapping) or isinstance(read.get("version"), int):
+        return
+    others = [name for name in read if name not in _FIELDS]
+    if others and not read.keys() & (_FIELDS - {"version", "name"}):
+        words = (
+            f"this is neither a scenario nor Kubernetes objects, but has {names(others)}; a "
+            f"scenario has `version: {VERSION}`, and objects have `apiVersion` and `kind`"
+        )
+        raise ConfigError([FieldError("", words)])
 
 
 def _is_below(path: str, places: Sequence[str]) -> bool:

@@ -71,12 +71,13 @@ def test_text(cluster: Path) -> None:
     )
 
 
-def test_a_workload_stands_for_a_pending_pod(cluster: Path) -> None:
-    """The pending pod is taken, and the answer notes it."""
-    report = json.loads(run("why", "deploy/web", cluster, "--complete", "-o", "json").stdout)
+@pytest.mark.parametrize("name", ["deploy/web", "deployment.apps/web"])
+def test_a_workload_stands_for_a_pending_pod(cluster: Path, name: str) -> None:
+    """The pending pod is taken, and the answer notes it; `kubectl get -o name` adds the group."""
+    report = json.loads(run("why", name, cluster, "--complete", "-o", "json").stdout)
     assert report["kind"] == "WhyReport"
     assert report["pod"] == "shop/web-5d-2"
-    assert report["notes"] == ["1 of 2 pods of deploy/web have no node; this is one."]
+    assert report["notes"] == [f"1 of 2 pods of {name} have no node; this is one."]
 
 
 @pytest.mark.parametrize("name", ["web-5d-2", "shop/web-5d-2", "pod/web-5d-2"])
@@ -84,6 +85,15 @@ def test_names_of_pods(cluster: Path, name: str) -> None:
     """A pod is named with and without its namespace, and as kubectl does."""
     report = json.loads(run("why", name, cluster, "-o", "json").stdout)
     assert report["pod"] == "shop/web-5d-2"
+
+
+def test_a_namespace_may_be_named_like_a_kind(tmp_path: Path) -> None:
+    """Where the namespace has pods, the text names a pod."""
+    within = pod("web-1", "1")
+    within["metadata"]["namespace"] = "svc"
+    cluster = write(tmp_path, [node("alpha", "2"), within])
+    report = json.loads(run("why", "svc/web-1", cluster, "-o", "json").stdout)
+    assert "svc/web-1" == report["pod"]
 
 
 def test_the_namespace_in_a_name_goes_before_the_option(cluster: Path) -> None:
@@ -97,7 +107,20 @@ def test_the_namespace_in_a_name_goes_before_the_option(cluster: Path) -> None:
     [
         (["deploy/wep"], "a Deployment of that name; did you mean deployment/web?"),
         (["sts/web"], "a StatefulSet of that name; did you mean deployment/web?"),
-        (["node/alpha"], "there are no pods in namespace node, but in shop"),
+        (
+            ["node/alpha"],
+            "node/alpha: this is a Node, and a pod is asked for; `kubesched top` shows",
+        ),
+        (["no/alpha"], "`kubesched drain alpha` where its pods would go"),
+        (
+            ["svc/web"],
+            "this is a Service, which needs no node; name a pod or its workload; did you",
+        ),
+        (
+            ["cj/x"],
+            "this is a CronJob, whose pods belong to Jobs; name a pod or its workload; there",
+        ),
+        (["nowhere/alpha"], "there are no pods in namespace nowhere, but in shop"),
         (["web-5d-3"], "pod web-5d-3: there is no such pod; did you mean"),
         (["web-5d-2", "-n", "other"], "there is no such pod; did you mean shop/web-5d-2?"),
     ],

@@ -25,6 +25,12 @@ OWNER_KINDS: Final = {
     **dict.fromkeys(("job", "jobs"), "Job"),
 }
 """The kinds of workloads by the names that kubectl takes."""
+_OTHER_KINDS: Final = {
+    **dict.fromkeys(("no", "node", "nodes"), "Node"),
+    **dict.fromkeys(("svc", "service", "services"), "Service"),
+    **dict.fromkeys(("cj", "cronjob", "cronjobs"), "CronJob"),
+}
+"""Kinds that no pod names as its controller."""
 _POD_KINDS: Final = ("pod", "pods", "po")
 NODE_PREFIXES: Final = ("node/", "nodes/", "no/")
 
@@ -41,7 +47,7 @@ def find_pod(
     Raises:
         UserError: There is none, or without a namespace there are several.
     """
-    prefix, _, name = text.rpartition("/")
+    prefix, name = _split(text)
     if prefix in OWNER_KINDS:
         if only:
             pods = [pod for pod in pods if pod.metadata.namespace == preferred]
@@ -61,19 +67,40 @@ def find_pod(
     if found:
         listed = ", ".join(sorted(pod.metadata.key for pod in found)[:NEAR_MAX])
         raise UserError(f"pod {text}: there are {len(found)} of that name; write one of {listed}")
+    if namespace in _OTHER_KINDS and all(namespace != pod.metadata.namespace for pod in pods):
+        raise UserError(f"{text}: {_other_object(_OTHER_KINDS[namespace], name, pods)}")
     hint = _near_pods(name, namespace, pods)
     raise UserError(f"pod {text}: there is no such pod; {hint}")
 
 
 def pod_named(text: str, namespace: str) -> tuple[str, str] | None:
-    """Return namespace and name of a pod that may be gone; None if the text names a workload.
+    """Return namespace and name of a pod that may be gone; None if the text names no pod.
 
     The text is as for `find_pod`. Names without a namespace get the given one; "" is `default`.
     """
-    prefix, _, name = text.rpartition("/")
-    if prefix in OWNER_KINDS:
+    prefix, name = _split(text)
+    if prefix in OWNER_KINDS or prefix in _OTHER_KINDS:
         return None
     return (namespace or "default" if prefix in ("", *_POD_KINDS) else prefix), name
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Return the namespace or kind before a name, and the name; a workload's without API group."""
+    prefix, _, name = text.rpartition("/")
+    kind = prefix.partition(".")[0]
+    return (kind if kind in OWNER_KINDS else prefix), name
+
+
+def _other_object(kind: str, name: str, pods: Sequence[Pod]) -> str:
+    """Return what an object is that is neither a pod nor a workload, and what answers instead."""
+    if kind == "Node":
+        return (
+            "this is a Node, and a pod is asked for; `kubesched top` shows what nodes hold, and "
+            f"`kubesched drain {name}` where its pods would go"
+        )
+    rule = "whose pods belong to Jobs" if kind == "CronJob" else "which needs no node"
+    hint = _near_workloads(kind, name, pods)
+    return f"this is a {kind}, {rule}; name a pod or its workload; {hint}"
 
 
 def _pod_of_workload(

@@ -100,8 +100,10 @@ def _workload(**fields: Any) -> dict[str, Any]:
         pytest.param(
             {"name": "shop", "version": "3.8", "services": {"web": {}}},
             [
-                "this is neither a scenario nor Kubernetes objects, but has services; a scenario "
-                "has `version: 1`, and objects have `apiVersion` and `kind`"
+                (
+                    "this is neither a scenario nor Kubernetes objects, but has services; a scenario "
+                    "has `version: 1`, and objects have `apiVersion` and `kind`"
+                )
             ],
             id="docker-compose",
         ),

@@ -101,8 +101,8 @@ def _workload(**fields: Any) -> dict[str, Any]:
             {"name": "shop", "version": "3.8", "services": {"web": {}}},
             [
                 (
-                    "this is neither a scenario nor Kubernetes objects, but has services; a scenario "
-                    "has `version: 1`, and objects have `apiVersion` and `kind`"
+                    "this is neither a scenario nor Kubernetes objects, but has services; a "
+                    "scenario has `version: 1`, and objects have `apiVersion` and `kind`"
                 )
             ],
             id="docker-compose",

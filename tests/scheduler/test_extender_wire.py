@@ -75,6 +75,16 @@ def test_an_extender_without_a_cache_gets_victims() -> None:
     assert victims["NumPDBViolations"] == 3
 
 
+def test_objects_are_sent_without_kind() -> None:
+    """As upstream sends them, whether they were listed or watched."""
+    bodies = [
+        *(encode_args(POD, NODES, names_only=names_only) for names_only in (True, False)),
+        *(encode_preemption_args(POD, CANDIDATES, uids_only=only) for only in (True, False)),
+    ]
+    assert ["Pod", "v1", "Node"] == [POD.kind, POD.api_version, NODES[0].kind]
+    assert [] == [body for body in bodies if b'"kind"' in body or b'"apiVersion"' in body]
+
+
 def test_binding_args_name_pod_and_node() -> None:
     """The pod has namespace, name and uid."""
     expected = {"PodName": "p", "PodNamespace": "default", "PodUID": "u-p", "Node": "n"}

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from kubesched.api.scheduling import PodGroupSchedulingConstraints, TopologyConstraint
+from kubesched.config.types import ExtenderConfiguration
 from kubesched.framework.structured_log import FIELDS, V2, V3, V5, V10, ObjectRef
+from kubesched.scheduler.extender import HttpExtender
 from kubesched.scheduler.scheduling_log import log_move
 from kubesched.simulator.virtual_loop import run
-from kubesched.testing.builders import make_node, make_pod
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod, make_snapshot
+from kubesched.testing.extender import FakeExtender
 
-from .running import running
+from .running import GANGS, make_group, make_member, running
 
 Line = tuple[str, dict[str, object]]
+URL = "http://host:80/path"
 
 
 async def _three_pods() -> dict[str, str]:
@@ -37,6 +45,15 @@ def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[Line]:
         (record.getMessage(), getattr(record, FIELDS))
         for record in caplog.records
         if record.name == "kubesched.scheduler.scheduling_log"
+    ]
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[Line]:
+    """Return message and fields of the structured lines."""
+    return [
+        (record.getMessage(), getattr(record, FIELDS))
+        for record in caplog.records
+        if hasattr(record, FIELDS)
     ]
 
 
@@ -118,6 +135,62 @@ def test_scores_at_ten(caplog: pytest.LogCaptureFixture) -> None:
         (total,) = [entry["score"] for entry in here if "plugin" not in entry]
         assert 300 == parts["TaintToleration"]
         assert sum(parts.values()) == total
+
+
+def test_scores_of_extenders_at_ten(caplog: pytest.LogCaptureFixture) -> None:
+    """As the extender gave them, also those of unknown nodes; 0 from one that gives none."""
+    answer = [{"Host": "a", "Score": 3}, {"Host": "x", "Score": -1}]
+    pod, nodes = PodInfo(make_pod("early")), make_snapshot([make_node("a")]).nodes
+    rows = np.array([0])
+    with caplog.at_level(V10, "kubesched.scheduler.scheduling_log"):
+        for verb in ("prioritize", ""):
+            configuration = ExtenderConfiguration(url_prefix=URL, weight=7, prioritize_verb=verb)
+            extender = HttpExtender(configuration, FakeExtender({"prioritize": answer}))
+            run(extender.prioritize(pod, nodes, rows))
+    scored = {"pod": EARLY, "extender": URL}
+    assert [
+        ("Extender scored node for pod", {**scored, "node": node, "score": score})
+        for node, score in (("a", 3), ("x", -1), ("a", 0))
+    ] == logged(caplog)
+
+
+@pytest.mark.parametrize(
+    ("topology", "expected"),
+    [
+        pytest.param(
+            None,
+            {
+                "p0": "Unable to schedule pod belonging to a pod group; waiting",
+                "p1": "Unable to schedule pod; no fit; waiting",
+            },
+            id="part of it fits",
+        ),
+        pytest.param(
+            "zone",
+            dict.fromkeys(("p0", "p1"), "Error scheduling pod; retrying"),
+            id="no placement",
+        ),
+    ],
+)
+def test_members_of_a_rejected_group(
+    caplog: pytest.LogCaptureFixture, topology: str | None, expected: dict[str, str]
+) -> None:
+    """Those that found a node are told from those that did not; no placement is an error."""
+    group = make_group(min_count=2)
+    if topology is not None:
+        constraints = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=topology),))
+        group = replace(group, spec=replace(group.spec, scheduling_constraints=constraints))
+
+    async def rejected() -> None:
+        gates = {**GANGS, "TopologyAwareWorkloadScheduling": topology is not None}
+        async with running(gates=gates) as cluster:
+            cluster.api.create(make_node("n1", allocatable={"cpu": "1"}), group)
+            cluster.api.create(make_member("p0", priority=1), make_member("p1"))
+            await cluster.settle(0.1)
+
+    with caplog.at_level(V2, "kubesched.scheduler.scheduling_log"):
+        run(rejected())
+    assert expected == {str(fields["pod"])[8:]: text for text, fields in logged(caplog)}
 
 
 def test_errors_are_logged_at_any_verbosity(caplog: pytest.LogCaptureFixture) -> None:

@@ -20,6 +20,7 @@ from kubesched.config.types import ExtenderConfiguration
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.scheduler import extender_wire as wire
+from kubesched.scheduler.scheduling_log import log_extender_scores
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -136,11 +137,13 @@ class HttpExtender:
             ExtenderError: if the call fails.
         """
         if not self.prioritizes:
-            return dict.fromkeys([nodes.names[row] for row in rows.tolist()], 0)
-        body = self._args(pod, nodes, rows)
-        priorities = await self._send(
-            self._configuration.prioritize_verb, body, wire.decode_host_priorities
-        )
+            priorities = tuple((nodes.names[row], 0) for row in rows.tolist())
+        else:
+            body = self._args(pod, nodes, rows)
+            priorities = await self._send(
+                self._configuration.prioritize_verb, body, wire.decode_host_priorities
+            )
+        log_extender_scores(pod, self.name, priorities)
         added: dict[str, int] = {}
         for name, score in priorities:
             added[name] = added.get(name, 0) + score * self._configuration.weight * _SCORE_SCALE

@@ -18,10 +18,12 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.json_syntax import json_stream_error
+from kubesched.api.meta import KubeObject
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.snapshot.pod_info import PodInfo
 
 T = TypeVar("T")
+K = TypeVar("K", bound=KubeObject)
 
 _INT64: Final = 1 << 63
 _BLANKS: Final = " \t\r\n"
@@ -109,8 +111,9 @@ def encode_args(pod: Pod, nodes: Sequence[Node], *, names_only: bool) -> bytes:
     """Return the request body of filter and prioritize."""
     if names_only:
         names = [node.metadata.name for node in nodes]
-        return msgspec.json.encode(_ExtenderArgs(pod, None, names))
-    return msgspec.json.encode(_ExtenderArgs(pod, _NodeList(_ListMeta(), nodes), None))
+        return msgspec.json.encode(_ExtenderArgs(_typeless(pod), None, names))
+    sent = _NodeList(_ListMeta(), [_typeless(node) for node in nodes])
+    return msgspec.json.encode(_ExtenderArgs(_typeless(pod), sent, None))
 
 
 def encode_preemption_args(pod: Pod, candidates: Sequence[Candidate], *, uids_only: bool) -> bytes:
@@ -118,9 +121,9 @@ def encode_preemption_args(pod: Pod, candidates: Sequence[Candidate], *, uids_on
     by_name = sorted(candidates, key=lambda candidate: candidate.node_name)
     if uids_only:
         meta = {each.node_name: _meta_victims(each) for each in by_name}
-        return msgspec.json.encode(_PreemptionArgs(pod, None, meta))
+        return msgspec.json.encode(_PreemptionArgs(_typeless(pod), None, meta))
     victims = {each.node_name: _whole_victims(each) for each in by_name}
-    return msgspec.json.encode(_PreemptionArgs(pod, victims, None))
+    return msgspec.json.encode(_PreemptionArgs(_typeless(pod), victims, None))
 
 
 def _meta_victims(candidate: Candidate) -> _MetaVictims:
@@ -129,8 +132,13 @@ def _meta_victims(candidate: Candidate) -> _MetaVictims:
 
 
 def _whole_victims(candidate: Candidate) -> _Victims:
-    pods = [victim.pod for victim in candidate.victims]
+    pods = [_typeless(victim.pod) for victim in candidate.victims]
     return _Victims(pods, num_pdb_violations=candidate.pdb_violations)
+
+
+def _typeless(item: K) -> K:
+    """Return the object without kind and version, which upstream's objects in memory lack."""
+    return msgspec.structs.replace(item, api_version="", kind="")
 
 
 def encode_binding_args(pod: PodInfo, node_name: str) -> bytes:

@@ -342,7 +342,7 @@ class PodScheduling:
             status = unschedulable(diagnosis.fit_error(1))
             attempt = replace(attempt, status=status, diagnosis=diagnosis)
         message = status.message
-        log_failure(pod, status)
+        log_failure(pod, attempt)
         queued.unschedulable_plugins = diagnosis.unschedulable_plugins if diagnosis else _NONE
         queued.pending_plugins = diagnosis.pending_plugins if diagnosis else _NONE
         queued.gating_plugin, queued.gating_plugin_events = "", ()

@@ -88,5 +88,5 @@ class RepeatedRejections:
     def _report_each(self, attempt: FailedAttempt) -> None:
         """Log the attempt of each pod, and write its event."""
         for pod in self._steps.queue.equal_objects(attempt.queued):
-            log_failure(pod, attempt.status)
+            log_failure(pod, attempt)
             self._steps.record_failure(pod, attempt.message)

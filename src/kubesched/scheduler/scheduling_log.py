@@ -2,20 +2,24 @@
 
 Upstream: pkg/scheduler/{schedule_one,eventhandlers}.go,
           pkg/scheduler/backend/queue/{active_queue,backoff_queue,scheduling_queue}.go (v1.36)
-Differs:  a pod that goes into the queue's unschedulable part is logged without its hint.
+Differs:  a pod that goes into the queue's unschedulable part is logged without its hint; scores of
+          extenders are logged before those of plugins; attempts of a pod group's members are logged
+          as those of other pods, and lines do not name the group. Attempts and outcomes of groups
+          are not logged; a group's condition PodGroupScheduled has the outcome.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Final
 
 from kubesched.api.core import Node, Pod
-from kubesched.framework.status import Status
 from kubesched.framework.structured_log import V2, V3, V5, V10, ObjectRef, write
 from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.scheduler.binding import Assumed
-from kubesched.scheduler.decision import NO_NODES
+from kubesched.scheduler.decision import NO_NODES, NOBODY_REJECTED, FailedAttempt
+from kubesched.scheduler.pod_group_outcome import UNSCHEDULABLE
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -60,6 +64,14 @@ def log_scores(pod: PodInfo, trace: Trace, snapshot: Snapshot) -> None:
         write(log, V10, "Calculated node's final score for pod", pod=ref, node=name, score=total)
 
 
+def log_extender_scores(pod: PodInfo, extender: str, priorities: Iterable[tuple[str, int]]) -> None:
+    """Log an extender's scores by node name, before they are scaled and weighed."""
+    if log.isEnabledFor(V10):
+        text = "Extender scored node for pod"
+        for name, score in priorities:
+            write(log, V10, text, pod=_ref(pod), extender=extender, node=name, score=score)
+
+
 def log_bound(assumed: Assumed) -> None:
     """Log that a pod was bound."""
     if log.isEnabledFor(V2):
@@ -79,9 +91,10 @@ def logs_failures() -> bool:
     return log.isEnabledFor(V2)
 
 
-def log_failure(pod: PodInfo, status: Status) -> None:
-    """Log why a pod was not scheduled: it fits nowhere, or an error occurred."""
-    if not status.is_rejected:
+def log_failure(pod: PodInfo, attempt: FailedAttempt) -> None:
+    """Log why a pod was not scheduled: it or its group fits nowhere, or an error occurred."""
+    status = attempt.status
+    if not _fits_nowhere(attempt):
         text = "Error scheduling pod; retrying"
         # Upstream logs errors that no caller handles under this name.
         write(log, logging.ERROR, text, err=status.message, logger="UnhandledError", pod=_ref(pod))
@@ -91,7 +104,22 @@ def log_failure(pod: PodInfo, status: Status) -> None:
             write(log, V2, text, pod=_ref(pod))
         else:
             text = "Unable to schedule pod; no fit; waiting"
+            if status.error == UNSCHEDULABLE:
+                text = "Unable to schedule pod belonging to a pod group; waiting"
             write(log, V2, text, pod=_ref(pod), err=status.message)
+
+
+def _fits_nowhere(attempt: FailedAttempt) -> bool:
+    """Whether the pod or its group was tried on nodes, or there are none.
+
+    As upstream, other rejections count as errors: that of a group without placements.
+    """
+    status = attempt.status
+    return status.is_rejected and (
+        attempt.diagnosis is not NOBODY_REJECTED
+        or status.error == UNSCHEDULABLE
+        or status.message == NO_NODES
+    )
 
 
 def log_observed(level: int, text: str, item: Node | Pod) -> None:

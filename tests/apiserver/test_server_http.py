@@ -1,4 +1,4 @@
-"""HttpFront with clients that disconnect."""
+"""HttpFront with clients that disconnect, and when it stops."""
 
 from __future__ import annotations
 
@@ -50,3 +50,28 @@ def test_a_client_that_disconnects_before_its_watch_begins_logs_nothing(
     with caplog.at_level(logging.WARNING):
         asyncio.run(main())
     assert [] == [record.getMessage() for record in caplog.records]
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_connection_that_is_being_accepted_ends_with_the_server(turns: int) -> None:
+    """Accepting takes a few turns of the loop; stopping may begin in each of them."""
+
+    async def main() -> bytes:
+        front = HttpFront(_no_answer, lambda _headers: User("me", ()))
+        await front.start("127.0.0.1", 0)
+        host, port = front.address.split(":")
+        with socket.create_connection((host, int(port)), timeout=5) as client:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await front.stop()
+            try:
+                return client.recv(1)
+            except ConnectionResetError:
+                # It was not accepted.
+                return b""
+
+    assert b"" == asyncio.run(main())
+
+
+async def _no_answer(_request: ApiRequest) -> Response:
+    raise AssertionError("nothing is asked")

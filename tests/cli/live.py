@@ -32,23 +32,24 @@ def live(
 ) -> Iterator[Path]:
     """Serve a cluster; yields a kubeconfig whose context is `dev`, in namespace `shop`."""
     server = ApiServer({TOKEN: user})
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
 
     async def begin() -> None:
         await server.start(tls=tls)
         for item in objects:
             await create(server, item)
 
-    try:
-        asyncio.run_coroutine_threadsafe(begin(), loop).result()
-        yield write_kubeconfig(directory / "kubeconfig", server.url, authority=authority)
-    finally:
-        asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    # It cancels what is left at the end, such as TLS handshakes that clients abandoned.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        loop = runner.get_loop()
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(begin(), loop).result()
+            yield write_kubeconfig(directory / "kubeconfig", server.url, authority=authority)
+        finally:
+            asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
 
 
 async def create(server: ApiServer, item: Json) -> None:

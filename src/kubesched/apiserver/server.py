@@ -26,7 +26,6 @@ from typing import Any, Final
 
 import msgspec
 from aiohttp import web
-from aiohttp.web_runner import ServerRunner, TCPSite
 
 from kubesched.api.errors import ApiError
 from kubesched.api.media_types import JSON, YAML
@@ -220,6 +219,9 @@ def fill(registry: ObjectRegistry) -> None:
 _BODY_MAX: Final = 3 * 1024 * 1024
 _BROWSERS: Final = ("curl", "Wget", "Mozilla/5.0")
 _STOP_SECONDS: Final = 1.0
+# asyncio accepts a connection in one turn of its loop, opens a transport in the next, and calls the
+# protocol in the one after.
+_ACCEPT_TURNS: Final = 2
 
 
 class HttpFront:
@@ -238,7 +240,7 @@ class HttpFront:
         self.address = ""
         self._answer = answer
         self._user_of = user_of
-        self._runner: ServerRunner | None = None
+        self._serving: tuple[asyncio.Server, web.Server] | None = None
         self._streaming: dict[asyncio.Task[object], None] = {}
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
@@ -247,28 +249,30 @@ class HttpFront:
         Raises:
             OSError: Nothing can listen there.
         """
-        runner = ServerRunner(
-            web.Server(self._handle, access_log=None), shutdown_timeout=_STOP_SECONDS
-        )
-        await runner.setup()
-        try:
-            await TCPSite(runner, host, port, ssl_context=tls).start()
-        except OSError:
-            await runner.cleanup()
-            raise
-        self._runner = runner
-        found = runner.addresses[0]
+        connections = web.Server(self._handle, access_log=None)
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(connections, host, port, ssl=tls)
+        self._serving = listener, connections
+        found = listener.sockets[0].getsockname()
         self.address = f"{found[0]}:{found[1]}"
 
     async def stop(self) -> None:
         """End all watches, and listen no more; stopping twice is fine."""
-        runner, self._runner = self._runner, None
-        if runner is not None:
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            listener, connections = serving
+            # asyncio loses an accepted connection whose listener is closed before its transport is
+            # opened, so that the client would never see it end.
+            for one in listener.sockets:
+                asyncio.get_running_loop().remove_reader(one)
+            for _ in range(_ACCEPT_TURNS):
+                await asyncio.sleep(0)
+            listener.close()
             for task in tuple(self._streaming):
                 task.cancel()
-            assert runner.server is not None, "it has been set up"
-            transports = [connection.transport for connection in runner.server.connections]
-            await runner.cleanup()
+            transports = [connection.transport for connection in connections.connections]
+            connections.pre_shutdown()
+            await connections.shutdown(_STOP_SECONDS)
             # Over TLS, closing waits for the client to agree.
             for transport in transports:
                 if transport is not None:

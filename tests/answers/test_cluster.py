@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +12,9 @@ import pytest
 import kubesched
 from kubesched import Cluster, UserError
 from kubesched.answers.why import PodState
+from kubesched.api.meta import KubeObject
+from kubesched.explain.document import Document
+from kubesched.simulator.cluster import ClusterState
 from tests.cli.cluster import node, pod, run, shop, write
 
 EXAMPLE: Final = Path(__file__).resolve().parents[2] / "examples" / "demo" / "cluster.yaml"
@@ -43,6 +46,35 @@ def test_questions_do_not_change_the_cluster(file: Path) -> None:
     cluster.why("web-1")
     cluster.place(pod("another", "1"))
     assert cluster.simulate() == first
+
+
+def test_a_page_shows_the_cluster_as_it_is(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The explanation and the view are those of their own questions; the cluster is loaded once."""
+    cluster = Cluster.from_files(file)
+    expected = [cluster.explain("web-1", all_filters=True), cluster.view(causes=False)]
+    page: list[Document] = []
+    loaded: list[ClusterState] = []
+    load = ClusterState.load
+
+    def counted(state: ClusterState, objects: Iterable[KubeObject]) -> None:
+        loaded.append(state)
+        load(state, objects)
+
+    monkeypatch.setattr(ClusterState, "load", counted)
+    cluster.why("web-1", page=page)
+    assert expected == page
+    cluster.explain("web-1", all_filters=True, page=page)
+    assert expected[1:] == page[2:]
+    assert 2 == len(loaded)
+
+
+def test_the_page_of_a_pod_with_a_node_has_the_pod_there() -> None:
+    """It is explained in the cluster without it."""
+    cluster = Cluster.from_objects([node("alpha", "2"), pod("web-1", "1", node_name="alpha")])
+    page: list[Document] = []
+    cluster.why("web-1", page=page)
+    cluster.explain("web-1", page=page)
+    assert [cluster.view(causes=False)] == page
 
 
 def test_trials_equal_those_of_the_commands(file: Path, tmp_path: Path) -> None:

@@ -34,10 +34,12 @@ from kubesched.answers.why import (
     explain_pod,
     notes_on,
     sampling_notes,
+    state_of,
     why_pod,
 )
 from kubesched.answers.workload_pods import decoded, read_manifests
 from kubesched.api.core import Node, Pod
+from kubesched.explain.document import Document
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import count
 from kubesched.framework.plugin import Plugin
@@ -243,12 +245,16 @@ class Cluster:
         """The namespace of the live context; "" for files."""
         return self._given.namespace
 
-    def why(self, pod: str, namespace: str = "") -> WhyReport:
+    def why(
+        self, pod: str, namespace: str = "", *, page: list[Document] | None = None
+    ) -> WhyReport:
         """Answer why a pod is pending, with the smallest changes that make it fit.
 
         Args:
             pod: `NAME`, `NAMESPACE/NAME`, or a workload such as `deploy/NAME`.
             namespace: The namespace of names without one.
+            page: Receives what a page shows beside the answer: the explanation with every filter
+                and the view without causes; nothing if the scheduler does not decide about the pod.
 
         Raises:
             UserError: There is no such pod, or several.
@@ -257,12 +263,24 @@ class Cluster:
         found, notes = self._find(pod, namespace)
         asked = with_scheduler_name(found, self._options.profile)
         cluster = self._state(found, asked)
-        report = why_pod(cluster, PodInfo(asked))
+        info = PodInfo(asked)
+        info = cluster.pending.get(info.uid, info)
+        explanation = None
+        if page is not None and state_of(asked, cluster.profiles) is None:
+            # The changes that are tried leave the pods of a node in another order.
+            explanation = explain_pod(cluster, info, all_filters=True)
+            page += [self._noted(explanation, found), cluster_view(cluster, "", None)]
+        report = why_pod(cluster, info, explanation)
         cluster.check_plugins()
         return msgspec.structs.replace(report, notes=(*notes, *report.notes))
 
     def explain(
-        self, pod: str, namespace: str = "", *, all_filters: bool = False
+        self,
+        pod: str,
+        namespace: str = "",
+        *,
+        all_filters: bool = False,
+        page: list[Document] | None = None,
     ) -> PodExplanation:
         """Explain the decision for a pod; one that has a node is scheduled again without it.
 
@@ -270,23 +288,20 @@ class Cluster:
             pod: `NAME`, `NAMESPACE/NAME`, or a workload such as `deploy/NAME`.
             namespace: The namespace of names without one.
             all_filters: Run every filter for every node, not only up to the first rejection.
+            page: Receives what a page shows beside the answer: the view without causes.
 
         Raises:
             UserError: There is no such pod, or several, or it belongs to another scheduler.
             PluginError: A plugin raised.
         """
         found, notes = self._find(pod, namespace)
-        asked = with_scheduler_name(pending_again(found), self._options.profile)
-        report = self._explained(found, asked, all_filters=all_filters)
-        return msgspec.structs.replace(
-            report,
-            bound_to=found.spec.node_name,
-            notes=(
-                *notes,
-                *notes_on(found),
-                *sampling_notes(report, self._scheduler.configuration),
-            ),
-        )
+        waiting = pending_again(found)
+        asked = with_scheduler_name(waiting, self._options.profile)
+        report, cluster = self._explained(found, asked, all_filters=all_filters)
+        if page is not None:
+            unchanged = cluster if waiting is found else self._state(None, None)
+            page.append(cluster_view(unchanged, "", None))
+        return self._noted(report, found, notes)
 
     def place(self, pod: Mapping[str, Any], *, all_filters: bool = False) -> PodExplanation:
         """Explain where one more pod would go.
@@ -301,7 +316,7 @@ class Cluster:
             PluginError: A plugin raised.
         """
         (item,) = self._added([pod])
-        return self._explained(None, item, all_filters=all_filters)
+        return self._explained(None, item, all_filters=all_filters)[0]
 
     def simulate(self, pods: Iterable[Mapping[str, Any]] = ()) -> SimulationReport:
         """Place all pending pods, and further ones given as Kubernetes' JSON.
@@ -507,13 +522,23 @@ class Cluster:
         preferred = namespace or self._given.namespace
         return find_pod(pod, self.pods, preferred, only=bool(namespace))
 
-    def _explained(self, found: Pod | None, asked: Pod, *, all_filters: bool) -> PodExplanation:
+    def _explained(
+        self, found: Pod | None, asked: Pod, *, all_filters: bool
+    ) -> tuple[PodExplanation, ClusterState]:
         cluster = self._state(found, asked)
         check_scheduler(asked, cluster)
         info = cluster.pending[PodInfo(asked).uid]
         report = explain_pod(cluster, info, all_filters=all_filters)
         cluster.check_plugins()
-        return report
+        return report, cluster
+
+    def _noted(
+        self, report: PodExplanation, found: Pod, notes: tuple[str, ...] = ()
+    ) -> PodExplanation:
+        sampling = sampling_notes(report, self._scheduler.configuration)
+        return msgspec.structs.replace(
+            report, bound_to=found.spec.node_name, notes=(*notes, *notes_on(found), *sampling)
+        )
 
     def _state(
         self, found: Pod | None, asked: Pod | None, *, remembers: bool = False

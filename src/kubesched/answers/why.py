@@ -75,13 +75,6 @@ class PodState(StrEnum):
 
 
 _NEEDS_CHANGES: Final = (PodState.GATED, PodState.UNSCHEDULABLE)
-_UNDECIDED: Final = (
-    PodState.FINISHED,
-    PodState.TERMINATING,
-    PodState.BOUND,
-    PodState.OTHER_SCHEDULER,
-    PodState.GONE,
-)
 
 
 class LastAttempt(DocumentPart, frozen=True):
@@ -166,11 +159,6 @@ class WhyReport(Document, frozen=True, kw_only=True):
     unknown: tuple[Unknown, ...] = ()
     queue: QueueState | None = None
     records: tuple[DecisionRecord, ...] = ()
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether the scheduler decided about the pod; it does not about pods with a node."""
-        return self.state not in _UNDECIDED
 
     @property
     def needs_changes(self) -> bool:
@@ -395,8 +383,13 @@ def _condition(pod: Pod, kind: str) -> PodCondition | None:
 # A pod of a cluster.
 
 
-def why_pod(cluster: ClusterState, info: PodInfo) -> WhyReport:
-    """Answer why a pod is pending, or why it is not decided at all."""
+def why_pod(
+    cluster: ClusterState, info: PodInfo, explanation: PodExplanation | None = None
+) -> WhyReport:
+    """Answer why a pod is pending, or why it is not decided at all.
+
+    `explanation` has every filter's answer; None to find it.
+    """
     schedulers = list(cluster.profiles)
     state = state_of(info.pod, schedulers)
     if state is not None:
@@ -405,7 +398,8 @@ def why_pod(cluster: ClusterState, info: PodInfo) -> WhyReport:
         if state is not PodState.BOUND or on in nodes.row_of or not len(nodes):
             return report
         return replace(report, notes=(f"Node {on} was removed, or is not in the input.",))
-    return why(ChangeTrial(cluster, info.pod), explain_pod(cluster, info, all_filters=True))
+    explanation = explanation or explain_pod(cluster, info, all_filters=True)
+    return why(ChangeTrial(cluster, info.pod), explanation)
 
 
 def check_scheduler(pod: Pod, cluster: ClusterState) -> None:

@@ -73,15 +73,11 @@ def why(
     with StatusLine() as status:
         cluster = open_cluster(source, asked)
         status.show(lambda: f"Asking about {pod}")
-        report = ask_why(cluster, pod, source, namespace, running)
-        if asked.html is not None:
-            more: list[Document] = []
-            if report.is_decided:
-                status.show(lambda: "Explaining every node")
-                more.append(cluster.explain(report.pod, all_filters=True))
-                status.show(lambda: "Drawing the cluster")
-                more.append(cluster.view(causes=False))
-            write_page(asked.html, report, *more)
+        page: list[Document] | None = None if asked.html is None else []
+        report = ask_why(cluster, pod, source, namespace, running, page)
+        if page is not None:
+            status.show(lambda: "Drawing the cluster")
+            write_page(asked.html, report, *page)
     write_answer(report, asked.output, partial(write_why, top=top))
 
 
@@ -141,9 +137,10 @@ def explain(
 
     cluster = open_cluster(source, asked)
     chosen = frozenset(find_nodes(nodes, [one.metadata.name for one in cluster.nodes], "--node "))
-    report = cluster.explain(pod, namespace, all_filters=all_filters)
-    if asked.html is not None:
-        write_page(asked.html, report, cluster.view(causes=False))
+    page: list[Document] | None = None if asked.html is None else []
+    report = cluster.explain(pod, namespace, all_filters=all_filters, page=page)
+    if page is not None:
+        write_page(asked.html, report, *page)
     if asked.output is not OutputFormat.TABLE:
         shown = report.narrowed(chosen) if chosen else report
         write_document(shown, asked.output)

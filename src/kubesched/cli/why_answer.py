@@ -27,6 +27,7 @@ from kubesched.explain.decision_records import (
     QueuePart,
     QueueState,
 )
+from kubesched.explain.document import Document
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import live_target
@@ -49,18 +50,19 @@ def ask_why(
     source: ClusterSource,
     namespace: str = "",
     running: RunningScheduler | None = None,
+    page: list[Document] | None = None,
 ) -> WhyReport:
     """Answer why a pod is pending, or who evicted it; a running scheduler is asked too.
 
-    `pod_name` is as `find_pod` takes it. Names without a namespace are looked for in the given one,
-    for "" in that of the live context or in all.
+    `pod_name` is as `find_pod` takes it, `page` as `Cluster.why`. Names without a namespace are
+    looked for in the given one, for "" in that of the live context or in all.
 
     Raises:
         UserError: The pod does not exist.
         PluginError: A plugin raised.
     """
     try:
-        report = cluster.why(pod_name, namespace)
+        report = cluster.why(pod_name, namespace, page=page)
     except UserError:
         gone = None
         if running is not None:

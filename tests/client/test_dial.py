@@ -164,18 +164,23 @@ def test_connecting_times_out(run: Run[Any], monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("kubesched.client.dial._CONNECT_SECONDS_MAX", 0.05)
 
     async def main() -> None:
-        closed = asyncio.Event()
+        accepted, closed = asyncio.Event(), asyncio.Event()
 
         async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            accepted.set()
             await reader.read()
             writer.close()
             closed.set()
 
         async with await asyncio.start_server(listen, "127.0.0.1", 0) as silent:
             port = silent.sockets[0].getsockname()[1]
-            with pytest.raises(TimeoutError, match=rf"dial tcp 127.0.0.1:{port}: i/o timeout"):
-                await Dialer(f"https://127.0.0.1:{port}", _TLS).dial()
             async with asyncio.timeout(5):
+                # On a busy machine the time may be up before the connection begins.
+                while not accepted.is_set():
+                    with pytest.raises(
+                        TimeoutError, match=rf"dial tcp 127.0.0.1:{port}: i/o timeout"
+                    ):
+                        await Dialer(f"https://127.0.0.1:{port}", _TLS).dial()
                 await closed.wait()
 
     run(main())

@@ -13,7 +13,6 @@ import kubesched
 from kubesched import Cluster, UserError
 from kubesched.answers.why import PodState
 from kubesched.api.meta import KubeObject
-from kubesched.explain.document import Document
 from kubesched.simulator.cluster import ClusterState
 from tests.cli.cluster import node, pod, run, shop, write
 
@@ -51,8 +50,7 @@ def test_questions_do_not_change_the_cluster(file: Path) -> None:
 def test_a_page_shows_the_cluster_as_it_is(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The explanation and the view are those of their own questions; the cluster is loaded once."""
     cluster = Cluster.from_files(file)
-    expected = [cluster.explain("web-1", all_filters=True), cluster.view(causes=False)]
-    page: list[Document] = []
+    explanation, view = cluster.explain("web-1", all_filters=True), cluster.view(causes=False)
     loaded: list[ClusterState] = []
     load = ClusterState.load
 
@@ -61,20 +59,19 @@ def test_a_page_shows_the_cluster_as_it_is(file: Path, monkeypatch: pytest.Monke
         load(state, objects)
 
     monkeypatch.setattr(ClusterState, "load", counted)
-    cluster.why("web-1", page=page)
-    assert expected == page
-    cluster.explain("web-1", all_filters=True, page=page)
-    assert expected[1:] == page[2:]
+    _, *more = cluster.why_page("web-1")
+    assert [explanation, view] == more
+    assert (explanation, view) == cluster.explain_page("web-1", all_filters=True)
     assert 2 == len(loaded)
 
 
 def test_the_page_of_a_pod_with_a_node_has_the_pod_there() -> None:
     """It is explained in the cluster without it."""
-    cluster = Cluster.from_objects([node("alpha", "2"), pod("web-1", "1", node_name="alpha")])
-    page: list[Document] = []
-    cluster.why("web-1", page=page)
-    cluster.explain("web-1", page=page)
-    assert [cluster.view(causes=False)] == page
+    cluster = Cluster.from_objects([node("alpha", "2"), pod("web-1", "2", node_name="alpha")])
+    assert (cluster.why("web-1"),) == cluster.why_page("web-1")
+    explanation, view = cluster.explain_page("web-1")
+    assert "alpha" == explanation.node
+    assert cluster.view(causes=False) == view
 
 
 def test_trials_equal_those_of_the_commands(file: Path, tmp_path: Path) -> None:

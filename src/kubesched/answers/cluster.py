@@ -39,7 +39,6 @@ from kubesched.answers.why import (
 )
 from kubesched.answers.workload_pods import decoded, read_manifests
 from kubesched.api.core import Node, Pod
-from kubesched.explain.document import Document
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import count
 from kubesched.framework.plugin import Plugin
@@ -245,42 +244,40 @@ class Cluster:
         """The namespace of the live context; "" for files."""
         return self._given.namespace
 
-    def why(
-        self, pod: str, namespace: str = "", *, page: list[Document] | None = None
-    ) -> WhyReport:
+    def why(self, pod: str, namespace: str = "") -> WhyReport:
         """Answer why a pod is pending, with the smallest changes that make it fit.
 
         Args:
             pod: `NAME`, `NAMESPACE/NAME`, or a workload such as `deploy/NAME`.
             namespace: The namespace of names without one.
-            page: Receives what a page shows beside the answer: the explanation with every filter
-                and the view without causes; nothing if the scheduler does not decide about the pod.
 
         Raises:
             UserError: There is no such pod, or several.
             PluginError: A plugin raised.
         """
-        found, notes = self._find(pod, namespace)
-        asked = with_scheduler_name(found, self._options.profile)
-        cluster = self._state(found, asked)
-        info = PodInfo(asked)
-        info = cluster.pending.get(info.uid, info)
-        explanation = None
-        if page is not None and state_of(asked, cluster.profiles) is None:
-            # The changes that are tried leave the pods of a node in another order.
-            explanation = explain_pod(cluster, info, all_filters=True)
-            page += [self._noted(explanation, found), cluster_view(cluster, "", None)]
-        report = why_pod(cluster, info, explanation)
-        cluster.check_plugins()
-        return msgspec.structs.replace(report, notes=(*notes, *report.notes))
+        return self._why(self._state(), *self._find(pod, namespace))
+
+    def why_page(
+        self, pod: str, namespace: str = ""
+    ) -> tuple[WhyReport, *tuple[PodExplanation | ClusterView, ...]]:
+        """Return what the page of `why` shows; arguments and errors are the same.
+
+        Returns:
+            The answer; if the scheduler decides about the pod, then the explanation with every
+            filter, and the view without causes.
+        """
+        asked, notes = self._find(pod, namespace)
+        cluster = self._state()
+        if state_of(asked, cluster.profiles) is not None:
+            return (self._why(cluster, asked, notes),)
+        # The changes that are tried leave the pods of a node in another order.
+        view = cluster_view(cluster, "", None)
+        explanation = explain_pod(cluster, cluster.pending[PodInfo(asked).uid], all_filters=True)
+        report = self._why(cluster, asked, notes, explanation)
+        return report, self._noted(explanation, asked), view
 
     def explain(
-        self,
-        pod: str,
-        namespace: str = "",
-        *,
-        all_filters: bool = False,
-        page: list[Document] | None = None,
+        self, pod: str, namespace: str = "", *, all_filters: bool = False
     ) -> PodExplanation:
         """Explain the decision for a pod; one that has a node is scheduled again without it.
 
@@ -288,20 +285,25 @@ class Cluster:
             pod: `NAME`, `NAMESPACE/NAME`, or a workload such as `deploy/NAME`.
             namespace: The namespace of names without one.
             all_filters: Run every filter for every node, not only up to the first rejection.
-            page: Receives what a page shows beside the answer: the view without causes.
 
         Raises:
             UserError: There is no such pod, or several, or it belongs to another scheduler.
             PluginError: A plugin raised.
         """
-        found, notes = self._find(pod, namespace)
-        waiting = pending_again(found)
-        asked = with_scheduler_name(waiting, self._options.profile)
-        report, cluster = self._explained(found, asked, all_filters=all_filters)
-        if page is not None:
-            unchanged = cluster if waiting is found else self._state(None, None)
-            page.append(cluster_view(unchanged, "", None))
-        return self._noted(report, found, notes)
+        found = self._find(pod, namespace)
+        return self._explain(self._state(), *found, all_filters=all_filters)
+
+    def explain_page(
+        self, pod: str, namespace: str = "", *, all_filters: bool = False
+    ) -> tuple[PodExplanation, ClusterView]:
+        """Return the answer of `explain`, and the view without causes that its page shows beside.
+
+        Arguments and errors are the same.
+        """
+        found = self._find(pod, namespace)
+        cluster = self._state()
+        view = cluster_view(cluster, "", None)
+        return self._explain(cluster, *found, all_filters=all_filters), view
 
     def place(self, pod: Mapping[str, Any], *, all_filters: bool = False) -> PodExplanation:
         """Explain where one more pod would go.
@@ -316,7 +318,7 @@ class Cluster:
             PluginError: A plugin raised.
         """
         (item,) = self._added([pod])
-        return self._explained(None, item, all_filters=all_filters)[0]
+        return self._decided(self._state(), item, all_filters=all_filters)
 
     def simulate(self, pods: Iterable[Mapping[str, Any]] = ()) -> SimulationReport:
         """Place all pending pods, and further ones given as Kubernetes' JSON.
@@ -484,7 +486,7 @@ class Cluster:
         like = None if room_like is None else self._find(room_like, "")[0]
         if like is not None:
             like = with_scheduler_name(like, self._options.profile)
-        return ask_top(self._state(None, None, remembers=True), question, like)
+        return ask_top(self._state(remembers=True), question, like)
 
     def view(self, *, pool_label: str = "", causes: bool = True) -> ClusterView:
         """Return all nodes with what they hold, and the pending pods by cause.
@@ -496,7 +498,7 @@ class Cluster:
         Raises:
             PluginError: A plugin raised.
         """
-        cluster = self._state(None, None)
+        cluster = self._state()
         found = cluster_view(cluster, pool_label, partial(why_pod, cluster) if causes else None)
         cluster.check_plugins()
         return found
@@ -522,15 +524,36 @@ class Cluster:
         preferred = namespace or self._given.namespace
         return find_pod(pod, self.pods, preferred, only=bool(namespace))
 
-    def _explained(
-        self, found: Pod | None, asked: Pod, *, all_filters: bool
-    ) -> tuple[PodExplanation, ClusterState]:
-        cluster = self._state(found, asked)
-        check_scheduler(asked, cluster)
-        info = cluster.pending[PodInfo(asked).uid]
+    def _why(
+        self,
+        cluster: ClusterState,
+        pod: Pod,
+        notes: tuple[str, ...],
+        explanation: PodExplanation | None = None,
+    ) -> WhyReport:
+        info = PodInfo(pod)
+        report = why_pod(cluster, cluster.pending.get(info.uid, info), explanation)
+        cluster.check_plugins()
+        return msgspec.structs.replace(report, notes=(*notes, *report.notes))
+
+    def _explain(
+        self, cluster: ClusterState, pod: Pod, notes: tuple[str, ...], *, all_filters: bool
+    ) -> PodExplanation:
+        """Explain; the pod is taken from its node."""
+        waiting = pending_again(pod)
+        if waiting is not pod:
+            cluster.cache.remove_pod(PodInfo(pod).uid)
+        asked = with_scheduler_name(waiting, self._options.profile)
+        report = self._decided(cluster, asked, all_filters=all_filters)
+        return self._noted(report, pod, notes)
+
+    def _decided(self, cluster: ClusterState, pod: Pod, *, all_filters: bool) -> PodExplanation:
+        """Explain the decision for a pod that waits, or is added."""
+        check_scheduler(pod, cluster)
+        info = cluster.add_pending(pod)
         report = explain_pod(cluster, info, all_filters=all_filters)
         cluster.check_plugins()
-        return report, cluster
+        return report
 
     def _noted(
         self, report: PodExplanation, found: Pod, notes: tuple[str, ...] = ()
@@ -540,19 +563,12 @@ class Cluster:
             report, bound_to=found.spec.node_name, notes=(*notes, *notes_on(found), *sampling)
         )
 
-    def _state(
-        self, found: Pod | None, asked: Pod | None, *, remembers: bool = False
-    ) -> ClusterState:
-        """Return the cluster with the pod `asked`, which replaces `found` if there is one."""
+    def _state(self, *, remembers: bool = False) -> ClusterState:
         configuration = exhaustive(self._scheduler.configuration)
         scheduler = self._scheduler._replace(configuration=configuration)
         cluster = new_cluster(scheduler, self._options, remembers=remembers)
-        cluster.load(
-            asked if asked is not None and item is found else item for item in self.objects
-        )
+        cluster.load(self.objects)
         cluster.declare_complete(self._given.complete)
-        if found is None and asked is not None:
-            cluster.add_pending(asked)
         return cluster
 
     def _added(self, pods: Iterable[Mapping[str, Any]]) -> list[Pod]:

@@ -20,7 +20,6 @@ from kubesched.cli.flags import (
     table_options,
 )
 from kubesched.cli.output import write_answer, write_document, write_page, writer
-from kubesched.explain.document import Document
 from kubesched.inputs.sources import ClusterSource
 
 if TYPE_CHECKING:
@@ -73,11 +72,11 @@ def why(
     with StatusLine() as status:
         cluster = open_cluster(source, asked)
         status.show(lambda: f"Asking about {pod}")
-        page: list[Document] | None = None if asked.html is None else []
-        report = ask_why(cluster, pod, source, namespace, running, page)
-        if page is not None:
+        has_page = asked.html is not None
+        report, *more = ask_why(cluster, pod, source, namespace, running, for_page=has_page)
+        if has_page:
             status.show(lambda: "Drawing the cluster")
-            write_page(asked.html, report, *page)
+            write_page(asked.html, report, *more)
     write_answer(report, asked.output, partial(write_why, top=top))
 
 
@@ -137,10 +136,11 @@ def explain(
 
     cluster = open_cluster(source, asked)
     chosen = frozenset(find_nodes(nodes, [one.metadata.name for one in cluster.nodes], "--node "))
-    page: list[Document] | None = None if asked.html is None else []
-    report = cluster.explain(pod, namespace, all_filters=all_filters, page=page)
-    if page is not None:
-        write_page(asked.html, report, *page)
+    if asked.html is None:
+        report = cluster.explain(pod, namespace, all_filters=all_filters)
+    else:
+        report, view = cluster.explain_page(pod, namespace, all_filters=all_filters)
+        write_page(asked.html, report, view)
     if asked.output is not OutputFormat.TABLE:
         shown = report.narrowed(chosen) if chosen else report
         write_document(shown, asked.output)

@@ -50,27 +50,35 @@ def ask_why(
     source: ClusterSource,
     namespace: str = "",
     running: RunningScheduler | None = None,
-    page: list[Document] | None = None,
-) -> WhyReport:
+    *,
+    for_page: bool = False,
+) -> tuple[WhyReport, *tuple[Document, ...]]:
     """Answer why a pod is pending, or who evicted it; a running scheduler is asked too.
 
-    `pod_name` is as `find_pod` takes it, `page` as `Cluster.why`. Names without a namespace are
-    looked for in the given one, for "" in that of the live context or in all.
+    `pod_name` is as `find_pod` takes it. Names without a namespace are looked for in the given one,
+    for "" in that of the live context or in all.
+
+    Returns:
+        The answer, and what a page shows beside it.
 
     Raises:
         UserError: The pod does not exist.
         PluginError: A plugin raised.
     """
+    more: list[Document] = []
     try:
-        report = cluster.why(pod_name, namespace, page=page)
+        if for_page:
+            report, *more = cluster.why_page(pod_name, namespace)
+        else:
+            report = cluster.why(pod_name, namespace)
     except UserError:
         gone = None
         if running is not None:
             gone = _ask_gone(running, source, pod_name, namespace or cluster.namespace)
         if gone is None:
             raise
-        return gone
-    return report if running is None else _with_running(report, running, source)
+        return (gone,)
+    return report if running is None else _with_running(report, running, source), *more
 
 
 def _with_running(report: WhyReport, running: RunningScheduler, source: ClusterSource) -> WhyReport:

@@ -483,9 +483,9 @@ class Cluster:
             hint = did_you_mean(group, TopGroup, f"there are {', '.join(TopGroup)}", most=1)
             raise UserError(f"{group}: there is no such group; {hint}")
         question = TopQuestion(TopGroup(group), pool_label, sort_by, room, room_like)
-        like = None if room_like is None else self._find(room_like, "")[0]
-        if like is not None:
-            like = with_scheduler_name(like, self._options.profile)
+        like = None
+        if room_like is not None:
+            like = with_scheduler_name(self._find(room_like, "")[0], self._options.profile)
         return ask_top(self._state(remembers=True), question, like)
 
     def view(self, *, pool_label: str = "", causes: bool = True) -> ClusterView:
@@ -556,12 +556,10 @@ class Cluster:
         return report
 
     def _noted(
-        self, report: PodExplanation, found: Pod, notes: tuple[str, ...] = ()
+        self, report: PodExplanation, pod: Pod, notes: tuple[str, ...] = ()
     ) -> PodExplanation:
-        sampling = sampling_notes(report, self._scheduler.configuration)
-        return msgspec.structs.replace(
-            report, bound_to=found.spec.node_name, notes=(*notes, *notes_on(found), *sampling)
-        )
+        notes = (*notes, *notes_on(pod), *sampling_notes(report, self._scheduler.configuration))
+        return msgspec.structs.replace(report, bound_to=pod.spec.node_name, notes=notes)
 
     def _state(self, *, remembers: bool = False) -> ClusterState:
         configuration = exhaustive(self._scheduler.configuration)

@@ -12,14 +12,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any
 
-from kubesched.api.core import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodExtendedResourceClaimStatus,
-)
+from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
 from kubesched.api.errors import ApiError
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
@@ -28,20 +23,15 @@ from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditi
 from kubesched.client.claim_client import ClaimClient, VolumeClient
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Rest
-from kubesched.framework.dra.claim_writer import ApiConflictError, ApiRefusedError
-from kubesched.framework.services import VolumeWriteError
 from kubesched.scheduler.background import drain
 from kubesched.scheduler.pod_lister import PodLister
 
-T = TypeVar("T")
 RecordEvent = Callable[[EventRecord], None]
-
-_CONFLICT: Final = "Conflict"
 
 log = logging.getLogger(__name__)
 
 
-class LiveClaimWriter:
+class LiveClaimWriter(ClaimClient):
     """The `ClaimWriter` of DynamicResources."""
 
     def __init__(
@@ -51,7 +41,7 @@ class LiveClaimWriter:
 
         `random` spreads retries; `record_event` queues events for writing.
         """
-        self._claims = ClaimClient(rest, random)
+        super().__init__(rest, random)
         self._pods = PodClient(rest, now_ns)
         self._now_ns = now_ns
         self._record_event = record_event
@@ -74,43 +64,27 @@ class LiveClaimWriter:
             )
         )
 
-    def deallocate(self, claim: ResourceClaim) -> None:
-        """Write the status in the background."""
-        self._in_background(self._claims.update_status(claim), f"deallocate {_name(claim)}")
-
-    def delete(self, claim: ResourceClaim) -> None:
-        """Delete the claim in the background."""
-        self._in_background(self._claims.delete(claim), f"delete {_name(claim)}")
-
-    def release(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Remove the pod from the claim in the background."""
-        self._in_background(self._claims.release(claim, pod), f"release {_name(claim)}")
-
-    async def drain(self) -> None:
-        """Wait for background writes."""
-        await drain(self._tasks)
-
-    async def get(self, namespace: str, name: str) -> ResourceClaim:
-        """Return the claim as stored."""
-        return await _as_claim_errors(self._claims.get(namespace, name))
-
-    async def create(self, claim: ResourceClaim) -> ResourceClaim:
-        """Create the claim."""
-        return await _as_claim_errors(self._claims.create(claim))
-
-    async def update(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write the finalizers."""
-        return await _as_claim_errors(self._claims.update(claim))
-
-    async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write the status."""
-        return await _as_claim_errors(self._claims.update_status(claim))
-
     async def patch_extended_resource_claim_status(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
         """Set the claim that provides the pod's extended resources."""
-        await _as_claim_errors(self._pods.patch_extended_resource_claim_status(pod, status))
+        await self._pods.patch_extended_resource_claim_status(pod, status)
+
+    def deallocate_soon(self, claim: ResourceClaim) -> None:
+        """Write the status in the background."""
+        self._in_background(self.update_status(claim), f"deallocate {_name(claim)}")
+
+    def delete_soon(self, claim: ResourceClaim) -> None:
+        """Delete the claim in the background."""
+        self._in_background(self.delete(claim), f"delete {_name(claim)}")
+
+    def release_soon(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Remove the pod from the claim in the background."""
+        self._in_background(self.release(claim, pod), f"release {_name(claim)}")
+
+    async def drain(self) -> None:
+        """Wait for background writes."""
+        await drain(self._tasks)
 
     def _in_background(self, work: Coroutine[Any, Any, object], what: str) -> None:
         task = asyncio.ensure_future(_logged(work, what))
@@ -125,52 +99,21 @@ async def _logged(work: Awaitable[object], what: str) -> None:
         log.error("Failed to %s: %s", what, error)
 
 
-async def _as_claim_errors(work: Awaitable[T]) -> T:
-    """Await a request; translate its errors into those of `framework.dra`.
-
-    Raises:
-        ApiConflictError: The object has changed.
-        ApiRefusedError: The request failed otherwise.
-    """
-    try:
-        return await work
-    except ApiError as error:
-        if error.reason == _CONFLICT:
-            raise ApiConflictError(error.message) from error
-        raise ApiRefusedError(error.message) from error
+def _name(claim: ResourceClaim) -> str:
+    return f"claim {claim.metadata.key}"
 
 
-class LiveVolumeWriter:
+class LiveVolumeWriter(VolumeClient):
     """The `VolumeWriter` of VolumeBinding."""
 
     def __init__(self, rest: Rest, pods: PodLister) -> None:
         """Take the connection, and the observed pods."""
-        self._volumes = VolumeClient(rest)
+        super().__init__(rest)
         self._pods = pods
-
-    async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Write `spec.claimRef` and the annotations."""
-        try:
-            return await self._volumes.update_persistent_volume(volume)
-        except ApiError as error:
-            raise VolumeWriteError(error.message) from error
-
-    async def update_persistent_volume_claim(
-        self, claim: PersistentVolumeClaim
-    ) -> PersistentVolumeClaim:
-        """Write the annotations."""
-        try:
-            return await self._volumes.update_persistent_volume_claim(claim)
-        except ApiError as error:
-            raise VolumeWriteError(error.message) from error
 
     def has_pod(self, namespace: str, name: str) -> bool:
         """Whether the pod exists in the informer cache."""
         return self._pods.get(namespace, name) is not None
-
-
-def _name(claim: ResourceClaim) -> str:
-    return f"claim {claim.metadata.key}"
 
 
 # Dry runs.

@@ -59,10 +59,6 @@ class NoEvictions:
         return False
 
 
-class VolumeWriteError(Exception):
-    """The API server rejected a write; the text is the API server's."""
-
-
 class VolumeWriter(Protocol):
     """Writes volumes and claims for VolumeBinding.
 
@@ -74,7 +70,7 @@ class VolumeWriter(Protocol):
         """Write `spec.claimRef` and the annotations; return the stored object.
 
         Raises:
-            VolumeWriteError: The API server rejected the write.
+            ApiError: The API server rejected the write.
         """
         ...
 
@@ -84,7 +80,7 @@ class VolumeWriter(Protocol):
         """Write the annotations; return the stored object.
 
         Raises:
-            VolumeWriteError: The API server rejected the write.
+            ApiError: The API server rejected the write.
         """
         ...
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -24,7 +24,7 @@ from kubesched.api.core import (
     Pod,
     PodExtendedResourceClaimStatus,
 )
-from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.api.resource import ResourceClaim
@@ -34,8 +34,6 @@ from kubesched.api.volume import PersistentVolumeStatus
 from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.cluster.controllers.claims import provisioned_volume
 from kubesched.cluster.store import Change, ChangeType
-from kubesched.framework.dra.claim_writer import ApiRefusedError
-from kubesched.framework.services import VolumeWriteError
 from kubesched.plugins.volumes.claims import class_of_claim
 from kubesched.plugins.volumes.csi_translation import plugin_named
 from kubesched.simulator.informer import EventHandler
@@ -157,8 +155,6 @@ def _is_report(before: KubeObject | None, after: KubeObject) -> bool:
 
 # Writers of claims and volumes, for plugins.
 
-T = TypeVar("T")
-
 
 class InstantClaimWriter:
     """The `ClaimWriter` of DynamicResources."""
@@ -173,15 +169,15 @@ class InstantClaimWriter:
     def announce_wait(self, pod: Pod, node_name: str) -> None:
         """Do nothing, because events are not read."""
 
-    def deallocate(self, claim: ResourceClaim) -> None:
+    def deallocate_soon(self, claim: ResourceClaim) -> None:
         """Write the status soon."""
         self._server.soon(lambda: self._server.update(claim))
 
-    def delete(self, claim: ResourceClaim) -> None:
+    def delete_soon(self, claim: ResourceClaim) -> None:
         """Delete the claim soon."""
         self._server.soon(lambda: self._server.delete(claim))
 
-    def release(self, claim: ResourceClaim, pod: Pod) -> None:
+    def release_soon(self, claim: ResourceClaim, pod: Pod) -> None:
         """Remove the pod from the claim soon."""
         self._server.soon(lambda: self._server.release_claim(claim, pod))
 
@@ -189,20 +185,20 @@ class InstantClaimWriter:
         """Return the claim as stored."""
         found = self._server.find(ResourceClaim, namespace, name)
         if found is None:
-            raise ApiRefusedError(f'resourceclaims.resource.k8s.io "{name}" not found')
+            raise NotFoundError(f'resourceclaims.resource.k8s.io "{name}" not found')
         return found
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create the claim."""
-        return _refused(lambda: self._server.create(claim), ApiRefusedError)
+        return self._server.create(claim)
 
     async def update(self, claim: ResourceClaim) -> ResourceClaim:
         """Write the finalizers."""
-        return _refused(lambda: self._server.update(claim), ApiRefusedError)
+        return self._server.update(claim)
 
     async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
         """Write the status."""
-        return _refused(lambda: self._server.update(claim), ApiRefusedError)
+        return self._server.update(claim)
 
     async def patch_extended_resource_claim_status(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
@@ -211,7 +207,7 @@ class InstantClaimWriter:
         metadata = pod.metadata
         stored = self._server.pod(metadata.namespace, metadata.name, metadata.uid)
         if stored is None:
-            raise ApiRefusedError(f'pods "{metadata.name}" not found')
+            raise NotFoundError(f'pods "{metadata.name}" not found')
         written = replace(stored.status, extended_resource_claim_status=status)
         self._server.update(replace(stored, status=written))
 
@@ -225,7 +221,7 @@ class InstantVolumeWriter:
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Write the volume, and bind its claim to it."""
         bound = replace(volume, status=PersistentVolumeStatus(phase="Bound"))
-        written = _refused(lambda: self._server.update(bound), VolumeWriteError)
+        written = self._server.update(bound)
         reference = volume.spec.claim_ref
         if reference is not None:
             claim = self._server.find(PersistentVolumeClaim, reference.namespace, reference.name)
@@ -237,9 +233,8 @@ class InstantVolumeWriter:
         self, claim: PersistentVolumeClaim
     ) -> PersistentVolumeClaim:
         """Write the claim, provision its volume and bind it."""
-        written = _refused(lambda: self._server.update(claim), VolumeWriteError)
-        volume = _refused(lambda: self._server.create(self._volume_of(written)), VolumeWriteError)
-        return self._bind(written, volume)
+        written = self._server.update(claim)
+        return self._bind(written, self._server.create(self._volume_of(written)))
 
     def has_pod(self, namespace: str, name: str) -> bool:
         """Whether the pod exists."""
@@ -275,11 +270,3 @@ class InstantVolumeWriter:
         node = self._server.node(claim.metadata.annotations.get(SELECTED_NODE, ""))
         volume = provisioned_volume(claim, name, driver, node)
         return replace(volume, status=PersistentVolumeStatus(phase="Bound"))
-
-
-def _refused(write: Callable[[], T], kind: type[ApiRefusedError | VolumeWriteError]) -> T:
-    """Return the result of a write; a refusal is raised as an error of `kind`."""
-    try:
-        return write()
-    except ApiError as error:
-        raise kind(error.message) from error

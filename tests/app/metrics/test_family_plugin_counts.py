@@ -6,9 +6,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.errors import ConflictError
 from kubesched.api.meta import Condition, KubeObject
 from kubesched.api.resource import AllocatedDeviceStatus
-from kubesched.framework.services import VolumeWriteError
 from kubesched.scheduler.assembly import Writers
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
@@ -36,13 +36,13 @@ class RefusingWriter:
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Refuse."""
-        raise VolumeWriteError("no")
+        raise ConflictError("no")
 
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
     ) -> PersistentVolumeClaim:
         """Refuse."""
-        raise VolumeWriteError("no")
+        raise ConflictError("no")
 
     def has_pod(self, namespace: str, name: str) -> bool:
         """It has."""

@@ -16,10 +16,10 @@ from kubesched.api.core import (
     PodExtendedResourceClaimStatus,
     PodResourceClaim,
 )
+from kubesched.api.errors import ApiError, ConflictError
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import DeviceClass, ResourceClaim
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import ApiConflictError, ApiRefusedError
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
@@ -65,17 +65,17 @@ class FakeWriter:
         """Record the call."""
         self.requests.append(f"wait {pod.metadata.name} {node_name}")
 
-    def deallocate(self, claim: ResourceClaim) -> None:
+    def deallocate_soon(self, claim: ResourceClaim) -> None:
         """Write at once."""
         self.requests.append(f"deallocate {claim.metadata.name}")
         self._put(claim)
 
-    def delete(self, claim: ResourceClaim) -> None:
+    def delete_soon(self, claim: ResourceClaim) -> None:
         """Delete at once."""
         self.requests.append(f"delete {claim.metadata.name}")
         self.store.delete(claim)
 
-    def release(self, claim: ResourceClaim, pod: Pod) -> None:
+    def release_soon(self, claim: ResourceClaim, pod: Pod) -> None:
         """Record the call."""
         self.requests.append(f"release {claim.metadata.name} {pod.metadata.name}")
 
@@ -89,7 +89,7 @@ class FakeWriter:
         """Give a name and a uid."""
         self.requests.append("create")
         if self.refuses_create:
-            raise ApiRefusedError("no")
+            raise ApiError(403, "Forbidden", "no")
         named = replace(claim.metadata, name=f"{claim.metadata.generate_name}x", uid="uid-created")
         return self._put(replace(claim, metadata=named))
 
@@ -104,10 +104,10 @@ class FakeWriter:
         self.requests.append("update_status")
         await self._meet_others(claim)
         if self.refuses:
-            raise ApiRefusedError("no")
+            raise ApiError(403, "Forbidden", "no")
         if self.conflicts:
             self.conflicts -= 1
-            raise ApiConflictError("changed")
+            raise ConflictError("changed")
         return self._put(claim)
 
     async def patch_extended_resource_claim_status(
@@ -122,7 +122,7 @@ class FakeWriter:
         stored = await self.get(claim.metadata.namespace, claim.metadata.name)
         if stored.metadata.resource_version != claim.metadata.resource_version:
             self.conflicted += 1
-            raise ApiConflictError("changed")
+            raise ConflictError("changed")
 
     def _put(self, claim: ResourceClaim) -> ResourceClaim:
         self.version += 1

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.errors import ConflictError
 from kubesched.api.meta import KubeObject
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.services import VolumeWriteError
 from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from kubesched.snapshot.objects import ObjectStore
@@ -72,7 +72,7 @@ class FakeApi:
 
     def _store(self, item: T) -> T:
         if item.metadata.name == self.refuse:
-            raise VolumeWriteError("the object has been modified")
+            raise ConflictError("the object has been modified")
         version = str(int(item.metadata.resource_version) + 1)
         metadata = msgspec.structs.replace(item.metadata, resource_version=version)
         stored = msgspec.structs.replace(item, metadata=metadata)

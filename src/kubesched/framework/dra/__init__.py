@@ -1,7 +1,7 @@
 """The part of dynamic resource allocation that several plugins use."""
 
 from kubesched.framework.dra.claim_tracker import AllocatedState, ClaimTracker
-from kubesched.framework.dra.claim_writer import ApiConflictError, ApiRefusedError, ClaimWriter
+from kubesched.framework.dra.claim_writer import ClaimWriter
 from kubesched.framework.dra.device_classes import (
     DeviceClasses,
     DeviceTotals,
@@ -19,8 +19,6 @@ from kubesched.framework.dra.slices import (
 
 __all__ = [
     "AllocatedState",
-    "ApiConflictError",
-    "ApiRefusedError",
     "ClaimTracker",
     "ClaimWriter",
     "DeviceClasses",

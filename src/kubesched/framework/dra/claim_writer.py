@@ -1,6 +1,6 @@
 """ClaimWriter: the API calls of dynamic resource allocation.
 
-Invariants: methods that are not async only start a write in the background, and never raise.
+Invariants: methods called `..._soon` only start a write in the background, and never raise.
 """
 
 from typing import Protocol
@@ -9,20 +9,12 @@ from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
 from kubesched.api.resource import ResourceClaim
 
 
-class ApiConflictError(Exception):
-    """The object changed since it was read; read it again and retry."""
-
-
-class ApiRefusedError(Exception):
-    """The API server rejected a request for another reason; the text is the API server's."""
-
-
 class ClaimWriter(Protocol):
     """Writes ResourceClaims and the pod status field for extended resource claims.
 
     The objects hold only the fields that scheduling reads, so an implementation must write only
     the named fields. `metadata.resourceVersion` guards against lost updates.
-    The async methods raise ApiConflictError or ApiRefusedError.
+    The async methods raise ApiError.
     """
 
     def now(self) -> str:
@@ -33,15 +25,15 @@ class ClaimWriter(Protocol):
         """Emit the pod's event `BindingConditionsPending`."""
         ...
 
-    def deallocate(self, claim: ResourceClaim) -> None:
+    def deallocate_soon(self, claim: ResourceClaim) -> None:
         """Start to write the status of this claim, which has no allocation."""
         ...
 
-    def delete(self, claim: ResourceClaim) -> None:
+    def delete_soon(self, claim: ResourceClaim) -> None:
         """Start to remove the scheduler's finalizer from the claim and to delete it."""
         ...
 
-    def release(self, claim: ResourceClaim, pod: Pod) -> None:
+    def release_soon(self, claim: ResourceClaim, pod: Pod) -> None:
         """Start to remove the pod from the claim's `status.reservedFor`."""
         ...
 

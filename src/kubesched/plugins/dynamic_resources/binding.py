@@ -14,10 +14,11 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
+from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import FINALIZER, AllocationResult, ResourceClaim
 from kubesched.api.times import parse_time
-from kubesched.framework.dra import ApiConflictError, ApiRefusedError, ClaimTracker, ClaimWriter
+from kubesched.framework.dra import ClaimTracker, ClaimWriter
 from kubesched.framework.plugin_observer import BindingConditionsStatus, PluginObserver
 from kubesched.plugins.dynamic_resources.claims import (
     BindingFailedError,
@@ -32,6 +33,7 @@ from kubesched.plugins.dynamic_resources.state import DynamicResourcesState, Nod
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import uid_of
 
+_CONFLICT = "Conflict"
 _ATTEMPTS = 5
 _RETRY_SECONDS = 0.01
 _POLL_SECONDS = 5.0
@@ -74,7 +76,7 @@ class ClaimBinder:
                 continue
             try:
                 self._state.claims[at] = await self._bind(at, claim)
-            except (ApiConflictError, ApiRefusedError) as error:
+            except ApiError as error:
                 raise ClaimBindingError(str(error)) from error
 
     async def _bind(self, at: int, claim: ResourceClaim) -> ResourceClaim:
@@ -122,7 +124,7 @@ class ClaimBinder:
         try:
             created = await self._writer.create(replace(special, metadata=metadata))
             is_success = True
-        except ApiRefusedError as error:
+        except ApiError as error:
             raise ClaimBindingError(
                 f"create claim for extended resources {special.metadata.namespace}/: {error}"
             ) from error
@@ -142,7 +144,7 @@ class ClaimBinder:
         )
         try:
             await self._writer.patch_extended_resource_claim_status(self._pod, status)
-        except ApiRefusedError as error:
+        except ApiError as error:
             raise ClaimBindingError(
                 f"update pod {key} ExtendedResourceClaimStatus: {error}"
             ) from error
@@ -157,7 +159,7 @@ class ClaimBinder:
                 claim = await self._writer.get(claim.metadata.namespace, claim.metadata.name)
             try:
                 return await self._write_once(claim, allocation)
-            except ApiConflictError as error:
+            except ApiError as error:
                 conflict = error
         raise conflict
 
@@ -252,10 +254,12 @@ def _devices_of(allocation: AllocationResult) -> list[tuple[str, ...]]:
 
 
 async def _worded(what: str, call: Awaitable[ResourceClaim]) -> ResourceClaim:
-    """Await a call; on failure raise ClaimBindingError with `what` in the text."""
+    """Await a call; on failure raise ClaimBindingError with `what`, after a conflict ApiError."""
     try:
         return await call
-    except ApiRefusedError as error:
+    except ApiError as error:
+        if error.reason == _CONFLICT:
+            raise
         raise ClaimBindingError(f"{what}: {error}") from error
 
 

@@ -371,12 +371,12 @@ class DynamicResources(
                 and claim.status.allocation is not None
                 and is_reserved_for(claim, pod.pod)
             ):
-                self._writer.release(claim, pod.pod)
+                self._writer.release_soon(claim, pod.pod)
         special = state.special_claim
         if special is not None:
             self._forget_pending(state.special_uid, special, pod)
             if self._writer is not None and not is_in_memory(special):
-                self._writer.delete(special)
+                self._writer.delete_soon(special)
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Return success if the pod has claims to write."""
@@ -540,11 +540,11 @@ class DynamicResources(
                 continue
             if can_be_deallocated(claim, pod):
                 if self._writer is not None:
-                    self._writer.deallocate(replace(claim, status=ResourceClaimStatus()))
+                    self._writer.deallocate_soon(replace(claim, status=ResourceClaimStatus()))
                 return unschedulable("deallocation of ResourceClaim completed")
         if special is not None and is_leftover:
             if self._writer is not None:
-                self._writer.delete(special)
+                self._writer.delete_soon(special)
             return unschedulable("deletion of ResourceClaim completed")
         return unschedulable("still not schedulable")
 

@@ -14,10 +14,11 @@ import msgspec
 import numpy as np
 
 from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.storage import CSINode
 from kubesched.api.well_known import BOUND_BY_CONTROLLER, SELECTED_NODE
-from kubesched.framework.services import VolumeWriteError, VolumeWriter
+from kubesched.framework.services import VolumeWriter
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import claims_of, is_fully_bound, ownership_error
 from kubesched.plugins.volumes.csi_translation import (
@@ -120,7 +121,7 @@ class VolumeBinder:
                 claim = await writer.update_persistent_volume_claim(one.claim)
                 provisions[at] = DynamicProvision(claim)
                 written_claims += 1
-        except VolumeWriteError as refusal:
+        except ApiError as refusal:
             error = str(refusal)
         finally:
             self.revert(

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -82,10 +82,15 @@ def read_openb(data: bytes, file: str) -> list[Loaded]:
     kind, records = read_records(data, file)
     if kind is Node:
         return [Loaded(_node(record), record.source) for record in records]
-    pods = [(record.seconds("creation_time"), record.name("name"), record) for record in records]
-    pods.sort(key=lambda entry: entry[:2])
+    return [Loaded(pod, record.source) for record, pod in _pods(records)]
+
+
+def _pods(records: Iterable[OpenbRecord]) -> list[tuple[OpenbRecord, Pod]]:
+    """Return the pods of a list with their rows, in order of creation, then name."""
+    found = [(record.seconds("creation_time"), record.name("name"), record) for record in records]
+    found.sort(key=lambda entry: entry[:2])
     templates: dict[tuple[str, ...], PodSpec] = {}
-    return [Loaded(_pod(record, templates), record.source) for _, _, record in pods]
+    return [(record, _pod(record, templates)) for *_, record in found]
 
 
 def read_records(data: bytes, file: str) -> tuple[type[Node | Pod], Iterator[OpenbRecord]]:
@@ -274,10 +279,7 @@ def trace_nodes(path: str) -> list[Node]:
     Raises:
         DecodeError: if the file cannot be read or has other objects.
     """
-    found = [item for item, _ in read_openb(_read(path), path)]
-    if not all(isinstance(item, Node) for item in found):
-        raise DecodeError(Source(path, 0), "this is a list of pods; expected nodes")
-    return cast("list[Node]", found)
+    return [_node(record) for record in _records(path, Node)]
 
 
 def trace_pods(path: str, speed: float = 1.0, count: int | None = None) -> list[TracedPod]:
@@ -288,53 +290,37 @@ def trace_pods(path: str, speed: float = 1.0, count: int | None = None) -> list[
     Raises:
         DecodeError: if the file cannot be read or has other objects.
     """
-    data = _read(path)
-    found = [item for item, _ in read_openb(data, path)]
-    if not all(isinstance(item, Pod) for item in found):
-        raise DecodeError(Source(path, 0), "this is a list of nodes; expected pods")
-    times = dict(_times(data))
-    pods = cast("list[Pod]", found)[:count]
-    begin = min((times[pod.metadata.name].created for pod in pods), default=0.0)
-    traced = []
-    for pod in pods:
-        lived = times[pod.metadata.name]
-        traced.append(TracedPod((lived.created - begin) / speed, _running(pod, lived, speed)))
-    traced.sort(key=lambda each: each.at)
-    return traced
+    pods = _pods(_records(path, Pod))[:count]
+    begin = pods[0][0].seconds("creation_time") if pods else 0
+    return [
+        TracedPod((record.seconds("creation_time") - begin) / speed, _running(pod, record, speed))
+        for record, pod in pods
+    ]
 
 
-class _Lived(NamedTuple):
-    created: float
-    run_seconds: float | None
+def _records(path: str, kind: type[Node | Pod]) -> Iterator[OpenbRecord]:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise DecodeError(Source(path, 0), f"it cannot be read: {error.strerror}") from None
+    found, records = read_records(data, path)
+    if found is not kind:
+        listed, expected = (f"{each.__name__.lower()}s" for each in (found, kind))
+        raise DecodeError(Source(path, 0), f"this is a list of {listed}; expected {expected}")
+    return records
 
 
-def _running(pod: Pod, lived: _Lived, speed: float) -> Pod:
+def _running(pod: Pod, record: OpenbRecord, speed: float) -> Pod:
     """Return the pod to create: without a uid, annotated with its run time."""
     annotations = dict(pod.metadata.annotations)
-    if lived.run_seconds is not None:
-        annotations[RUN_SECONDS] = repr(lived.run_seconds / speed)
+    deleted, bound = map(_seconds, map(record.text, ("deletion_time", "scheduled_time")))
+    if deleted is not None:
+        lived = max(deleted - (bound or record.seconds("creation_time")), 0.0)
+        annotations[RUN_SECONDS] = repr(lived / speed)
     metadata = replace(pod.metadata, uid="", creation_timestamp=None, annotations=annotations)
     return replace(pod, metadata=metadata)
 
 
-def _read(path: str) -> bytes:
-    try:
-        return decompressed(Path(path).read_bytes(), path)
-    except OSError as error:
-        raise DecodeError(Source(path, 0), f"it cannot be read: {error.strerror}") from None
-
-
-def _times(data: bytes) -> Iterator[tuple[str, _Lived]]:
-    rows = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), skipinitialspace=True)
-    for row in rows:
-        created = _seconds(row.get("creation_time")) or 0.0
-        deleted = _seconds(row.get("deletion_time"))
-        begun = _seconds(row.get("scheduled_time")) or created
-        lived = None if deleted is None else max(deleted - begun, 0.0)
-        yield row["name"].strip(), _Lived(created, lived)
-
-
-def _seconds(text: str | None) -> float | None:
-    # `read_openb` has validated its own columns; these are validated here.
-    text = (text or "").strip()
+def _seconds(text: str) -> float | None:
+    """Return a time; None if the column is missing, or holds no whole number."""
     return float(text) if text.isascii() and text.isdigit() else None

@@ -13,6 +13,8 @@ Invariants: a series holds at most BINS_MAX bins; merging changes neither the su
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -118,10 +120,13 @@ class SeriesValues(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class _Bins:
-    def __init__(self, width_seconds: float) -> None:
+    """The bins of a series; `merged` returns the peak of two bins that become one."""
+
+    def __init__(self, width_seconds: float, merged: Callable[[float, float], float]) -> None:
         if width_seconds <= 0:
             raise ValueError("a bin must have a width")
         self.width_seconds = width_seconds
+        self._merged = merged
         self.areas: list[float] = []
         self.peaks: list[float] = []
 
@@ -145,10 +150,6 @@ class _Bins:
         self.areas = [areas[i] + areas[i + 1] for i in range(0, len(areas), 2)]
         self.peaks = [self._merged(peaks[i], peaks[i + 1]) for i in range(0, len(peaks), 2)]
         self.width_seconds *= 2
-
-    @staticmethod
-    def _merged(one: float, other: float) -> float:
-        return max(one, other)
 
     def until(self, end: float) -> list[tuple[float, float, float]]:
         """Return area, peak and length in seconds of each bin that begins before `end`.
@@ -180,7 +181,7 @@ class Gauge:
         self.value = 0.0
         self.peak = 0.0
         self._since = 0.0
-        self._bins = _Bins(width_seconds)
+        self._bins = _Bins(width_seconds, max)
         self._area = 0.0
 
     def set(self, now: float, value: float) -> None:
@@ -227,18 +228,12 @@ class Gauge:
         )
 
 
-class _CountBins(_Bins):
-    @staticmethod
-    def _merged(one: float, other: float) -> float:
-        return one + other
-
-
 class CountSeries:
     """Counts occurrences per bin, and in total."""
 
     def __init__(self, width_seconds: float = 1.0) -> None:
         self.total = 0
-        self._bins = _CountBins(width_seconds)
+        self._bins = _Bins(width_seconds, operator.add)
         self._since = 0.0
         # The time of the last count and its bin, which often is that of the next.
         self._counted = -1.0

@@ -38,6 +38,14 @@ _PRIORITIES_MAX: Final = 20
 _RESOURCES_MAX: Final = 12
 _MOVES_MAX: Final = 200
 _DIGITS: Final = 4
+# Names of series.
+_RATES: Final = ("arrivals", "bindings", "attempts", "rejections")
+_DISRUPTIONS: Final = (
+    "preempted",
+    *(each.value for each in Disruption),
+    "lost",
+    "binding failures",
+)
 _QUEUE_PLACES: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE)
 
 
@@ -121,27 +129,20 @@ class Timeline(LedgerReader):
         self._failed = 0
         self._gave_up = 0
         self._finished = 0
-        self._pending = Gauge(width_seconds)
-        self._running = Gauge(width_seconds)
+        self._pods = {name: Gauge(width_seconds) for name in ("pending", "running")}
         self._queued = {place: Gauge(width_seconds) for place in _QUEUE_PLACES}
-        self._arrivals = CountSeries(width_seconds)
-        self._bindings = CountSeries(width_seconds)
-        self._rejections = CountSeries(width_seconds)
-        self._attempts = CountSeries(width_seconds)
-        self._preemptions = CountSeries(width_seconds)
-        self._disruptions = {each: CountSeries(width_seconds) for each in Disruption}
-        self._lost = CountSeries(width_seconds)
-        self._binding_failures = CountSeries(width_seconds)
+        self._rates = {name: CountSeries(width_seconds) for name in _RATES}
+        self._disruptions = {name: CountSeries(width_seconds) for name in _DISRUPTIONS}
 
     @property
     def attempts(self) -> int:
         """Number of finished scheduling cycles."""
-        return self._attempts.total
+        return self._rates["attempts"].total
 
     @property
     def bound(self) -> int:
         """Number of bound pods."""
-        return self._bindings.total
+        return self._rates["bindings"].total
 
     # From the ledger.
 
@@ -158,8 +159,8 @@ class Timeline(LedgerReader):
 
     def pod_arrived(self, pod: Pod, now: float) -> None:
         """Count a new pending pod."""
-        self._arrivals.add(now)
-        self._pending.add(now, 1)
+        self._rates["arrivals"].add(now)
+        self._pods["pending"].add(now, 1)
         self._average.add(PodInfo(pod).template.requests)
         for each in (self._all, self._class_of(pod.spec.priority or 0)):
             each.arrived += 1
@@ -167,12 +168,12 @@ class Timeline(LedgerReader):
 
     def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
         """Count a binding and its waiting time."""
-        self._running.add(now, 1)
+        self._pods["running"].add(now, 1)
         self._book(booking.amounts, 1, now)
         if waiting is None:
             return
-        self._bindings.add(now)
-        self._pending.add(now, -1)
+        self._rates["bindings"].add(now)
+        self._pods["pending"].add(now, -1)
         for each in (self._all, self._class_of(waiting.priority)):
             each.end(now)
             each.waits.add(max(now - waiting.since, 0.0))
@@ -180,7 +181,7 @@ class Timeline(LedgerReader):
     def pending_pod_deleted(self, pod: Pod, waiting: Waiting, now: float) -> None:
         """Count a pending pod that was deleted."""
         self._gave_up += 1
-        self._pending.add(now, -1)
+        self._pods["pending"].add(now, -1)
         for each in (self._all, self._class_of(waiting.priority)):
             each.end(now)
 
@@ -189,13 +190,13 @@ class Timeline(LedgerReader):
         if pod.status.phase == "Succeeded":
             self._finished += 1
         elif controller_of(pod.metadata) is None:
-            self._lost.add(now)
-        self._running.add(now, -1)
+            self._disruptions["lost"].add(now)
+        self._pods["running"].add(now, -1)
         self._book(booking.amounts, -1, now)
 
     def pod_disrupted(self, pod: Pod, now: float) -> None:
         """Count a preemption victim."""
-        self._preemptions.add(now)
+        self._disruptions["preempted"].add(now)
         for each in (self._all, self._class_of(pod.spec.priority or 0)):
             each.disrupted += 1
 
@@ -224,16 +225,16 @@ class Timeline(LedgerReader):
 
     def disrupted(self, disruption: Disruption, now: float) -> None:
         """Count a pod that is stopped by an event of its node."""
-        self._disruptions[disruption].add(now)
+        self._disruptions[disruption.value].add(now)
 
     # From the loop.
 
     def decided(self, decision: Decision, now: float, pods: int = 1) -> None:
         """Count a decision about a number of equal pods."""
-        self._attempts.add(now, pods)
+        self._rates["attempts"].add(now, pods)
         match decision:
             case Rejected():
-                self._rejections.add(now, pods)
+                self._rates["rejections"].add(now, pods)
             case Failed():
                 self._failed += pods
             case Placed():
@@ -241,7 +242,7 @@ class Timeline(LedgerReader):
 
     def binding_failed(self, now: float) -> None:
         """Count a binding that was undone."""
-        self._binding_failures.add(now)
+        self._disruptions["binding failures"].add(now)
 
     # From the queue.
 
@@ -280,12 +281,9 @@ class Timeline(LedgerReader):
 
     def end(self, now: float) -> None:
         """Extend all series to `now`."""
-        for gauge in (self._pending, self._running, *self._queued.values()):
+        for gauge in (*self._pods.values(), *self._queued.values()):
             gauge.advance(now)
-        for counter in (
-            *(self._arrivals, self._bindings, self._rejections, self._attempts),
-            *(self._binding_failures, self._preemptions, self._lost, *self._disruptions.values()),
-        ):
+        for counter in (*self._rates.values(), *self._disruptions.values()):
             counter.advance(now)
         for resource in self._resources.values():
             resource.share.advance(now)
@@ -294,22 +292,22 @@ class Timeline(LedgerReader):
     def totals(self) -> Totals:
         """Return the totals."""
         return Totals(
-            arrived=self._arrivals.total,
-            bound=self._bindings.total,
+            arrived=self._rates["arrivals"].total,
+            bound=self._rates["bindings"].total,
             finished=self._finished,
             gave_up=self._gave_up,
-            disrupted=self._preemptions.total,
-            drained=self._disruptions[Disruption.DRAINED].total,
-            evicted=self._disruptions[Disruption.EVICTED].total,
-            removed=self._disruptions[Disruption.REMOVED].total,
-            restarted=self._disruptions[Disruption.RESTARTED].total,
-            lost=self._lost.total,
-            pending=int(self._pending.value),
-            running=int(self._running.value),
-            attempts=self._attempts.total,
-            rejected=self._rejections.total,
+            disrupted=self._disruptions["preempted"].total,
+            drained=self._disruptions["drained"].total,
+            evicted=self._disruptions["evicted"].total,
+            removed=self._disruptions["removed"].total,
+            restarted=self._disruptions["restarted"].total,
+            lost=self._disruptions["lost"].total,
+            pending=int(self._pods["pending"].value),
+            running=int(self._pods["running"].value),
+            attempts=self._rates["attempts"].total,
+            rejected=self._rates["rejections"].total,
             failed=self._failed,
-            binding_failures=self._binding_failures.total,
+            binding_failures=self._disruptions["binding failures"].total,
             nodes=self._nodes,
         )
 
@@ -349,43 +347,21 @@ class Timeline(LedgerReader):
 
     def series(self) -> tuple[Series, ...]:
         """Return the time series."""
-        found = [
-            Series("pending", "Pods", "pods", self._pending.values()),
-            Series("running", "Pods", "pods", self._running.values()),
-        ]
-        found += [
-            Series(place.value, "Queue", "pods", gauge.values())
-            for place, gauge in self._queued.items()
-        ]
-        shown = self._shown_resources()
-        found += [
-            Series(name, "Utilisation", "share", self._resources[name].share.values())
-            for name in shown
-        ]
-        found += [
-            Series(name, "Fragmentation", "share", self._resources[name].fragmentation.values())
-            for name in shown
-            if self._resources[name].was_sampled
-        ]
-        found += [
-            Series(name, "Rates", "per hour", counter.values())
-            for name, counter in (
-                ("arrivals", self._arrivals),
-                ("bindings", self._bindings),
-                ("attempts", self._attempts),
-                ("rejections", self._rejections),
-            )
-        ]
-        found += [
-            Series(name, "Disruptions", "per hour", counter.values())
-            for name, counter in (
-                ("preempted", self._preemptions),
-                *((each.value, counter) for each, counter in self._disruptions.items()),
-                ("lost", self._lost),
-                ("binding failures", self._binding_failures),
-            )
-        ]
-        return tuple(found)
+        resources = {name: self._resources[name] for name in self._shown_resources()}
+        sampled = {name: one for name, one in resources.items() if one.was_sampled}
+        charts: tuple[tuple[str, str, Mapping[str, Gauge | CountSeries]], ...] = (
+            ("Pods", "pods", self._pods),
+            ("Queue", "pods", {place.value: gauge for place, gauge in self._queued.items()}),
+            ("Utilisation", "share", {name: one.share for name, one in resources.items()}),
+            ("Fragmentation", "share", {name: one.fragmentation for name, one in sampled.items()}),
+            ("Rates", "per hour", self._rates),
+            ("Disruptions", "per hour", self._disruptions),
+        )
+        return tuple(
+            Series(name, chart, unit, series.values())
+            for chart, unit, found in charts
+            for name, series in found.items()
+        )
 
 
 def _rounded(value: float | None) -> float | None:

@@ -86,28 +86,27 @@ def simulate(
         PluginError: if a plugin raises.
     """
     gates = FeatureGates.of(scenario.scheduler.feature_gates)
-    configuration = _configuration(scenario, gates)
-    random_streams = RandomStreams(scenario.seed if seed is None else seed)
-    log = DecisionLog(write_decision)
+    setup = SchedulerSetup(_configuration(scenario, gates), registry, gates)
     objects = _objects(scenario.objects)
-    steps: list[Callable[[], None]] = []
-
-    def step() -> None:
-        for each in steps:
-            each()
+    simulation: _Simulation | None = None
 
     async def main() -> TimelineReport:
+        nonlocal simulation
         simulation = _Simulation(
             scenario,
-            SchedulerSetup(configuration, registry, gates),
-            random_streams,
-            log,
+            setup,
+            RandomStreams(scenario.seed if seed is None else seed),
+            DecisionLog(write_decision),
             recorder,
             recording,
+            watch,
             log_moves=log_moves,
         )
-        simulation.watch = watch
-        return await simulation.run(objects, steps, checks=checks)
+        return await simulation.run(objects, checks=checks)
+
+    def step() -> None:
+        if simulation is not None:
+            simulation.step()
 
     return run(main(), on_idle=step)
 
@@ -126,7 +125,7 @@ def _objects(files: Iterable[str]) -> list[KubeObject]:
     return [item for item, _ in load(files, skipped)]
 
 
-class _Simulation:
+class _Simulation(Observer):
     """One run, on the running event loop."""
 
     def __init__(
@@ -137,12 +136,14 @@ class _Simulation:
         log: DecisionLog,
         recorder: PlaybackRecorder | None,
         recording: DecisionRecorder | None,
+        watch: Watch | None,
         *,
         log_moves: bool,
     ) -> None:
         duration = scenario.duration
         report = scenario.report
-        self.watch: Watch | None = None
+        self._watch = watch
+        self._checkers: Checkers | None = None
         self._end: asyncio.Task[None] | None = None
         self._failed: asyncio.Future[None] | None = None
         self._scenario = scenario
@@ -163,9 +164,7 @@ class _Simulation:
             setup,
             self._world.api,
             random=random_streams.stream("scheduler"),
-            observers=tuple(
-                filter(None, (_Attempts(self._timeline, self.call_watch), log, recorder, recording))
-            ),
+            observers=tuple(filter(None, (self, log, recorder, recording))),
             connect=self._extenders.connect,
             report_plugin_error=self._end_on_plugin_error,
         )
@@ -189,23 +188,34 @@ class _Simulation:
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._scheduler.profiles
 
-    def call_watch(self) -> None:
+    # The loop: `Observer`.
+
+    def decided(self, decision: Decision, now: float) -> None:
+        self._timeline.decided(decision, now)
+        self._call_watch()
+
+    def rejected_again(self, again: RejectedAgain, now: float) -> None:
+        self._timeline.decided(again.decision, again.started, again.pods)
+        self._call_watch()
+
+    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
+        self._timeline.binding_failed(now)
+
+    def step(self) -> None:
+        """Check what has changed, before the clock moves."""
+        if self._checkers is not None:
+            self._checkers.step()
+        self._call_watch()
+
+    def _call_watch(self) -> None:
         """Call the watch, and end the run if it returns False."""
-        if self.watch is not None and self._end is not None:
+        if self._watch is not None and self._end is not None:
             timeline = self._timeline
-            if not self.watch(self._scheduler.now(), timeline.attempts, timeline.bound):
+            if not self._watch(self._scheduler.now(), timeline.attempts, timeline.bound):
                 self._end.cancel()
 
-    async def run(
-        self, objects: list[KubeObject], steps: list[Callable[[], None]], *, checks: bool
-    ) -> TimelineReport:
-        """Run to the end, or until the watch returns False.
-
-        Args:
-            objects: What is there at the start.
-            steps: Receives what is to be called before the clock moves.
-            checks: Whether to check invariants.
-        """
+    async def run(self, objects: list[KubeObject], *, checks: bool) -> TimelineReport:
+        """Run to the end, or until the watch returns False; `objects` are there at the start."""
         loop = asyncio.get_running_loop()
         self._failed = failed = loop.create_future()
         ledger = PodLedger(self._world.server, self._is_ours, loop.time)
@@ -213,10 +223,7 @@ class _Simulation:
         if self._recorder is not None:
             ledger.add_reader(self._recorder)
         checkers = Checkers(self._world, self._scheduler, ledger) if checks else None
-        if checkers is not None:
-            steps.append(checkers.step)
-        if self.watch is not None:
-            steps.append(self.call_watch)
+        self._checkers = checkers
         self._script.prepare(objects)
         self._world.connect(self._handlers)
         self._script.start()
@@ -289,22 +296,3 @@ class _Simulation:
             decision_digest=self._log.digest,
             series=timeline.series(),
         )
-
-
-class _Attempts(Observer):
-    """Passes decisions and failed bindings to a timeline."""
-
-    def __init__(self, timeline: Timeline, after_each: Callable[[], None]) -> None:
-        self._timeline = timeline
-        self._after_each = after_each
-
-    def decided(self, decision: Decision, now: float) -> None:
-        self._timeline.decided(decision, now)
-        self._after_each()
-
-    def rejected_again(self, again: RejectedAgain, now: float) -> None:
-        self._timeline.decided(again.decision, again.started, again.pods)
-        self._after_each()
-
-    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
-        self._timeline.binding_failed(now)

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from kubesched.apiserver.admission import AdmissionRequest, admit, admit_delete, check
+from kubesched.apiserver.admission import admit, admit_delete, check
+from kubesched.apiserver.admission.request import AdmissionRequest
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.status import StatusError

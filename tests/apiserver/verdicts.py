@@ -10,25 +10,24 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kubesched.api.field_errors import FieldError
+from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.apiserver import admission, strategy, validation
-from kubesched.apiserver.admission import AdmissionRequest
+from kubesched.apiserver.admission.request import AdmissionRequest
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
+from kubesched.apiserver.stored_object import StoredObjects, stamp
+from kubesched.cluster.store import Store
 from tests.contract.boundary import WORD_FOR_WORD, is_not_checked, wording
 
 NOW: Final = "2024-05-06T07:08:09Z"
 _UID: Final = "11111111-2222-3333-4444-555555555555"
 _SERVERS_OWN: Final = ("uid", "creationTimestamp", "resourceVersion", "managedFields")
 _CAUSE: Final = ("reason", "field", "message")
-_SYSTEM_CLASSES: Final = {
-    "system-cluster-critical": 2_000_000_000,
-    "system-node-critical": 2_000_001_000,
-}
 
 
-class Objects:
+class Objects(StoredObjects):
     """Stored objects, by resource."""
 
     def __init__(self, **objects: list[Plain]) -> None:
@@ -37,6 +36,7 @@ class Objects:
         Args:
             objects: By resource, without its group.
         """
+        super().__init__(Store(stamp))
         self._objects: dict[str, list[Plain]] = {
             "namespaces": [
                 {"metadata": {"name": name}, "status": {"phase": "Active"}}
@@ -48,7 +48,7 @@ class Objects:
                     "value": value,
                     "preemptionPolicy": "PreemptLowerPriority",
                 }
-                for name, value in _SYSTEM_CLASSES.items()
+                for name, value in SYSTEM_CLASSES.items()
             ],
         }
         for name, some in objects.items():

@@ -40,12 +40,11 @@ from kubesched.api.requirements import SelectorError
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.selector_syntax import parse_selector
 from kubesched.api.tolerations import NO_EXECUTE, find_untolerated
-from kubesched.api.well_known import ZONE
+from kubesched.api.well_known import SYSTEM_CLASSES, ZONE
 from kubesched.cluster.controllers.replica_sets import deletion_rank
 from kubesched.explain.sentences import count, names, there_are
 from kubesched.inputs.errors import did_you_mean
 from kubesched.inputs.pod_names import belongs_to, node_name
-from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.snapshot.pod_info import uid_of
 
 _SELECTOR_SIGNS: Final = frozenset("=!(), ")

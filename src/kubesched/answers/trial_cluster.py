@@ -31,14 +31,13 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.storage import StorageClass
-from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, TEMPLATE_HASH
+from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, SYSTEM_CLASSES, TEMPLATE_HASH
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
 from kubesched.explain.sentences import count
 from kubesched.inputs.loading import pending_again, with_scheduler_name
 from kubesched.queue.moves import QueuePlace
-from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.simulator.instant_server import InstantVolumeWriter
 from kubesched.simulator.object_server import NODES, key_of
 from kubesched.simulator.rehearsal import Rehearsal

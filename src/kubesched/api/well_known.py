@@ -5,6 +5,7 @@ Upstream: staging/src/k8s.io/api/core/v1/{well_known_labels,annotation_key_const
 Differs:  nothing.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 # Labels of nodes.
@@ -22,3 +23,16 @@ NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+
+# A label of namespaces.
+NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+
+# Fields of affinities.
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+SYSTEM_CLASSES: Final[Mapping[str, int]] = {
+    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": 2_000_000_000,
+}
+"""The values of the priority classes that every cluster has."""

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubesched.apiserver.admission import Lookup
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Target, User
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors, StatusError, details_of, forbidden, invalid_kind
+from kubesched.apiserver.stored_object import StoredObjects
 
 _MASTERS: Final = "system:masters"
 _AUTHENTICATED: Final = "system:authenticated"
@@ -95,7 +95,7 @@ class _Grant(NamedTuple):
 class StoredRoles:
     """Decides by the roles that are stored."""
 
-    def __init__(self, lookup: Lookup, version: Callable[[], object] = object) -> None:
+    def __init__(self, lookup: StoredObjects, version: Callable[[], object] = object) -> None:
         """Set up; `version` returns another value after each change of one of `KINDS`."""
         self._lookup = lookup
         self._version = version

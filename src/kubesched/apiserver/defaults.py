@@ -17,6 +17,7 @@ from functools import cache
 from typing import Final
 
 from kubesched.api.pod_requests import is_pod_level_resource
+from kubesched.api.well_known import NAMESPACE_NAME
 from kubesched.apiserver.amounts import SHARED_RESOURCES, of_containers
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.resources import Resource
@@ -91,7 +92,6 @@ def _plan(object_type: ObjectType) -> _Plan | None:
 
 # The core group.
 
-_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _CLIENT_IP_SECONDS: Final = 10_800
 
 
@@ -183,7 +183,7 @@ def _session_affinity(spec: Plain) -> None:
 def _namespace(namespace: Plain) -> None:
     metadata = namespace["metadata"]
     if metadata.get("name"):
-        metadata["labels"] = {**metadata.get("labels", {}), _NAME_LABEL: metadata["name"]}
+        metadata["labels"] = {**metadata.get("labels", {}), NAMESPACE_NAME: metadata["name"]}
 
 
 def _node_status(status: Plain) -> None:

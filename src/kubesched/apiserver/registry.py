@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver import admission, managed_fields, strategy, validation
+from kubesched.apiserver.admission.request import AdmissionRequest
 from kubesched.apiserver.list_options import is_version, version_of_object
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
@@ -115,7 +116,7 @@ class ObjectRegistry:
         version = obj["metadata"].get("resourceVersion", "")
         if is_tracked:
             obj = self.tracked(operation, None, obj)
-        admitted = admission.AdmissionRequest(resource, self.lookup)
+        admitted = AdmissionRequest(resource, self.lookup)
         obj = admission.admit(admitted, obj)
         _drop_repeated_owners(obj["metadata"])
         obj = self._prepared(operation, obj)
@@ -204,7 +205,7 @@ class ObjectRegistry:
         check_namespace(operation, new)
         if operation.request.method == "PUT":
             _check_uid(operation, old["metadata"], new["metadata"])
-        admitted = admission.AdmissionRequest(resource, self.lookup, old, operation.subresource)
+        admitted = AdmissionRequest(resource, self.lookup, old, operation.subresource)
         new = admission.admit(admitted, new)
         _drop_repeated_owners(new["metadata"])
         _check_version(operation, old["metadata"], new["metadata"])

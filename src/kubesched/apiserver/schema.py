@@ -303,8 +303,13 @@ def type_of(group: str, version: str, kind: str) -> ObjectType | None:
     file = f"{group.partition('.')[0] or 'core'}_{version}"
     if kind not in _sources(file):
         return None
-    found = _named(file, kind)
-    assert isinstance(found, ObjectType), "kinds are objects"
+    return known_type(file, kind)
+
+
+def known_type(file: str, name: str) -> ObjectType:
+    """Return a type of objects that a table has."""
+    found = _named(file, name)
+    assert isinstance(found, ObjectType), f"{file}/{name} is a type of objects"
     return found
 
 

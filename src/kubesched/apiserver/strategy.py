@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from kubesched.api.well_known import NAMESPACE_NAME, PREFERRED, REQUIRED
 from kubesched.apiserver.amounts import qos_class
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.plain import Plain, deep_copy, get, without
 from kubesched.apiserver.resources import Resource
 
 _KUBERNETES: Final = "kubernetes"
-_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # The status of a pod is read before it is dropped.
 _KEEPS_STATUS_ON_CREATE: Final = frozenset(("APIService", "Node", "Pod"))
 _SYSTEM_METADATA: Final = ("deletionGracePeriodSeconds", "deletionTimestamp", "selfLink")
@@ -147,8 +147,6 @@ _GATED: Final = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 # Of a feature that is off.
 _CLAIM_STATUSES: Final = "nodeAllocatableResourceClaimStatuses"
 
@@ -174,8 +172,8 @@ def _merge_label_keys(spec: Plain, labels: Plain) -> None:
     terms: list[Plain] = list(spec.get("topologySpreadConstraints") or ())
     for name in ("podAffinity", "podAntiAffinity"):
         affinity = (spec.get("affinity") or {}).get(name) or {}
-        terms += [weighted["podAffinityTerm"] for weighted in affinity.get(_PREFERRED) or ()]
-        terms += affinity.get(_REQUIRED) or ()
+        terms += [weighted["podAffinityTerm"] for weighted in affinity.get(PREFERRED) or ()]
+        terms += affinity.get(REQUIRED) or ()
     for term in terms:
         selector = term.get("labelSelector")
         for word, operator in (("match", "In"), ("mismatch", "NotIn")):
@@ -289,7 +287,7 @@ def _create_namespace(_resource: Resource, obj: Plain) -> Plain:
     if _KUBERNETES not in finalizers:
         finalizers.append(_KUBERNETES)
     metadata = obj["metadata"]
-    labels = {**metadata.get("labels", {}), _NAME_LABEL: metadata.get("name", "")}
+    labels = {**metadata.get("labels", {}), NAMESPACE_NAME: metadata.get("name", "")}
     return {
         **obj,
         "metadata": {**metadata, "labels": labels},

@@ -22,7 +22,7 @@ from kubesched.api.core import Pod
 from kubesched.api.meta import LabelSelector
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import compile_label_selector
-from kubesched.apiserver.admission import topology_labels
+from kubesched.apiserver.admission.pods import topology_labels
 from kubesched.apiserver.deletion import DeleteOptions, check_preconditions, delete, options_of
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain

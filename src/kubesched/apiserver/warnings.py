@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kubesched.api.quantity import QuantityError, parse_quantity
+from kubesched.api.well_known import PREFERRED, REQUIRED
 from kubesched.apiserver.formats import dns_label
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.resources import Resource
@@ -28,8 +29,6 @@ TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
 """Where the templates of pods stand, by kind."""
 _NAMES_PODS: Final = ("CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController")
 _NO_SELECTOR: Final = "a null labelSelector results in matching no pod"
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _TOTAL_MAX: Final = 4 * 1024
 _TEXT_MAX: Final = 256
 
@@ -83,12 +82,12 @@ def _of_spec(spec: Plain, at: str) -> Iterator[str]:
 
 
 def _of_pod_affinity(affinity: Plain, at: str) -> Iterator[str]:
-    for index, term in enumerate(affinity.get(_REQUIRED) or ()):
+    for index, term in enumerate(affinity.get(REQUIRED) or ()):
         if term.get("labelSelector") is None:
-            yield f"{at}.{_REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
-    for index, term in enumerate(affinity.get(_PREFERRED) or ()):
+            yield f"{at}.{REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
+    for index, term in enumerate(affinity.get(PREFERRED) or ()):
         if get(term, "podAffinityTerm", "labelSelector") is None:
-            yield f"{at}.{_PREFERRED}[{index}].podAffinityTerm.labelSelector: {_NO_SELECTOR}"
+            yield f"{at}.{PREFERRED}[{index}].podAffinityTerm.labelSelector: {_NO_SELECTOR}"
 
 
 def _of_amounts(amounts: Plain, at: str) -> Iterator[str]:

@@ -31,6 +31,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject, KubeStruct
 from kubesched.api.resource import DeviceClass
 from kubesched.api.storage import CSIDriver
+from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.cli.errors import naming
 from kubesched.cli.files import replacing
 from kubesched.explain.sentences import count
@@ -39,7 +40,6 @@ from kubesched.inputs.live_cluster import READ_KINDS
 from kubesched.plugins.image_locality import normalized_image_name
 from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
-from kubesched.simulator.defaults import SYSTEM_CLASSES
 
 # Fields.
 

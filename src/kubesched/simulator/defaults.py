@@ -10,8 +10,7 @@ Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable
 
 import msgspec
 
@@ -19,11 +18,7 @@ from kubesched.api.core import Container, ContainerPort, Node, Pod, PodSpec, Res
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PriorityClass
-
-SYSTEM_CLASSES: Final[Mapping[str, int]] = {
-    "system-node-critical": 2_000_001_000,
-    "system-cluster-critical": 2_000_000_000,
-}
+from kubesched.api.well_known import SYSTEM_CLASSES
 
 
 class PriorityClasses:

@@ -26,10 +26,10 @@ from kubesched.api.field_errors import (
     not_supported,
     required,
 )
+from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.config.decoding import decode_struct
 from kubesched.config.documents import check_version, read_source, with_fields
 from kubesched.explain.sentences import names
-from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.simulator.scenario import (
     VERSION,
     NodeGroup,

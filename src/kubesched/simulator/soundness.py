@@ -18,13 +18,13 @@ from kubesched.api.field_errors import FieldError, child, invalid, not_supported
 from kubesched.api.pod import Affinity, PodSpec, Toleration, TopologySpreadConstraint
 from kubesched.api.quantity import Quantity, parse_quantity
 from kubesched.api.tolerations import EFFECTS
+from kubesched.api.well_known import PREFERRED
 
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES: Final = ("Honor", "Ignore")
 _OPERATORS: Final = ("Equal", "Exists", "Gt", "Lt")
 _WEIGHT_MAX: Final = 100
-_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def errors_of(item: object) -> Iterator[FieldError]:
@@ -110,7 +110,7 @@ def _weight_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:
     for name, weights in _weights(affinity):
         for index, weight in enumerate(weights):
             if not 1 <= weight <= _WEIGHT_MAX:
-                place = child(path, name, _PREFERRED, index, "weight")
+                place = child(path, name, PREFERRED, index, "weight")
                 yield invalid(place, weight, "must be in the range 1-100")
 
 

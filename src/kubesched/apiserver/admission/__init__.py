@@ -9,20 +9,16 @@ Differs:  service accounts, pod security, quotas, default ingress classes and we
 
 from __future__ import annotations
 
+from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.apiserver.admission import limit_ranges, pods, storage_and_services
 from kubesched.apiserver.admission.request import (
+    IMMORTAL_NAMESPACES,
     AdmissionRequest,
-    Lookup,
     admit_into_namespace,
-    immortal_namespace,
 )
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import forbidden
-
-__all__ = ["AdmissionRequest", "Lookup", "admit", "admit_delete", "check", "topology_labels"]
-
-topology_labels = pods.topology_labels
 
 # In upstream's order: tolerations that are added first come first in the pod.
 _STEPS = (
@@ -71,7 +67,7 @@ def admit_delete(resource: Resource, name: str) -> None:
     Raises:
         StatusError: The request is refused.
     """
-    if resource.kind == "Namespace" and immortal_namespace(name):
+    if resource.kind == "Namespace" and name in IMMORTAL_NAMESPACES:
         raise forbidden(resource, name, "this namespace may not be deleted")
-    if resource.kind == "PriorityClass" and pods.is_system_class(name):
+    if resource.kind == "PriorityClass" and name in SYSTEM_CLASSES:
         raise forbidden(resource, name, "this is a system priority class and cannot be deleted")

@@ -15,10 +15,11 @@ from typing import Final, NamedTuple
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.quantity import parse_quantity
-from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest, Lookup
+from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest
 from kubesched.apiserver.formats import path_segment
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.status import internal
+from kubesched.apiserver.stored_object import StoredObjects
 
 _TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATED_SECONDS: Final = 300
@@ -64,7 +65,7 @@ def add_topology_labels(request: AdmissionRequest, pod: Plain) -> Plain:
     return {**pod, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **labels}}}
 
 
-def topology_labels(node_name: str, lookup: Lookup) -> dict[str, str]:
+def topology_labels(node_name: str, lookup: StoredObjects) -> dict[str, str]:
     """Return the labels that pods copy from a node; none if there is no such node."""
     node = lookup.get("nodes", "", node_name)
     labels = {} if node is None else node["metadata"].get("labels", {})
@@ -90,7 +91,6 @@ def add_not_ready_taint(request: AdmissionRequest, node: Plain) -> Plain:
 
 _PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 _PREEMPT: Final = "PreemptLowerPriority"
-_SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 _COMPUTED: Final = (
     "must not be provided in pod spec; priority admission controller computed {} "
     "from the given PriorityClass name"
@@ -101,11 +101,6 @@ class _Priority(NamedTuple):
     class_name: str
     value: int
     preemption_policy: str | None
-
-
-def is_system_class(name: str) -> bool:
-    """Return whether every cluster has this priority class."""
-    return name in _SYSTEM_CLASSES
 
 
 def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:

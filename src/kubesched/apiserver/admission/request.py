@@ -6,29 +6,15 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, cause, details_of, forbidden
+from kubesched.apiserver.stored_object import StoredObjects
 
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"
-
-
-class Lookup(Protocol):
-    """Objects that are stored."""
-
-    def get(self, group_resource: str, namespace: str, name: str) -> Plain | None:
-        """Return an object, None if there is none.
-
-        `group_resource` is such as `pods` or `storageclasses.storage.k8s.io`; the namespace is ""
-        for cluster-scoped objects.
-        """
-
-    def items(self, group_resource: str, namespace: str = "") -> Iterable[Plain]:
-        """Yield the objects of a namespace, or of all for "", in the order of their names."""
 
 
 class AdmissionRequest(NamedTuple):
@@ -42,7 +28,7 @@ class AdmissionRequest(NamedTuple):
     """
 
     resource: Resource
-    lookup: Lookup
+    lookup: StoredObjects
     old: Plain | None = None
     subresource: str = ""
 
@@ -64,13 +50,9 @@ class AdmissionRequest(NamedTuple):
 
 # A new object needs a namespace that exists and is not being deleted.
 
-_IMMORTAL: Final = ("default", "kube-public", "kube-system")
+IMMORTAL_NAMESPACES: Final = ("default", "kube-public", "kube-system")
+"""Namespaces that may not be deleted."""
 _TERMINATING: Final = "unable to create new content in namespace {} because it is being terminated"
-
-
-def immortal_namespace(name: str) -> bool:
-    """Return whether a namespace may not be deleted."""
-    return name in _IMMORTAL
 
 
 def admit_into_namespace(request: AdmissionRequest, obj: Plain) -> None:

@@ -18,9 +18,10 @@ from kubesched.api.meta import LabelSelector
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
+from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.apiserver.amounts import check_amount, check_overhead
 from kubesched.apiserver.plain import Plain, get
-from kubesched.apiserver.schema import ObjectType, type_of
+from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_finalizer
 from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_taints
@@ -66,10 +67,6 @@ def _check_budget(spec: Plain, path: str, errors: FieldErrors) -> None:
         errors.invalid(path, spec, "minAvailable and maxUnavailable cannot be both set")
 
 
-_SYSTEM_VALUES: Final = {
-    "system-cluster-critical": 2_000_000_000,
-    "system-node-critical": 2_000_001_000,
-}
 _USER_VALUE_MAX: Final = 1_000_000_000
 _RESERVED: Final = (
     "priority class names with 'system-' prefix are reserved for system use only. error: "
@@ -83,10 +80,10 @@ def _check_new_priority_class(priority_class: Plain, errors: FieldErrors) -> Non
         if value > _USER_VALUE_MAX:
             detail = f"maximum allowed value of a user defined priority is {_USER_VALUE_MAX}"
             errors.forbidden("value", detail)
-    elif name not in _SYSTEM_VALUES:
+    elif name not in SYSTEM_CLASSES:
         why = f"{name} is not a known system priority class"
-    elif value != _SYSTEM_VALUES[name]:
-        why = f"value of {name} PriorityClass must be {_SYSTEM_VALUES[name]}"
+    elif value != SYSTEM_CLASSES[name]:
+        why = f"value of {name} PriorityClass must be {SYSTEM_CLASSES[name]}"
     elif priority_class.get("globalDefault"):
         why = f"globalDefault of {name} PriorityClass must be false"
     if why:
@@ -145,7 +142,7 @@ def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
             after.pop(name, None)
             if name in before:
                 after[name] = before[name]
-    if not _type("PersistentVolumeClaimSpec").is_equal(after, before):
+    if not known_type("core_v1", "PersistentVolumeClaimSpec").is_equal(after, before):
         errors.forbidden("spec", f"{_IMMUTABLE_SPEC}\n")
     errors.changed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
     path = ("resources", "requests", "storage")
@@ -309,7 +306,7 @@ def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         {name: one for name, one in workload["spec"].items() if name not in _SET_FIELDS}
         for workload in (new, old)
     )
-    if not _type("StatefulSetSpec", "apps").is_equal(after, before):
+    if not known_type("apps_v1", "StatefulSetSpec").is_equal(after, before):
         detail = (
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
             "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
@@ -387,12 +384,6 @@ def _check_fixed(new: Plain, old: Plain, errors: FieldErrors) -> None:
     for name in ("data", "binaryData"):
         if new.get(name) != old.get(name):
             errors.forbidden(name, "field is immutable when `immutable` is set")
-
-
-def _type(name: str, group: str = "") -> ObjectType:
-    found = type_of(group, "v1", name)
-    assert found is not None, f"the fields of {name} are known"
-    return found
 
 
 CHECKS: Final[Mapping[str, Check]] = {

@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors
+from kubesched.api.well_known import REQUIRED
 from kubesched.apiserver.amounts import qos_class
 from kubesched.apiserver.formats import address, between, dns_subdomain, parsed_address
 from kubesched.apiserver.plain import Plain, without
-from kubesched.apiserver.schema import ObjectType, type_of
+from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.pods import check_toleration
 
@@ -26,16 +27,9 @@ _UPDATABLE: Final = (
     "`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _LISTS: Final = ("containers", "initContainers")
 _AMOUNTS: Final = ("requests", "limits")
 _ONLY_RESIZED: Final = "only cpu and memory resources are mutable"
-
-
-def _spec_type() -> ObjectType:
-    found = type_of("", "v1", "PodSpec")
-    assert found is not None, "the fields of pods are known"
-    return found
 
 
 def check_pod_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
@@ -56,7 +50,7 @@ def check_pod_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         if name not in known:
             detail = f"only deletion is allowed, but found new scheduling gate '{name}'"
             errors.forbidden(f"spec.schedulingGates[{index}].name", detail)
-    if not _spec_type().is_equal(spec, before):
+    if not known_type("core_v1", "PodSpec").is_equal(spec, before):
         _check_rest(spec, before, errors)
 
 
@@ -107,7 +101,7 @@ def _check_rest(spec: Plain, before: Plain, errors: FieldErrors) -> None:
         munged["terminationGracePeriodSeconds"] = grace
     if before.get("schedulingGates"):
         munged = _narrowed(munged, before, errors)
-    if not _spec_type().is_equal(munged, before):
+    if not known_type("core_v1", "PodSpec").is_equal(munged, before):
         errors.forbidden("spec", f"pod updates may not change fields other than {_UPDATABLE}\n")
 
 
@@ -132,11 +126,11 @@ def _narrowed(munged: Plain, before: Plain, errors: FieldErrors) -> Plain:
 
 
 def _check_narrowed_affinity(new: Plain | None, old: Plain | None, errors: FieldErrors) -> None:
-    if (old or {}).get(_REQUIRED) is None:
+    if (old or {}).get(REQUIRED) is None:
         return
-    path = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+    path = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     after, before = (
-        ((one or {}).get(_REQUIRED) or {}).get("nodeSelectorTerms") or [] for one in (new, old)
+        ((one or {}).get(REQUIRED) or {}).get("nodeSelectorTerms") or [] for one in (new, old)
     )
     if before and len(before) != len(after):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"

@@ -114,7 +114,7 @@ class PodOutcomes:
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
         gated = self._gated.get(last)
         if gated is not None:
-            guess = self._unknown.is_guess(profile, info, (gated.plugin,))
+            guess = self._unknown.rejected(profile, info, (gated.plugin,))
             return PodOutcomeNow(
                 info.key, "", gated.message, (gated.message,), (gated.plugin,), guess
             )
@@ -122,7 +122,7 @@ class PodOutcomes:
         if unplaced is None:
             text = "it was not tried"
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
-        guess = self._unknown.is_guess(profile, info, unplaced.plugins)
+        guess = self._unknown.rejected(profile, info, unplaced.plugins)
         return PodOutcomeNow(
             info.key, "", unplaced.message, unplaced.reasons, unplaced.plugins, guess
         )

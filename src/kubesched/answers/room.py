@@ -143,7 +143,7 @@ def room_like(cluster: ClusterState, pod: Pod) -> RoomPerNode:
     per_row, stopped = filled or _place_copies(cluster, info)
     cluster.check_plugins()
     if stopped is not None:
-        outcomes.is_guess(profile, info, stopped.unschedulable_plugins)
+        outcomes.rejected(profile, info, stopped.unschedulable_plugins)
     if per_row.any():
         outcomes.placed(profile, info, had_choice=False)
     room = Room(

@@ -213,6 +213,14 @@ def key_of_plain(kind: str, obj: Plain) -> Key:
     return Key(kind, metadata.get("namespace", ""), metadata["name"])
 
 
+def reference_to(obj: Plain) -> Plain:
+    """Return an ObjectReference to a plain object that is stored."""
+    metadata = obj["metadata"]
+    names = ("namespace", "name", "uid", "resourceVersion")
+    kind = {"kind": obj["kind"], "apiVersion": obj["apiVersion"]}
+    return {**kind, **{name: metadata[name] for name in names}}
+
+
 # Subscriptions.
 
 V = TypeVar("V")

@@ -39,7 +39,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubesched.cache.cache import Cache, CacheError
+from kubesched.cache.cache import CacheError
 from kubesched.framework import cluster_event as resources
 from kubesched.framework.cluster_event import Action, ClusterEvent, node_events
 from kubesched.framework.disabled_fields import without_disabled_fields
@@ -54,7 +54,6 @@ from kubesched.queue.queue_events import (
     UNSCHEDULED_POD_DELETE,
     UNSCHEDULED_POD_UPDATE,
 )
-from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.pod_scheduling import PodScheduling, assumed_pod
 from kubesched.scheduler.scheduling_log import log_observed
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of
@@ -108,11 +107,6 @@ class EventHandlers:
     def __init__(self, steps: PodScheduling) -> None:
         self._steps = steps
         self.observer = HandlingObserver()
-        self._cache: Cache = steps.cache
-        self._queue: SchedulingQueue = steps.queue
-        self._pods = steps.pods
-        self._now = steps.now
-        self._pod_groups = steps.cache.pod_groups
         # All profiles share them.
         self._gates = next(iter(steps.profiles.values())).feature_gates
         self._has_gangs = self._gates.enabled("GangScheduling")
@@ -129,10 +123,10 @@ class EventHandlers:
             case Node():
                 log_observed(V3, "Add event for node", item)
                 began = self.observer.now()
-                self._cache.add_node(item)
+                self._steps.cache.add_node(item)
                 self._move_timed(_NODE_ADD, None, item, began)
             case _:
-                self._cache.put(item)
+                self._steps.cache.put(item)
                 self._other(Action.ADD, None, item)
 
     def take_over(self, pods: Iterable[Pod]) -> None:
@@ -140,8 +134,8 @@ class EventHandlers:
         unfinished = [pod for pod in pods if pod.status.phase not in FINISHED]
         found = [without_disabled_fields(pod, self._gates) for pod in unfinished]
         for pod in found:
-            self._pods.put(pod)
-        self._cache.add_pods(found)
+            self._steps.pods.put(pod)
+        self._steps.cache.add_pods(found)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Apply a changed object."""
@@ -153,11 +147,11 @@ class EventHandlers:
             case Node() if isinstance(old, Node):
                 log_observed(V4, "Update event for node", new)
                 began = self.observer.now()
-                self._cache.update_node(new)
+                self._steps.cache.update_node(new)
                 events = node_events(old, new, declared_features=self._has_declared_features)
                 self._move_each(events, old, new, began)
             case _:
-                self._cache.put(new)
+                self._steps.cache.put(new)
                 self._other(Action.UPDATE, old, new)
 
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
@@ -173,10 +167,10 @@ class EventHandlers:
                 log_observed(V3, "Delete event for node", item)
                 began = self.observer.now()
                 self._move(_NODE_DELETE, item, None)
-                self._cache.remove_node(item.metadata.name)
+                self._steps.cache.remove_node(item.metadata.name)
                 self._handled(_NODE_DELETE, began)
             case _:
-                self._cache.delete(item)
+                self._steps.cache.delete(item)
                 self._other(Action.DELETE, item, None)
 
     # Pods.
@@ -188,16 +182,16 @@ class EventHandlers:
         pod = without_disabled_fields(pod, self._gates)
         if pod.status.phase in FINISHED:
             return
-        self._pods.put(pod)
+        self._steps.pods.put(pod)
         if pod.spec.node_name:
             self._assigned(pod)
         elif self._is_ours(pod):
             log_observed(V3, "Add event for unscheduled pod", pod)
             began = self.observer.now()
             info = PodInfo(pod)
-            if self._pod_groups is not None:
-                self._pod_groups.add(info)
-            if self._queue.add(info, self._now()):
+            if (groups := self._steps.cache.pod_groups) is not None:
+                groups.add(info)
+            if self._steps.queue.add(info, self._steps.now()):
                 self._steps.wake()
             if self._has_gangs:
                 # It may complete its gang.
@@ -217,7 +211,7 @@ class EventHandlers:
             self._pod_deleted(old, is_final_state_known=True)
             self._pod_added(new)
             return
-        self._pods.put(new)
+        self._steps.pods.put(new)
         if old.spec.node_name:
             self._assigned_updated(old, new)
         elif new.spec.node_name:
@@ -226,20 +220,20 @@ class EventHandlers:
             if self._is_ours(new):
                 log_observed(V3, "Delete event for unscheduled pod", new)
                 began = self.observer.now()
-                self._queue.delete(before, self._now())
+                self._steps.queue.delete(before, self._steps.now())
                 self._handled(UNSCHEDULED_POD_DELETE, began)
         elif self._is_ours(new):
             self._waiting_updated(old, new)
 
     def _pod_deleted(self, pod: Pod, *, is_final_state_known: bool) -> None:
         pod = without_disabled_fields(pod, self._gates)
-        self._pods.delete(pod)
+        self._steps.pods.delete(pod)
         is_assigned = bool(pod.spec.node_name)
         if is_assigned or not is_final_state_known:
             # The final state was missed, so the pod may have been bound in between.
             log_observed(V3, "Delete event for scheduled pod", pod)
             began = self.observer.now()
-            if self._cache.remove_pod(uid_of(pod)) is None and is_final_state_known:
+            if self._steps.cache.remove_pod(uid_of(pod)) is None and is_final_state_known:
                 log.warning("Deleted pod %s was not in the cache", pod.metadata.name)
             self._move_timed(ASSIGNED_POD_DELETE, pod, None, began)
         if not is_assigned and self._is_ours(pod):
@@ -249,14 +243,14 @@ class EventHandlers:
         log_observed(V3, "Add event for scheduled pod", pod)
         began = self.observer.now()
         try:
-            self._cache.add_pod(pod)
+            self._steps.cache.add_pod(pod)
         except CacheError as error:
             log.error("Failed to add pod to the cache: %s", error)
         self._move_timed(ASSIGNED_POD_ADD, None, pod, began)
 
     def _on_node(self, pod: Pod) -> PodInfo:
         """Return the cache's PodInfo of this version of a pod, or a new one."""
-        known = self._cache.get_pod(uid_of(pod))
+        known = self._steps.cache.get_pod(uid_of(pod))
         return known if known is not None and known.pod is pod else PodInfo(pod)
 
     def _assigned_updated(self, old: Pod, new: Pod) -> None:
@@ -264,7 +258,7 @@ class EventHandlers:
         began = self.observer.now()
         before = self._on_node(old)
         try:
-            after = self._cache.update_pod(new)
+            after = self._steps.cache.update_pod(new)
         except CacheError as error:
             log.error("Failed to update pod in the cache: %s", error)
             after = PodInfo(new)
@@ -287,13 +281,13 @@ class EventHandlers:
 
     def _apply_waiting_update(self, before: PodInfo, info: PodInfo) -> None:
         old, new = before.pod, info.pod
-        if self._pod_groups is not None:
-            self._pod_groups.update(before, info)
-        if self._cache.is_assumed(info.uid):
+        if (groups := self._steps.cache.pod_groups) is not None:
+            groups.update(before, info)
+        if self._steps.cache.is_assumed(info.uid):
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._assumed_deleted(info)
             return
-        if self._queue.update(before, info, self._now()):
+        if self._steps.queue.update(before, info, self._steps.now()):
             self._steps.wake()
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
@@ -303,10 +297,10 @@ class EventHandlers:
         log_observed(V3, "Delete event for unscheduled pod", pod)
         began = self.observer.now()
         info = PodInfo(pod)
-        self._queue.delete(info, self._now())
-        if self._pod_groups is not None:
-            self._pod_groups.delete(info)
-        if self._cache.is_assumed(info.uid):
+        self._steps.queue.delete(info, self._steps.now())
+        if (groups := self._steps.cache.pod_groups) is not None:
+            groups.delete(info)
+        if self._steps.cache.is_assumed(info.uid):
             self._assumed_deleted(info)
         elif pod.status.nominated_node_name:
             self._nomination_freed(info)
@@ -314,14 +308,14 @@ class EventHandlers:
 
     def _assumed_deleted(self, info: PodInfo) -> None:
         """Handle the deletion of an assumed pod, whose binding is expected to fail."""
-        there = self._cache.get_pod(info.uid)
+        there = self._steps.cache.get_pod(info.uid)
         if there is None:
             return
         waiting = self._steps.waiting_pods.get(info.uid)
         if waiting is not None:
             waiting.reject("", "removed")
         else:
-            self._cache.forget_pod(there)
+            self._steps.cache.forget_pod(there)
         self._move(ASSIGNED_POD_DELETE, assumed_pod(there), None)
 
     def _nomination_freed(self, info: PodInfo) -> None:
@@ -347,7 +341,7 @@ class EventHandlers:
         rules_before, rules_after = (
             [rule] if isinstance(rule, DeviceTaintRule) else [] for rule in (old, new)
         )
-        for item in tuple(self._cache.objects.list(ResourceSlice)):
+        for item in tuple(self._steps.cache.objects.list(ResourceSlice)):
             before = next(with_taints([item], rules_before))
             after = next(with_taints([item], rules_after))
             if before.spec != after.spec:
@@ -361,8 +355,7 @@ class EventHandlers:
     def _move_timed(
         self, event: ClusterEvent, old: object | None, new: object | None, began: float
     ) -> None:
-        if self._queue.move_all(event, old, new, self._now()):
-            self._steps.wake()
+        self._move(event, old, new)
         self._handled(event, began)
 
     def _move_each(
@@ -380,5 +373,5 @@ class EventHandlers:
         new: object | None,
         pre_check: Callable[[QueuedPodInfo], bool] | None = None,
     ) -> None:
-        if self._queue.move_all(event, old, new, self._now(), pre_check):
+        if self._steps.queue.move_all(event, old, new, self._steps.now(), pre_check):
             self._steps.wake()

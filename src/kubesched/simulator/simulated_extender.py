@@ -56,7 +56,7 @@ class SimulatedExtender:
         concern = f"extender/{configuration.url_prefix}"
         self._pace = random_streams.stream(concern)
         self._fates = random_streams.stream(f"faults/{concern}")
-        self._outage = _Outages(faults)
+        self._outages = _Outages(faults)
         self._answers = {
             configuration.filter_verb: self._filter,
             configuration.prioritize_verb: self._prioritize,
@@ -75,7 +75,7 @@ class SimulatedExtender:
         """
         self.requests += 1
         faults, fates = self._faults, self._fates
-        if self._outage.is_on(asyncio.get_running_loop().time(), fates.expovariate):
+        if self._outages.advance(asyncio.get_running_loop().time(), fates.expovariate):
             self.failures += 1
             raise ConnectionRefusedError("simulated: connection refused")
         is_error, is_lost, is_slow = (
@@ -159,8 +159,8 @@ class _Outages:
         self._faults = faults
         self._begin: float | None = None
 
-    def is_on(self, now: float, draw: Callable[[float], float]) -> bool:
-        """Whether there is an outage now; `draw` takes a rate and draws exponentially."""
+    def advance(self, now: float, draw: Callable[[float], float]) -> bool:
+        """Draw outages up to now; return whether there is one. `draw` takes the rate of outages."""
         faults = self._faults
         if not faults.every:
             return False

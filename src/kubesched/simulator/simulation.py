@@ -61,7 +61,7 @@ class UnknownOutcomes:
         """Add the unknown kinds that the choice of victims depends on."""
         self._add(self._needed(profile, pod), (Decides.FIT, Decides.VICTIMS))
 
-    def is_guess(self, profile: Profile, pod: PodInfo, rejecting: Collection[str]) -> bool:
+    def rejected(self, profile: Profile, pod: PodInfo, rejecting: Collection[str]) -> bool:
         """Add the unknown kinds that a rejection depends on; return whether it may be wrong."""
         self._kinds.add(always_needed(pod, self._snapshot))
         needed = self._needed(profile, pod)
@@ -240,7 +240,7 @@ class Simulation:
         self, unknown: UnknownOutcomes, info: PodInfo, found: T, rejecting: Collection[str]
     ) -> T:
         """Return an outcome; if it depends on objects that the files lack, mark it as unknown."""
-        if not unknown.is_guess(self._profile(info), info, rejecting):
+        if not unknown.rejected(self._profile(info), info, rejecting):
             return found
         if isinstance(found, Unplaced):
             return msgspec.structs.replace(found, unknown=True, message="", reasons=())

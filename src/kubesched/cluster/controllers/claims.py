@@ -48,7 +48,7 @@ from kubesched.api.well_known import (
 )
 from kubesched.cluster.controllers.indexes import with_owner
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
-from kubesched.cluster.server import AnyKindServer, Plain
+from kubesched.cluster.server import AnyKindServer, Plain, reference_to
 from kubesched.cluster.store import Key
 
 _CLAIMS: Final = "persistentvolumeclaims"
@@ -179,7 +179,7 @@ class VolumeController(Following):
     def _bind(self, key: Key, claim: Plain, volume: Plain) -> None:
         volume_key = Key(_VOLUMES, "", volume["metadata"]["name"])
         spec = volume["spec"]
-        written = {**volume, "spec": {**spec, "claimRef": _reference(claim)}}
+        written = {**volume, "spec": {**spec, "claimRef": reference_to(claim)}}
         if not spec.get("claimRef"):
             written["metadata"] = _annotated(volume, {BOUND_BY_CONTROLLER: "yes"})
         self._server.write(volume_key, {**written, "status": {"phase": "Bound"}})
@@ -327,18 +327,6 @@ def provisioned_volume(
             host_path=None if is_driver else HostPathVolumeSource(path=f"/var/lib/volumes/{name}"),
         ),
     )
-
-
-def _reference(claim: Plain) -> Plain:
-    metadata = claim["metadata"]
-    return {
-        "kind": "PersistentVolumeClaim",
-        "apiVersion": "v1",
-        "namespace": metadata["namespace"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "resourceVersion": metadata["resourceVersion"],
-    }
 
 
 def _annotated(obj: Plain, annotations: Plain) -> Plain:

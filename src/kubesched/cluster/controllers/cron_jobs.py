@@ -18,7 +18,7 @@ import msgspec
 from kubesched.api.times import second_time
 from kubesched.cluster.controllers.indexes import OwnedKind
 from kubesched.cluster.controllers.owner_controller import OwnerController, seconds_of
-from kubesched.cluster.server import Plain, Server
+from kubesched.cluster.server import Plain, Server, reference_to
 from kubesched.cluster.store import Key
 
 _NAMED: Final = {
@@ -219,7 +219,7 @@ class CronJobController(OwnerController):
         if owner is None:
             return
         status = {**owner.get("status", {}), **more}
-        status["active"] = [_reference(job) for job in jobs if _end_of(job) is None]
+        status["active"] = [reference_to(job) for job in jobs if _end_of(job) is None]
         done = [one for job in jobs if (one := job.get("status", {}).get("completionTime"))]
         if done:
             status["lastSuccessfulTime"] = max(done)
@@ -241,15 +241,3 @@ def _end_of(job: Plain) -> str | None:
         if one["type"] in {"Complete", "Failed"} and one["status"] == "True":
             return str(one["type"])
     return None
-
-
-def _reference(job: Plain) -> Plain:
-    metadata = job["metadata"]
-    return {
-        "apiVersion": job["apiVersion"],
-        "kind": job["kind"],
-        "name": metadata["name"],
-        "namespace": metadata["namespace"],
-        "uid": metadata["uid"],
-        "resourceVersion": metadata["resourceVersion"],
-    }

@@ -176,11 +176,14 @@ class PreFilterResult(msgspec.Struct, Generic[S], frozen=True):
         state: Passed to the plugin's `filter`.
         status: Success, Skip (do not call `filter`), or a rejection of the pod on all nodes.
         node_names: The nodes that are possible at all; None means all.
+        lasts: Whether Skip holds for all pods of the template until an affinity term of a pod on a
+            node comes or goes, or any object changes that is no pod and no node.
     """
 
     state: S | None = None
     status: Status = SUCCESS
     node_names: frozenset[str] | None = None
+    lasts: bool = False
 
 
 PRE_FILTER_SKIP: Final[PreFilterResult[None]] = PreFilterResult(status=SKIP)
@@ -294,10 +297,11 @@ class PostFilterPlugin(Plugin):
 
 
 class PreScoreResult(msgspec.Struct, Generic[S], frozen=True):
-    """The outcome of pre_score: the state for `score`, or Skip."""
+    """The outcome of pre_score: the state for `score`, or Skip; see PreFilterResult."""
 
     state: S | None = None
     status: Status = SUCCESS
+    lasts: bool = False
 
 
 PRE_SCORE_SKIP: Final[PreScoreResult[None]] = PreScoreResult(status=SKIP)

@@ -121,7 +121,12 @@ class SchedulingCycle:
         try:
             known, is_hinted = memory.recall(pod, snapshot)
             if known is not None:
-                return self._schedule(Attempt(pod, snapshot, known, known.plan.new_cycle()))
+                plan = memory.plan_for(pod, known)
+                attempt = Attempt(pod, snapshot, known, plan, plan.new_cycle())
+                decision = self._schedule(attempt)
+                if attempt.skips:
+                    memory.keep_skips(pod, attempt.skips)
+                return decision
         except (PluginFailure, AskEveryPlugin):
             # Remembered plugins run on more rows than a fresh cycle would use. Only a run of every
             # plugin in order shows whether it would reach the row that failed.
@@ -135,7 +140,8 @@ class SchedulingCycle:
         nothing = self._nothing
         if len(nothing.feasible) != len(snapshot.nodes):
             nothing.begin(len(snapshot.nodes))
-        attempt = Attempt(pod, snapshot, nothing, nothing.plan.new_cycle(), trace)
+        plan = nothing.plan
+        attempt = Attempt(pod, snapshot, nothing, plan, plan.new_cycle(), trace)
         if trace is not None:
             trace.cycle = attempt.cycle
         return attempt
@@ -248,7 +254,7 @@ class SchedulingCycle:
 
     def _pre_filter(self, attempt: Attempt) -> Search | Diagnosis:
         """Run PreFilter; return a search of the rows it allows, or why it rejects the pod."""
-        timer, plan, cycle = self.profile.timer, attempt.known.plan, attempt.cycle
+        timer, plan, cycle = self.profile.timer, attempt.plan, attempt.cycle
         timer.enter(PRE_FILTER)
         status, names, contributors = self._ask_pre_filters(attempt)
         if plan.filter_states_to_make:
@@ -273,7 +279,7 @@ class SchedulingCycle:
         outcome = SUCCESS
         names: frozenset[str] | None = None
         contributors: list[str] = []
-        for plugin in attempt.known.plan.pre_filters:
+        for plugin in attempt.plan.pre_filters:
             result = self.profile.ask(
                 failures.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
             )
@@ -283,6 +289,8 @@ class SchedulingCycle:
             cycle.filter_states[plugin.name] = result.state
             if status.is_skip:
                 cycle.skip_filter.add(plugin.name)
+                if result.lasts:
+                    attempt.skips.append((PRE_FILTER, plugin.name))
                 continue
             if not status.is_success:
                 status = status.by(plugin.name)
@@ -322,7 +330,7 @@ class SchedulingCycle:
             self._ask_filters_for(attempt.trace, attempt, filtering, nodes, asked)
         else:
             cycle, pod = attempt.cycle, attempt.pod
-            for position, plugin in known.plan.filters:
+            for position, plugin in attempt.plan.filters:
                 if plugin.name not in cycle.skip_filter:
                     self.profile.add_filter(filtering, position, plugin, cycle, pod, nodes)
         if snapshot.nominated:
@@ -345,7 +353,7 @@ class SchedulingCycle:
         """Run all filters for a trace, including those after one that failed."""
         cycle, pod = attempt.cycle, attempt.pod
         first: PluginFailure | None = None
-        for position, plugin in attempt.known.plan.filters:
+        for position, plugin in attempt.plan.filters:
             if plugin.name in cycle.skip_filter:
                 continue
             found = None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from itertools import compress
 from typing import Final, TypeVar
 
@@ -23,7 +23,7 @@ from kubesched.framework.plugin import UNSIGNED, Plugin
 from kubesched.framework.status import Code
 from kubesched.scheduler.answers import Answers, NodeAnswers
 from kubesched.scheduler.phase_timer import SIGN
-from kubesched.scheduler.plan import NODE_SCOPES, ROW_SCOPES, Plan
+from kubesched.scheduler.plan import NODE_SCOPES, ROW_SCOPES, Plan, Skip
 from kubesched.scheduler.plugin_failure import SIGN as SIGN_WORDING
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
@@ -32,6 +32,7 @@ from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
+from kubesched.snapshot.term_index import OwnedTerms
 
 _BYTES_MAX: Final = 40 * 1024 * 1024
 """Memory limit for the answers per signature."""
@@ -90,6 +91,9 @@ class Memory:
         self._changes = -1
         self._unsigned: set[str] = set()
         self._latest: Remembered | None = None
+        self._skips: OrderedDict[PodTemplate, frozenset[Skip]] = OrderedDict()
+        self._terms: OwnedTerms | None = None
+        self._terms_version = -1
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Answers | None, bool]:
         """Return remembered answers for the pod, and whether a pod of equal signature left them.
@@ -111,6 +115,17 @@ class Memory:
             timer.got_node_hint(timer.now() - began, is_hinted=is_hinted)
         return (known if known is not None and known.usable else None), is_hinted
 
+    def plan_for(self, pod: PodInfo, known: Answers) -> Plan:
+        """Return the plan of `known`, without plugins whose kept Skip holds for the pod."""
+        skips = self._skips.get(pod.template)
+        return known.plan if skips is None else known.plan.without(skips)
+
+    def keep_skips(self, pod: PodInfo, skips: Iterable[Skip]) -> None:
+        """Keep answers Skip for pods of the template, for as long as they last."""
+        template = pod.template
+        kept = self._skips.get(template, frozenset())
+        _keep(self._skips, template, kept.union(skips), _TEMPLATES_MAX)
+
     def _looks_at_all(self, snapshot: Snapshot) -> bool:
         """Whether the search evaluates all nodes, so that their order does not matter."""
         rows, percentage = len(snapshot.nodes), self._profile.percentage_of_nodes_to_score
@@ -121,6 +136,11 @@ class Memory:
         if objects.changes != self._changes or objects is not self._objects:
             self._objects, self._changes = objects, objects.changes
             self._look_at(objects)
+            self._skips.clear()
+        terms = snapshot.nodes.groups.owned_terms
+        if terms.version != self._terms_version or terms is not self._terms:
+            self._terms, self._terms_version = terms, terms.version
+            self._skips.clear()
         key = (pod.template, pod.pod.spec.node_name)
         signature = self._templates.get(key)
         if signature is None:

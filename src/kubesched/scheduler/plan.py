@@ -9,6 +9,7 @@ Invariants: a plan depends on the pod's signature alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from copy import copy
 from typing import Final
 
 import numpy as np
@@ -27,11 +28,14 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SUCCESS
 from kubesched.scheduler import plugin_failure as failures
+from kubesched.scheduler.phase_timer import PRE_FILTER, PRE_SCORE
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 Has = Callable[[Plugin, Scope], bool]
+Skip = tuple[str, str]
+"""The extension point at which a plugin skips a pod, and its name."""
 
 _NOT_KEPT: Final = (UNSIGNED, NOT_SHARED)
 NODE_SCOPES: Final = frozenset((Scope.NODE, Scope.NODES))
@@ -66,6 +70,7 @@ class Plan:
         self.scores: list[ScorePlugin[object]] = list(profile.score_plugins)
         self.known_filters: list[tuple[int, FilterPlugin[object]]] = []
         self.known_scores: list[ScorePlugin[object]] = []
+        self._without: dict[frozenset[Skip], Plan] = {}
 
     @classmethod
     def keeping(
@@ -122,6 +127,23 @@ class Plan:
             self.skip_filter.copy(),
             self.skip_score.copy(),
         )
+
+    def without(self, skips: frozenset[Skip]) -> Plan:
+        """Return a plan for pods that these plugins skip, which are not asked again."""
+        plan = self._without.get(skips)
+        if plan is None:
+            plan = self._without[skips] = copy(self)
+            skip_filter = {name for point, name in skips if point is PRE_FILTER}
+            skip_score = {name for point, name in skips if point is PRE_SCORE}
+            plan.filter_states = self.filter_states | dict.fromkeys(skip_filter)
+            plan.score_states = self.score_states | dict.fromkeys(skip_score)
+            plan.skip_filter = self.skip_filter | skip_filter
+            plan.skip_score = self.skip_score | skip_score
+            plan.pre_filters = [p for p in self.pre_filters if p.name not in skip_filter]
+            plan.filters = [pair for pair in self.filters if pair[1].name not in skip_filter]
+            plan.pre_scores = [p for p in self.pre_scores if p.name not in skip_score]
+            plan.scores = [p for p in self.scores if p.name not in skip_score]
+        return plan
 
     def _plan_filters(
         self,

@@ -45,7 +45,7 @@ class Scoring:
             row = known.select(pod, self._profile.random)
         else:
             totals = known.mutable_totals(feasible, pod)
-            if known.plan.knows_any and trace is None:
+            if attempt.plan.knows_any and trace is None:
                 plugins = self._add_plain_scores(attempt, totals, plugins)
             if plugins:
                 rows = known.feasible_rows if feasible is None else np.flatnonzero(feasible)
@@ -74,7 +74,7 @@ class Scoring:
         self, attempt: Attempt, feasible: NDArray[np.bool_], count: int
     ) -> list[ScorePlugin[object]]:
         """Run PreScore; return the plugins that then score the `count` feasible rows."""
-        timer, plan, cycle = self._profile.timer, attempt.known.plan, attempt.cycle
+        timer, plan, cycle = self._profile.timer, attempt.plan, attempt.cycle
         timer.enter(PRE_SCORE)
         for plugin in plan.pre_scores:
             self._ask_pre_score(attempt, feasible, plugin)
@@ -125,7 +125,7 @@ class Scoring:
         feasible = nodes if every else nodes.take(rows)
 
         def ask(plugin: ScorePlugin[object]) -> NDArray[np.int64]:
-            if every or not attempt.known.plan.knows_any or plugin.survivors_only:
+            if every or not attempt.plan.knows_any or plugin.survivors_only:
                 return self._ask_score(attempt, plugin, feasible)
             # Scoring all rows is cheaper than selecting some.
             return self._ask_score(attempt, plugin, nodes).take(rows)
@@ -192,6 +192,8 @@ class Scoring:
         cycle.score_states[plugin.name] = result.state
         if result.status.is_skip:
             cycle.skip_score.add(plugin.name)
+            if result.lasts:
+                attempt.skips.append((PRE_SCORE, plugin.name))
         elif not result.status.is_success:
             text = result.status.message
             raise PluginFailure(failure_of(failures.PRE_SCORE, plugin.name, text))

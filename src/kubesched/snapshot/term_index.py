@@ -114,16 +114,19 @@ class OwnedTerms:
     Attributes:
         filtering: Required anti-affinity, which excludes nodes.
         scoring: All others, which affect scores.
+        version: Increases when a label group with terms comes or goes.
     """
 
-    __slots__ = ("filtering", "scoring")
+    __slots__ = ("filtering", "scoring", "version")
 
     def __init__(self) -> None:
         self.filtering = TermIndex()
         self.scoring = TermIndex()
+        self.version = 0
 
     def count(self, terms: AffinityTerms, sign: int) -> None:
         """Add (`sign` 1) or remove (-1) a label group with these terms."""
+        self.version += 1
         for owned in owned_terms_of(terms):
             is_filtering = owned[0] is TermKind.REQUIRED_ANTI_AFFINITY
             (self.filtering if is_filtering else self.scoring).count(owned, sign)

@@ -96,6 +96,8 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 
 _SKIP_FILTER: Final[PreFilterResult[AffinityState]] = PreFilterResult(status=SKIP)
 _SKIP_SCORE: Final[PreScoreResult[AffinityScores]] = PreScoreResult(status=SKIP)
+_NO_TERMS_FILTER: Final[PreFilterResult[AffinityState]] = PreFilterResult(status=SKIP, lasts=True)
+_NO_TERMS_SCORE: Final[PreScoreResult[AffinityScores]] = PreScoreResult(status=SKIP, lasts=True)
 
 
 class InterPodAffinity(
@@ -165,7 +167,7 @@ class InterPodAffinity(
         if buckets[0].terms or buckets[1].terms:
             existing = self._sum_existing(pod, snapshot, index, buckets)
         if not has_terms and not any(domains.has_any for domains in existing.values()):
-            return _SKIP_FILTER
+            return _SKIP_FILTER if existing else _NO_TERMS_FILTER
         requirements = self._requirements_of(pod, objects) if has_terms else NO_REQUIREMENTS
         affinity: dict[str, DomainSums] = {}
         if requirements.affinity_sum is not None:
@@ -229,15 +231,17 @@ class InterPodAffinity(
             terms.preferred_affinity or terms.preferred_anti_affinity
         )
         if self._ignores_existing and not has_preferred:
-            return _SKIP_SCORE
+            return _NO_TERMS_SCORE
         if terms is not None and terms.error:
             return PreScoreResult(status=failure(f"failed to parse pod: {terms.error}"))
         nodes = snapshot.nodes
         index = nodes.groups.owned_terms.scoring
         buckets = index.about(pod.namespace)
         if not (has_preferred or buckets[0].terms or buckets[1].terms):
-            return _SKIP_SCORE
+            return _NO_TERMS_SCORE
         questions = self._preferences_about(pod, snapshot.objects, index, buckets)
+        if not questions:
+            return _NO_TERMS_SCORE
         groups = nodes.groups
         worths = tuple(
             (key, DomainSums.of(nodes.label(key), worth.over(groups)).counts)

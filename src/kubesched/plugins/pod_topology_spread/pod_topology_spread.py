@@ -88,8 +88,8 @@ _SYSTEM_DEFAULTS: Final = (
 )
 
 
-_SKIP_FILTER: Final[PreFilterResult[SpreadState]] = PreFilterResult(status=SKIP)
-_SKIP_SCORE: Final[PreScoreResult[SpreadScores]] = PreScoreResult(status=SKIP)
+_SKIP_FILTER: Final[PreFilterResult[SpreadState]] = PreFilterResult(status=SKIP, lasts=True)
+_SKIP_SCORE: Final[PreScoreResult[SpreadScores]] = PreScoreResult(status=SKIP, lasts=True)
 
 
 class PodTopologySpread(

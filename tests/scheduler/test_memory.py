@@ -415,6 +415,34 @@ def test_skip_is_remembered() -> None:
     assert {"pre_filter", "pre_score"} == {point for point, _ in plugin.asked}
 
 
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [("pod", []), ("term", ["filter", "score"]), ("object", ["filter", "score"])],
+)
+def test_a_skip_that_lasts_is_kept(change: str, expected: list[str]) -> None:
+    """Until an affinity term comes to a node, or an object changes."""
+    plugin = toy(
+        "P",
+        pre_filter=PreFilterResult[None](status=SKIP, lasts=True),
+        filter=dict.fromkeys(NODES, NO),
+        pre_score=PreScoreResult[None](status=SKIP, lasts=True),
+        score={"a": 1000},
+    )
+    snapshot, cycle = _cluster(), _remembering(plugin)
+    for _ in range(3):
+        cycle.schedule_one(POD, snapshot)
+    plugin.asked.clear()
+    if change == "object":
+        snapshot.objects.put(make_node("other"))  # type: ignore[attr-defined]  # the builder's store
+    else:
+        term = {"topologyKey": "zone", "labelSelector": {}}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        anti_affinity = required if change == "term" else None
+        snapshot.nodes.add_pod(make_pod_info("guest", pod_anti_affinity=anti_affinity), 0)
+    assert 4 == placed(cycle.schedule_one(POD, snapshot)).feasible
+    assert [f"pre_{point}" for point in expected] == [point for point, _ in plugin.asked]
+
+
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_failure_on_a_changed_row_fails_the_cycle(rows: int) -> None:
     """Until the row changes back."""

@@ -124,7 +124,7 @@ class SchedulingCycle:
                 plan = memory.plan_for(pod, known)
                 attempt = Attempt(pod, snapshot, known, plan, plan.new_cycle())
                 decision = self._schedule(attempt)
-                if attempt.skips:
+                if is_hinted and attempt.skips:
                     memory.keep_skips(pod, attempt.skips)
                 return decision
         except (PluginFailure, AskEveryPlugin):

@@ -4,7 +4,8 @@ Pods come from templates, and binding one pod changes one row. So answers of plu
 a single row are kept per signature. A cycle updates them for the rows that have changed since, and
 runs only the other plugins on all rows. Pods with different signatures often still share what most
 plugins read: tolerations, selectors, ports. For a signature that appears for the first time, only
-what follows from that part is kept: answers that depend on Node objects alone, and Skips.
+what follows from that part is kept: answers that depend on Node objects alone, and Skips. A Skip
+that lasts is kept for the pods of a template, from the third pod of a signature on.
 
 Invariants: pods of equal signature get the same answers.
 """

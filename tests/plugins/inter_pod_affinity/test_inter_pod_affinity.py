@@ -13,7 +13,7 @@ from kubesched.framework.status import Code
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-from kubesched.testing.builders import make_node, make_pod, make_snapshot
+from kubesched.testing.builders import all_rows, make_node, make_pod, make_snapshot
 from tests.plugins.by_node import answers_of, scores_of
 
 from .attraction import (
@@ -234,6 +234,19 @@ def test_namespace_selector(selector: Json, expected: tuple[str, ...]) -> None:
     answers = filtered(pod, snapshot)
     assert answers is not None
     assert expected == tuple(answers.values())
+
+
+@pytest.mark.parametrize(("labels", "lasts"), [({"app": "foo"}, False), ({}, True)])
+def test_skip_lasts_if_no_term_selects_the_pod(labels: dict[str, str], *, lasts: bool) -> None:
+    """A term that selects it in no domain may do so when a node's labels change."""
+    far, near = required(term()), preferred((3, term()))
+    snapshot = two_zones(make_pod("q", node_name="n2", pod_affinity=near, pod_anti_affinity=far))
+    plugin, cycle, pod = make_plugin(), CycleState(), PodInfo(make_pod(labels=labels))
+    filtering = plugin.pre_filter(cycle, pod, snapshot)
+    scoring = plugin.pre_score(cycle, pod, snapshot, all_rows(snapshot))
+    assert [(Code.SKIP, lasts)] * 2 == [
+        (result.status.code, result.lasts) for result in (filtering, scoring)
+    ]
 
 
 def test_namespaces_are_looked_up_again() -> None:

@@ -107,7 +107,7 @@ class Story:
         if node and not (old and old.spec.node_name):
             self.tell(f"{name} goes to {node} in zone {self.zones[node]}")
         if new.status.nominated_node_name and not (old and old.status.nominated_node_name):
-            self.tell(f"{name} is promised room on {new.status.nominated_node_name}", fg="yellow")
+            self.tell(f"{name} is nominated to {new.status.nominated_node_name}", fg="yellow")
         if new.metadata.deletion_timestamp and not (old and old.metadata.deletion_timestamp):
             because = [
                 each.message for each in new.status.conditions if each.type == "DisruptionTarget"

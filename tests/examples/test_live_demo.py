@@ -38,7 +38,7 @@ def test_the_demo_shows_placement_preemption_failover_and_an_explanation() -> No
         (r"replica A leads",),
         (r"web-\S+ goes to node-\d in zone [abc]", r"batch-\S+ goes to node-\d"),
         (
-            r"checkout is promised room on node-\d",
+            r"checkout is nominated to node-\d",
             r"batch-\S+ has to leave node-\d: default-scheduler: preempting to accommodate",
         ),
         (r"checkout goes to node-\d",),

@@ -80,7 +80,7 @@ CANDIDATE = PreemptionCandidate("a", (Victim("x/y", 0), Victim("x/z", 0)))
         pytest.param(
             report(PodOutcome.SCHEDULABLE, node="a", node_count=3, nominated_hit=True),
             "Pod shop/web-1 goes to a.",
-            "It has been promised that node before and fits it, so no other was looked at.",
+            "It was nominated to that node and fits there, so no other node was tried.",
             id="nominated",
         ),
         pytest.param(

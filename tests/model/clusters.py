@@ -245,26 +245,26 @@ _FANCY: Final = {
 def pods(
     name: str,
     places: tuple[str, ...] = ("",),
-    promises: tuple[str, ...] = ("",),
+    nominations: tuple[str, ...] = ("",),
     priorities: tuple[int | None, ...] = (0, 1, 5, -3, None),
     *,
     plain: bool = False,
 ) -> st.SearchStrategy[Pod]:
-    """Make a pod of that name, bound to one of the places, or waiting and perhaps promised one.
+    """Make a pod of that name, bound to one of the places, or waiting and perhaps nominated to one.
 
     A plain one is not choosy about nodes.
     """
 
-    def make(place: str, promise: str, start: str | None, fields: dict[str, object]) -> Pod:
+    def make(place: str, nominated: str, start: str | None, fields: dict[str, object]) -> Pod:
         bound = {"node_name": place, "start_time": start}
-        fields = {**fields, **(bound if place else {"nominated_node_name": promise})}
+        fields = {**fields, **(bound if place else {"nominated_node_name": nominated})}
         return make_pod(name, **fields)  # type: ignore[arg-type]  # the keywords are TypedDict's
 
     fields = {**(_PLAIN if plain else _FANCY), "priority": st.sampled_from(priorities)}
     return st.builds(
         make,
         st.sampled_from(places),
-        st.sampled_from(promises),
+        st.sampled_from(nominations),
         st.sampled_from(_STARTS),
         st.fixed_dictionaries(fields),
     )
@@ -287,7 +287,7 @@ def states(draw: st.DrawFn, *, plain: bool = False) -> Objects:
 
 
 @st.composite
-def promising_states(draw: st.DrawFn) -> Objects:
+def states_with_nominations(draw: st.DrawFn) -> Objects:
     """Draw up to 3 nodes, a pending pod `p`, and others, half of which are nominated."""
     names = _NAMES[: draw(st.integers(1, 3))]
     items: list[object] = [draw(nodes(name, plain=True)) for name in names]

@@ -89,7 +89,7 @@ class Seen:
             if item.spec.node_name:
                 self.assumed.pop(item.metadata.uid, None)
 
-    def state(self, promise_of: Callable[[Pod], str]) -> Objects:
+    def state(self, nomination_of: Callable[[Pod], str]) -> Objects:
         """Return S: the received objects, with later assumptions and nominations.
 
         A pod whose node is deleted is left out, as other components delete it.
@@ -101,7 +101,7 @@ class Seen:
                 there = replace(pod, spec=replace(pod.spec, node_name=name))
                 pods += [there] if name in self._nodes else []
             else:
-                status = replace(pod.status, nominated_node_name=promise_of(pod))
+                status = replace(pod.status, nominated_node_name=nomination_of(pod))
                 pods.append(replace(pod, status=status))
         return Objects.of([*self._nodes.values(), *pods])
 
@@ -113,7 +113,7 @@ class Witness(Observer):
         faults: What the model does not allow; the run is void after the first.
         steps: How often each action was seen.
         placed: Pod's uid -> where it was placed last.
-        promised: Pod's uid -> the nodes it was ever promised.
+        nominated: Pod's uid -> the nodes it was ever nominated to.
         condemned: Uids of the pods that were ever chosen as victims.
     """
 
@@ -124,7 +124,7 @@ class Witness(Observer):
         self.faults: list[AssertionError] = []
         self.steps: dict[str, int] = {}
         self.placed: dict[str, str] = {}
-        self.promised: dict[str, set[str]] = {}
+        self.nominated: dict[str, set[str]] = {}
         self.condemned: set[str] = set()
 
     def decided(self, decision: Decision, now: float) -> None:
@@ -156,7 +156,7 @@ class Witness(Observer):
             self.placed[uid] = decision.node_name
             self.seen.assumed[uid] = (p, decision.node_name)
         elif node_name:
-            self.promised.setdefault(uid, set()).add(node_name)
+            self.nominated.setdefault(uid, set()).add(node_name)
 
     def _state(self, tried: Pod) -> Objects:
         """Return S: the tried pod has the nomination of its status, others the recorded ones."""
@@ -164,12 +164,12 @@ class Witness(Observer):
         assert self.seen is not None
         nominator = self.scheduler.queue.nominator
 
-        def promise_of(pod: Pod) -> str:
+        def nomination_of(pod: Pod) -> str:
             if pod.metadata.uid == tried.metadata.uid:
                 return tried.status.nominated_node_name
             return nominator.node_of(pod.metadata.uid)
 
-        return self.seen.state(promise_of)
+        return self.seen.state(nomination_of)
 
     def _carried_out(self, S: Objects, p: Pod, decision: Decision) -> tuple[Objects, set[str], str]:
         """Return T, the allowed actions, and the node of the placement or nomination."""
@@ -181,7 +181,7 @@ class Witness(Observer):
             return S, {"Unchanged", "Stutter"}, ""
         name = decision.nominated_node_name or ""
         if not decision.victims:
-            assert not name, "a node is promised without victims"
+            assert not name, "a pod is nominated without victims"
             return S, {"Unchanged", "Stutter"}, ""
         self.condemned.update(victim.uid for victim in decision.victims)
         return S - [S.pods[victim.key] for victim in decision.victims], {"Preemption"}, name
@@ -222,10 +222,10 @@ class Ledger:
     ) -> None:
         """Check nominations, and that only victims are disrupted."""
         uid = pod.metadata.uid
-        promised = {"", *self._witness.promised.get(uid, ())}
+        nominated = {"", *self._witness.nominated.get(uid, ())}
         if nominated_node_name is not None:
-            words = f"{key(pod)} is nominated to {nominated_node_name}, out of {sorted(promised)}"
-            self._expect(nominated_node_name in promised, words)
+            words = f"{key(pod)} is nominated to {nominated_node_name}, out of {sorted(nominated)}"
+            self._expect(nominated_node_name in nominated, words)
         if condition is not None and condition.type == "DisruptionTarget":
             self._expect(uid in self._witness.condemned, f"{key(pod)} is no victim")
         await self.api.patch_pod_status(pod, condition, nominated_node_name)

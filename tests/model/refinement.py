@@ -1,7 +1,7 @@
 # ruff: noqa: N802, N803, N806 - the names are those of the formulas in docs/model.md
 """The finer relation that the real scheduler satisfies, and the check of a step against it.
 
-It differs from the page's in four places: pods that were rejected step aside; promises of nodes
+It differs from the page's in four places: pods that were rejected step aside; nominations
 are kept; preemption is judged with everybody in jeopardy gone; and of those pods, as many stay as
 can, the most important ones first. docs/model.md says why, the tests show what follows.
 """
@@ -62,10 +62,10 @@ def abstract(
     return S
 
 
-# Promises.
+# Nominations.
 
 
-def Promised(p: Pod, n: Node, S: Objects) -> Victims:
+def Nominated(p: Pod, n: Node, S: Objects) -> Victims:
     """{ q ∈ Unbound : q ≠ p ∧ q is nominated to n ∧ priority(q) ≥ priority(p) }."""
     return tuple(
         q
@@ -85,18 +85,18 @@ def Available(p: Pod, n: Node, S: Objects, began: Objects | None = None) -> bool
         S: The set, perhaps without some victims.
         began: The set before the victims left, if S is not that.
     """
-    promised = Promised(p, n, S)
+    nominated = Nominated(p, n, S)
     S_with = S
-    for q in promised:
+    for q in nominated:
         S_with = S_with.bind(q if AffinityMatters(p, began or S) else _without_anti_affinity(q), n)
-    return Feasible(p, n, S) and (not promised or Feasible(p, n, S_with))
+    return Feasible(p, n, S) and (not nominated or Feasible(p, n, S_with))
 
 
 def AffinityMatters(p: Pod, S: Objects) -> bool:
     """Whether p has required (anti-)affinity to pods, or a pod of S avoids p.
 
     If not, the real scheduler does not ask about affinity any more in this cycle, and so does not
-    notice that one to whom the node was promised would avoid p.
+    notice that a pod that is nominated to the node would avoid p.
     """
     return (
         bool(pod_affinity(p).required_during_scheduling_ignored_during_execution)
@@ -137,7 +137,7 @@ def Waits(p: Pod, S: Objects) -> bool:
     return (
         n is not None
         and any(_is_preempted(q) for q in Jeopardy(p, n, S))
-        and not _is_hopeless(p, n, _with_promised(p, n, S))
+        and not _is_hopeless(p, n, _with_nominated(p, n, S))
     )
 
 
@@ -150,8 +150,8 @@ def _is_hopeless(p: Pod, n: Node, S: Objects) -> bool:
     return Filter_2(p, n, S) and not PodAffinityHolds(p, n, S)
 
 
-def _with_promised(p: Pod, n: Node, S: Objects) -> Objects:
-    for q in Promised(p, n, S):
+def _with_nominated(p: Pod, n: Node, S: Objects) -> Objects:
+    for q in Nominated(p, n, S):
         S = S.bind(q, n)
     return S
 

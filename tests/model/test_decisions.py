@@ -15,9 +15,9 @@ from kubesched.scheduler.trace import Trace
 from .clusters import (
     crowded_states,
     make_cluster,
-    promising_states,
     sociable_states,
     states,
+    states_with_nominations,
     weights,
 )
 from .filters import (
@@ -126,7 +126,7 @@ def test_totals_are_viability(S: Objects) -> None:
         assert expected == trace.totals.tolist()
 
 
-# Decisions, without promises: the formulas of the page.
+# Decisions, without nominations: the formulas of the page.
 
 
 @settings(max_examples=100)
@@ -181,11 +181,11 @@ def _check_victims(p: Pod, S: Objects, decision: Rejected) -> None:
         assert (least == Casualty(V)) == (Preemption(p, S, T) is not None)
 
 
-# Decisions, with promises.
+# Decisions, with nominations.
 
 
 @settings(max_examples=150)
-@given(promising_states(), weights())
+@given(states_with_nominations(), weights())
 def test_decisions_with_nominated_pods_are_steps_of_the_finer_relation(
     S: Objects, ratings: Ratings
 ) -> None:

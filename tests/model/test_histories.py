@@ -145,7 +145,7 @@ class ClusterAndModel(RuleBasedStateMachine):
         for p in Unbound(self.S):
             assert Refused(p, self.S)
             assert not p.status.nominated_node_name
-            # Without promises left this is what the page says.
+            # Without nominations left this is what the page says.
             assert not SchedulingEnabled(p, self.S)
             assert not ClearingEnabled(p, self.S)
 
@@ -186,18 +186,18 @@ class ClusterAndModel(RuleBasedStateMachine):
 
     def _follow(self, p: Pod, T: Objects, nominated: str | None) -> None:
         """Move to the next state; set or clear a nomination."""
-        promised = p.status.nominated_node_name
-        if nominated is not None and nominated != promised:
+        before = p.status.nominated_node_name
+        if nominated is not None and nominated != before:
             self.cluster.nominate(self.cluster.pending[p.metadata.uid], nominated)
         if len(Unbound(T)) < len(Unbound(self.S)) or len(T.pods) < len(self.S.pods):
             self._changed(T)
-        elif nominated is not None and nominated != promised:
-            # Whom the promise kept away may try again; the pod itself has just been refused.
+        elif nominated is not None and nominated != before:
+            # Pods that the nomination kept away may try again; the pod itself was just rejected.
             self._changed(T)
             self.aside.add(key(p))
         else:
             self.aside.add(key(p))
-        self._copy_promises()
+        self._copy_nominations()
 
     # Both at once.
 
@@ -216,7 +216,7 @@ class ClusterAndModel(RuleBasedStateMachine):
         self.S = T
         self.aside.clear()
 
-    def _copy_promises(self) -> None:
+    def _copy_nominations(self) -> None:
         for info in self.cluster.pending.values():
             self.S = self.S.put(info.pod)
 
@@ -233,8 +233,8 @@ class ClusterAndModel(RuleBasedStateMachine):
         assert {name: {key(p) for p in On(n, self.S)} for name, n in self.S.nodes.items()} == (
             on_nodes
         )
-        promises = {key(p): p.status.nominated_node_name for p in Unbound(self.S)}
-        assert promises == {
+        nominations = {key(p): p.status.nominated_node_name for p in Unbound(self.S)}
+        assert nominations == {
             info.key: cluster.nominator.node_of(info.uid) for info in cluster.pending.values()
         }
 

@@ -36,7 +36,7 @@ from .refinement import (
     Chosen,
     ClearingEnabled,
     LeastCandidates,
-    Promised,
+    Nominated,
     Refused,
     Reprieved,
     Waits,
@@ -278,7 +278,7 @@ def test_a_sample_misses_the_best_node() -> None:
     assert Feasible(p, S.nodes[sample.node_name], S)
 
 
-# Promises.
+# Nominations.
 
 ONE = make_node("one", allocatable={"pods": 1})
 TWO = make_node("two", labels={"best": "yes"}, allocatable={"pods": 1})
@@ -297,7 +297,7 @@ def test_nominations_count_unless_the_priority_is_higher(priority: int, expected
     """The node is feasible but not available."""
     p = make_pod("p", priority=priority)
     S = Objects.of([ONE, HEIR, p])
-    assert (() if expected else (HEIR,)) == Promised(p, ONE, S)
+    assert (() if expected else (HEIR,)) == Nominated(p, ONE, S)
     assert Feasible(p, ONE, S)
     assert expected == Available(p, ONE, S)
     assert expected == isinstance(_real(S), Placed)

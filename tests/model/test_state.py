@@ -61,7 +61,7 @@ def test_only_nodes_and_pods_are_in_the_set() -> None:
 @pytest.mark.parametrize(
     ("p", "expected"),
     [
-        pytest.param(make_pod("waiting", nominated_node_name="a"), True, id="promised a node"),
+        pytest.param(make_pod("waiting", nominated_node_name="a"), True, id="nominated to a node"),
         pytest.param(make_pod("waiting", status={"phase": "Pending"}), True, id="status"),
         pytest.param(make_pod("waiting", metadata={"resourceVersion": "7"}), True, id="version"),
         pytest.param(make_pod("waiting", node_name="a"), False, id="bound"),

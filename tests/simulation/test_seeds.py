@@ -34,11 +34,11 @@ def test_violations_are_reported() -> None:
     """With seed, plan, commit and the command that repeats them."""
 
     def broken(self: Checkers, now: float) -> None:
-        raise InvariantError("node early-0 is promised too much")
+        raise InvariantError("node early-0 is overcommitted")
 
     with patch.object(ThoroughCheckers, "check", broken):
         problem = violation(1, "none")
-    assert "InvariantError: node early-0 is promised too much" == problem
+    assert "InvariantError: node early-0 is overcommitted" == problem
     text = violation_text((1, "none"), problem)
     assert "seed 1, plan none, commit " in text
     assert "-m tests.simulation --seed 1 --plan none" in text

@@ -64,7 +64,7 @@ def test_an_overcommitted_node_is_found() -> None:
         for name in ("a", "b"):
             world.server.create(make_pod(name, requests={"cpu": "3"}))
             world.server.bind("default", name, "", "node-1")
-        words = r"seed 9: at 1\.000 s node node-1 is promised 6000 of 4000 cpu when pod default/b"
+        words = r"seed 9: at 1\.000 s node node-1 has 6000 of 4000 cpu requested when pod default/b"
         with pytest.raises(InvariantError, match=words):
             checkers.step()
 

@@ -149,7 +149,7 @@ def _plural(kind: str) -> str:
 
 def _reason_for_node(report: PodExplanation) -> str:
     if report.nominated_hit:
-        return "It has been promised that node before and fits it, so no other was looked at."
+        return "It was nominated to that node and fits there, so no other node was tried."
     all_nodes = count(report.node_count, "node")
     if report.feasible_count == 1:
         if report.node_count == 1:

@@ -55,8 +55,9 @@ class Checkers(LedgerReader):
         for resource, amount in booking.amounts.items():
             if amount and booked[resource] > allocatable.get(resource, 0):
                 self._problems.append(
-                    f"at {now:.3f} s node {booking.node_name} is promised {booked[resource]} of "
-                    f"{allocatable.get(resource, 0)} {resource} when pod {booking.key} is bound"
+                    f"at {now:.3f} s node {booking.node_name} has {booked[resource]} of "
+                    f"{allocatable.get(resource, 0)} {resource} requested when pod "
+                    f"{booking.key} is bound"
                 )
 
     def step(self) -> None:

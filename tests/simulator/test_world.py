@@ -348,7 +348,7 @@ def test_terminating_replicas_are_replaced() -> None:
     """At once."""
 
     async def story(world: World) -> None:
-        world.workloads.add_replica_set(_replica_set(3))
+        world.server.create(_replica_set(3))
         await asyncio.sleep(1)
         first = _pods(world)
         assert len(first) == 3
@@ -370,7 +370,7 @@ def test_scaling_down_deletes_pods_without_a_node_first() -> None:
     """Then the youngest ones."""
 
     async def story(world: World) -> None:
-        world.workloads.add_replica_set(_replica_set(4))
+        world.server.create(_replica_set(4))
         await asyncio.sleep(1)
         names = [pod.metadata.name for pod in _pods(world)]
         for name in names[1:]:
@@ -396,7 +396,7 @@ def test_daemons_run_on_matching_nodes() -> None:
         template = PodTemplateSpec(metadata=TEMPLATE.metadata, spec=spec)
         metadata = ObjectMeta(name="agent", namespace="default")
         item = DaemonSet(metadata=metadata, spec=DaemonSetSpec(template=template))
-        world.workloads.add_daemon_set(item)
+        world.server.create(item)
         await asyncio.sleep(1)
         assert _pods(world) == []
         for number in (1, 2, 3):
@@ -423,7 +423,7 @@ def test_a_daemon_is_replaced_after_it_has_stopped() -> None:
     async def story(world: World) -> None:
         metadata = ObjectMeta(name="agent", namespace="default")
         item = DaemonSet(metadata=metadata, spec=DaemonSetSpec(template=TEMPLATE))
-        world.workloads.add_daemon_set(item)
+        world.server.create(item)
         await asyncio.sleep(1)
         for pod in _pods(world):
             world.server.bind("default", pod.metadata.name, "", _wanted_node(pod))
@@ -526,7 +526,7 @@ def test_connect_reports_nodes_first_and_pods_last() -> None:
 
     async def story(world: World) -> None:
         _create(world)
-        world.workloads.add_replica_set(_replica_set(0))
+        world.server.create(_replica_set(0))
         seen = Seen()
         world.connect(seen)
         assert ["node-1", "node-2", "web", "a"] == list(seen.names)

@@ -93,6 +93,11 @@ def aggregate(messages: Iterable[str]) -> str:
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
+def is_below(path: str, places: Iterable[str]) -> bool:
+    """Whether a path is one of `places` or below it."""
+    return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in places)
+
+
 def child(path: str, *names: str | int) -> str:
     """Return the path of a field (a name) or of an element (an index) below `path`."""
     for name in names:

@@ -35,20 +35,6 @@ T = TypeVar("T")
 
 _GROUP, _, _VERSION = API_VERSION.partition("/")
 
-ARGS_PLUGINS = (
-    "DefaultPreemption",
-    "DynamicResources",
-    "InterPodAffinity",
-    "NodeAffinity",
-    "NodeResourcesBalancedAllocation",
-    "NodeResourcesFit",
-    "PodTopologySpread",
-    "VolumeBinding",
-)
-"""The plugins of kube-scheduler that take arguments; their kinds are `<name>Args`."""
-
-_ARGS_KINDS = tuple(f"{plugin}Args" for plugin in ARGS_PLUGINS)
-
 
 class PluginArgs(ConfigStruct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The base of Args classes: frozen, JSON names in camelCase, strict."""
@@ -245,4 +231,7 @@ _DEFAULTS: dict[str, Callable[[Args, FeatureGates], None]] = {
     "PodTopologySpread": _pod_topology_spread,
     "VolumeBinding": _volume_binding,
 }
-assert tuple(_DEFAULTS) == ARGS_PLUGINS
+
+ARGS_PLUGINS = tuple(_DEFAULTS)
+"""The plugins of kube-scheduler that take arguments; their kinds are `<name>Args`."""
+_ARGS_KINDS = tuple(f"{plugin}Args" for plugin in ARGS_PLUGINS)

@@ -20,6 +20,7 @@ from kubesched.api.field_errors import (
     child,
     forbidden,
     invalid,
+    is_below,
     not_supported,
     render,
     required,
@@ -184,10 +185,7 @@ def _not_below(errors: Iterable[FieldError], paths: list[str]) -> Iterable[Field
     for field_error in errors:
         if _COMPARED_WITH.get(field_error.path) in paths:
             continue
-        if not any(
-            field_error.path == path or field_error.path.startswith((f"{path}.", f"{path}["))
-            for path in paths
-        ):
+        if not is_below(field_error.path, paths):
             yield field_error
 
 

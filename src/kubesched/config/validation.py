@@ -87,20 +87,11 @@ def _range_errors(path: str, value: int, most: int) -> tuple[FieldError, ...]:
 
 REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 
-# Upstream looks for removed plugins at these points, but not at multiPoint and placement points.
-_CHECKED_POINTS = (
-    ExtensionPoint.PRE_ENQUEUE,
-    ExtensionPoint.QUEUE_SORT,
-    ExtensionPoint.PRE_FILTER,
-    ExtensionPoint.FILTER,
-    ExtensionPoint.POST_FILTER,
-    ExtensionPoint.PRE_SCORE,
-    ExtensionPoint.SCORE,
-    ExtensionPoint.RESERVE,
-    ExtensionPoint.PERMIT,
-    ExtensionPoint.PRE_BIND,
-    ExtensionPoint.BIND,
-    ExtensionPoint.POST_BIND,
+# Upstream does not look for removed plugins here.
+_UNCHECKED_POINTS = (
+    ExtensionPoint.PLACEMENT_GENERATE,
+    ExtensionPoint.PLACEMENT_SCORE,
+    ExtensionPoint.MULTI_POINT,
 )
 _ELECTOR_JITTER = 1.2
 
@@ -198,8 +189,9 @@ def _profile_errors(profile: ProfileConfiguration, path: str) -> Iterable[FieldE
         yield required(child(path, "schedulerName"))
     place = child(path, "percentageOfNodesToScore")
     yield from _percentage_errors(profile.percentage_of_nodes_to_score, place)
-    for point in _CHECKED_POINTS:
-        for i, plugin in enumerate(plugin_set(profile.plugins, point).enabled):
+    for point in ExtensionPoint:
+        enabled = () if point in _UNCHECKED_POINTS else plugin_set(profile.plugins, point).enabled
+        for i, plugin in enumerate(enabled):
             place = child(path, "plugins", point.value, "enabled", i)
             yield from _removed_plugin_errors(plugin.name, place)
     seen: set[str] = set()

@@ -23,6 +23,7 @@ from kubesched.api.field_errors import (
     duplicate,
     forbidden,
     invalid,
+    is_below,
     not_supported,
     required,
 )
@@ -53,7 +54,9 @@ _ACTIONS: Final = (
     "label",
     "delete",
 )
-_WORKLOADS: Final = ("pods", "deployment", "daemonSet", "trace")
+_WORKLOADS: Final = ("pods", "deployment", "daemon_set", "trace")
+_BUDGETS: Final = ("min_available", "max_unavailable")
+_RUN_TIMES: Final = ("fixed", "exponential", "uniform", "log_normal")
 _EVICTION_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
 _PERCENT: Final = re.compile(r"[0-9]+%")
 _FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(Scenario))
@@ -102,11 +105,6 @@ def _refuse_others(read: object) -> None:
         raise ConfigError([FieldError("", words)])
 
 
-def _is_below(path: str, places: Sequence[str]) -> bool:
-    """Whether a path is one of `places` or below it."""
-    return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in places)
-
-
 class _NoneGivenError(FieldError, frozen=True):
     """None of several fields is set; `choices` are their paths."""
 
@@ -115,10 +113,10 @@ class _NoneGivenError(FieldError, frozen=True):
 
 def _is_noise(field_error: FieldError, unread: Sequence[str]) -> bool:
     """Whether a field error is only a consequence of fields that could not be read."""
-    if _is_below(field_error.path, unread):
+    if is_below(field_error.path, unread):
         return True
     choices = field_error.choices if isinstance(field_error, _NoneGivenError) else ()
-    return any(_is_below(place, choices) for place in unread)
+    return any(is_below(place, choices) for place in unread)
 
 
 def with_places(scenario: Scenario, directory: Path) -> Scenario:
@@ -242,16 +240,7 @@ def _class_errors(scenario: Scenario) -> Iterator[FieldError]:
 
 
 def _workload_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldError]:
-    given = [
-        name
-        for name, part in zip(
-            _WORKLOADS,
-            (workload.pods, workload.deployment, workload.daemon_set, workload.trace),
-            strict=True,
-        )
-        if part is not None
-    ]
-    yield from _one_of(given, _WORKLOADS, path)
+    yield from _one_of(workload, path, _WORKLOADS)
     if workload.pods is not None:
         yield from _arrival_errors(workload.pods, child(path, "pods"))
     if workload.disruption_budget is not None:
@@ -270,22 +259,24 @@ def _budget_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldError
     assert budget is not None, "asked only of workloads that have one"
     if workload.trace is not None:
         yield forbidden(path, "the pods of a trace have no label to select them by")
-    parts = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
-    given = [name for name, part in parts.items() if part is not None]
-    yield from _one_of(given, tuple(parts), path)
-    for name in given:
-        amount = parts[name]
+    yield from _one_of(budget, path, _BUDGETS)
+    for name in _BUDGETS:
+        amount = getattr(budget, name)
         is_share = isinstance(amount, str) and _PERCENT.fullmatch(amount)
-        if not is_share and (not isinstance(amount, int) or amount < 0):
-            yield invalid(child(path, name), amount, "must be a number of pods, or a percentage")
+        if amount is not None and not is_share and (not isinstance(amount, int) or amount < 0):
+            words = "must be a number of pods, or a percentage"
+            yield invalid(child(path, _camel(name)), amount, words)
     policy = budget.unhealthy_pod_eviction_policy
     if policy is not None and policy not in _EVICTION_POLICIES:
         place = child(path, "unhealthyPodEvictionPolicy")
         yield not_supported(place, policy, _EVICTION_POLICIES)
 
 
-def _one_of(given: Sequence[str], choices: Sequence[str], path: str) -> Iterator[FieldError]:
+def _one_of(part: msgspec.Struct, path: str, names: Sequence[str]) -> Iterator[FieldError]:
+    """Yield an error unless exactly one of some fields is set."""
+    given = [_camel(name) for name in names if getattr(part, name) not in (None, ())]
     if not given:
+        choices = [_camel(name) for name in names]
         field_error = required(path, f"one of {', '.join(choices)}")
         paths = tuple(child(path, name) for name in choices)
         yield _NoneGivenError(path, field_error.message, choices=paths)
@@ -294,9 +285,7 @@ def _one_of(given: Sequence[str], choices: Sequence[str], path: str) -> Iterator
 
 
 def _arrival_errors(arrivals: PodArrivals, path: str) -> Iterator[FieldError]:
-    parts = {"at": arrivals.at, "every": arrivals.every, "perHour": arrivals.per_hour}
-    given = [name for name, part in parts.items() if part not in (None, ())]
-    yield from _one_of(given, tuple(parts), path)
+    yield from _one_of(arrivals, path, ("at", "every", "per_hour"))
     if arrivals.every == 0:
         yield invalid(child(path, "every"), 0, "must be longer than nothing")
     if arrivals.run_time is not None:
@@ -306,10 +295,7 @@ def _arrival_errors(arrivals: PodArrivals, path: str) -> Iterator[FieldError]:
 
 
 def _run_time_errors(run_time: RunTime, path: str) -> Iterator[FieldError]:
-    names = ("fixed", "exponential", "uniform", "logNormal")
-    parts = (run_time.fixed, run_time.exponential, run_time.uniform, run_time.log_normal)
-    given = [name for name, part in zip(names, parts, strict=True) if part is not None]
-    yield from _one_of(given, names, path)
+    yield from _one_of(run_time, path, _RUN_TIMES)
     if run_time.exponential == 0:
         yield invalid(child(path, "exponential"), 0, "must be longer than nothing")
     uniform = run_time.uniform
@@ -320,8 +306,7 @@ def _run_time_errors(run_time: RunTime, path: str) -> Iterator[FieldError]:
 
 
 def _event_errors(event: ScenarioEvent, path: str) -> Iterator[FieldError]:
-    given = [name for name in _ACTIONS if getattr(event, name) is not None]
-    yield from _one_of(given, _ACTIONS, path)
+    yield from _one_of(event, path, _ACTIONS)
     if event.every == 0:
         yield invalid(child(path, "every"), 0, "must be longer than nothing")
     if event.label is not None and not event.label.set and not event.label.remove:

@@ -178,7 +178,6 @@ class Script:
         budget = disruption_budget_of(workload)
         if budget is not None:
             self._try(self._world.server.create, budget)
-        workloads = self._world.workloads
         if workload.pods is not None:
             create = partial(self._create_pod, workload)
             key = f"{workload.namespace}/{workload.name}"
@@ -192,15 +191,15 @@ class Script:
             )
             _Arrivals(workload.pods, template, times, draw, create).start()
         elif workload.deployment is not None:
-            item = replica_set_of(workload, template)
-            self._at(workload.deployment.at, workloads.add_replica_set, item)
+            replica_set = replica_set_of(workload, template)
+            self._at(workload.deployment.at, self._world.server.create, replica_set)
             for scaling in workload.deployment.scale:
                 where = (workload.namespace, workload.name)
-                self._at(scaling.at, workloads.scale, *where, scaling.replicas)
+                self._at(scaling.at, self._world.workloads.scale, *where, scaling.replicas)
         else:
             assert workload.daemon_set is not None, "one of four is given"
-            item_of_daemons = daemon_set_of(workload, template)
-            self._at(workload.daemon_set.at, workloads.add_daemon_set, item_of_daemons)
+            daemon_set = daemon_set_of(workload, template)
+            self._at(workload.daemon_set.at, self._world.server.create, daemon_set)
 
     def _start_trace(self, workload: ScenarioWorkload, trace: TraceSpec) -> None:
         pods = iter(trace_pods(trace.pods, trace.speed, trace.count))

@@ -14,7 +14,6 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from kubesched.api.apps import DaemonSet, ReplicaSet
 from kubesched.api.core import Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta, OwnerReference, controller_of
@@ -90,19 +89,11 @@ class Workloads:
         ):
             each.start()
 
-    def add_replica_set(self, item: ReplicaSet) -> None:
-        """Add a ReplicaSet."""
-        self._server.create(item)
-
     def scale(self, namespace: str, name: str, replicas: int) -> None:
         """Set the number of replicas of a replica set; nothing happens if there is none."""
         key = Key(REPLICA_SETS[0], namespace, name)
         if self._server.store.find(key) is not None:
             self._local_server.scale(key, replicas)
-
-    def add_daemon_set(self, item: DaemonSet) -> None:
-        """Add a DaemonSet."""
-        self._server.create(item)
 
     # Restarts.
 

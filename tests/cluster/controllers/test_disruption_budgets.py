@@ -76,7 +76,7 @@ def _web(world: World, count: int, node: str = "node-1") -> list[Pod]:
 
 def _replica_set(world: World, replicas: int) -> None:
     template = PodTemplateSpec(metadata=ObjectMeta(labels={"app": "web"}))
-    world.workloads.add_replica_set(
+    world.server.create(
         ReplicaSet(
             metadata=ObjectMeta(name="web", namespace="default"),
             spec=ReplicaSetSpec(replicas=replicas, template=template),

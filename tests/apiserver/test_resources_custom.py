@@ -86,6 +86,28 @@ def test_creating_and_deleting_a_definition() -> None:
     assert [404, 201, 200, 404, 404] == asyncio.run(live())
 
 
+@pytest.mark.parametrize(
+    "kind",
+    ["Deployment", "Event", "Job", "Namespace", "Node", "Pod", "PriorityClass", "Service"],
+)
+def test_kinds_called_like_built_in_ones_have_no_rules(kind: str) -> None:
+    """Such as the Jobs of Volcano and the Services of Knative: they are stored as sent."""
+
+    async def live() -> list[object]:
+        server, named = new_server(), definition()
+        named["spec"]["names"]["kind"] = kind
+        body(await ask(server, "POST", DEFINITIONS, named))
+        created = body(await ask(server, "POST", CATS, {**cat(), "kind": kind}))
+        changed = {**created, "spec": {"type": "NodePort", "finalizers": ["a"]}}
+        updated = body(await ask(server, "PUT", f"{CATS}/tom", changed))
+        deleted = await ask(server, "DELETE", f"{CATS}/tom")
+        gone = await ask(server, "GET", f"{CATS}/tom")
+        return [created["spec"], updated["spec"], deleted.status, gone.status]
+
+    spec = {"toys": [{"name": "mouse"}], "lives": 9, "nothing": None}
+    assert [spec, {"type": "NodePort", "finalizers": ["a"]}, 200, 404] == asyncio.run(live())
+
+
 def test_fields_are_stored_as_sent() -> None:
     """Fields of custom resources are neither dropped nor defaulted."""
 

@@ -167,7 +167,7 @@ class _Deleter:
         admit_delete(self._resource, self._operation.name)
         metadata = found.plain["metadata"]
         check_preconditions(self._resource, metadata, self._options)
-        if self._resource.kind == "Namespace" and found.plain["spec"].get("finalizers"):
+        if self._resource.built_in_kind == "Namespace" and found.plain["spec"].get("finalizers"):
             if not metadata.get("deletionTimestamp"):
                 found = self._kept(_terminating(self._registry, found.plain, self._options))
             return Deletion(found, is_deleted=False)
@@ -181,7 +181,7 @@ class _Deleter:
             return Deletion(found, is_deleted=False)
         if self._is_dry_run:
             return Deletion(found, is_deleted=True)
-        if self._resource.kind == "CustomResourceDefinition":
+        if self._resource.built_in_kind == "CustomResourceDefinition":
             self._delete_instances(plain)
         return Deletion(self._registry.store.delete(self._key), is_deleted=True)
 
@@ -202,7 +202,7 @@ class _Deleter:
         metadata = plain["metadata"]
         grace_seconds = 0
         is_graceful = False
-        if self._resource.kind == "Pod":
+        if self._resource.built_in_kind == "Pod":
             if metadata.get("deletionTimestamp"):
                 grace = self._shortened(metadata)
                 if grace is None:
@@ -265,7 +265,7 @@ class _Deleter:
     def _finalizers(self, metadata: Plain) -> list[str]:
         """Return finalizers with the one that the policy for dependents needs."""
         present = metadata.get("finalizers", [])
-        if self._resource.kind == "Event":
+        if self._resource.built_in_kind == "Event":
             return list(present)
         kept = [one for one in present if one not in _GC_FINALIZERS]
         policy = self._options.policy
@@ -309,7 +309,7 @@ def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOpti
     uid, version = options.precondition("uid"), options.precondition("resourceVersion")
     name = metadata["name"]
     # Events of both groups are kept in the older one.
-    group = "" if resource.kind == "Event" else resource.group
+    group = "" if resource.built_in_kind == "Event" else resource.group
     if uid and uid != metadata["uid"]:
         why = (
             f"the UID in the precondition ({uid}) does not match the UID in record "

@@ -172,7 +172,7 @@ class Handler:
             return json_response(201, answer)
         check_namespace(operation, obj)
         self._granting(call, None, obj)
-        if call.resource.kind == "Binding":
+        if call.resource.built_in_kind == "Binding":
             bind(self._registry, operation, obj)
             return json_response(201, success(201))
         return Response(201, call.presentation.one(self._registry.create(operation, obj)))

@@ -225,7 +225,7 @@ class ObjectRegistry:
         resource = operation.resource
         key = key_of(resource, operation.namespace, operation.name)
         kept = _storage_form(resource, new)
-        if _is_released(kept, found.plain):
+        if _is_released(resource, kept, found.plain):
             if not operation.is_dry_run:
                 self.store.delete(key)
             return StoredObject(kept)
@@ -335,11 +335,11 @@ def _storage_form(resource: Resource, obj: Plain) -> Plain:
     return to_core(obj) if resource.group == EVENTS_GROUP else obj
 
 
-def _is_released(new: Plain, old: Plain) -> bool:
+def _is_released(resource: Resource, new: Plain, old: Plain) -> bool:
     """Return whether an update removes the last finalizer of an object that is being deleted."""
     before = old["metadata"]
     if new["metadata"].get("finalizers") or not before.get("deletionTimestamp"):
         return False
-    if new["kind"] == "Namespace" and new.get("spec", {}).get("finalizers"):
+    if resource.built_in_kind == "Namespace" and new["spec"].get("finalizers"):
         return False
     return not before.get("deletionGracePeriodSeconds")

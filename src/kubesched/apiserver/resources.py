@@ -136,6 +136,11 @@ class Resource(msgspec.Struct, frozen=True):
         return hash((self.group, self.version, self.plural))
 
     @property
+    def built_in_kind(self) -> str:
+        """Its kind, for rules of single kinds; "" if it is custom, whatever its kind is called."""
+        return self.kind if self.definition is None else ""
+
+    @property
     def singular(self) -> str:
         """Its name for one object, such as `pod`."""
         return self.singular_name or self.kind.lower()

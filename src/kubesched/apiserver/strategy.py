@@ -38,9 +38,9 @@ def prepare_for_create(resource: Resource, obj: Plain) -> Plain:
     if resource.first_generation:
         metadata["generation"] = resource.first_generation
     obj = {**obj, "metadata": metadata}
-    if resource.has_status and resource.kind not in _KEEPS_STATUS_ON_CREATE:
+    if resource.has_status and resource.built_in_kind not in _KEEPS_STATUS_ON_CREATE:
         obj = _with_status(resource, obj, {})
-    prepare = _ON_CREATE.get(resource.kind)
+    prepare = _ON_CREATE.get(resource.built_in_kind)
     return obj if prepare is None else prepare(resource, obj)
 
 
@@ -52,18 +52,18 @@ def prepare_for_update(
     `new` has its defaults; `now` is the time of the request, as objects have it.
     """
     new = {**new, "metadata": _metadata(new["metadata"], old["metadata"])}
-    if resource.kind == "Pod":
+    if resource.built_in_kind == "Pod":
         return _pod_update(resource, new, old, subresource)
     if subresource == "approval":
         conditions = get(new, "status", "conditions") or []
         return {**old, "status": {**(old.get("status") or {}), "conditions": conditions}}
     if subresource == "status":
         return _status_update(resource, new, old)
-    if resource.kind == "Namespace":
+    if resource.built_in_kind == "Namespace":
         return _namespace_update(new, old, subresource)
     if resource.has_status:
         new = _with_status(resource, new, old)
-    if resource.kind == "PersistentVolumeClaim":
+    if resource.built_in_kind == "PersistentVolumeClaim":
         new = {**new, "spec": _with_data_sources(new["spec"], old["spec"])}
     return _with_generation(resource, new, old)
 
@@ -102,7 +102,7 @@ def _with_generation(resource: Resource, new: Plain, old: Plain) -> Plain:
         assert value_type is not None, f"{resource.kind} has {name}"
         is_changed |= not value_type.is_equal(new.get(name), old.get(name))
     for kind, name in (("Deployment", "annotations"), ("EndpointSlice", "labels")):
-        if resource.kind == kind:
+        if resource.built_in_kind == kind:
             is_changed |= new["metadata"].get(name) != old["metadata"].get(name)
     if is_changed:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
@@ -119,7 +119,7 @@ def _status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
     metadata = new["metadata"]
     if resource.is_status_only:
         new["metadata"] = _metadata_of_object(new, old)
-    if resource.kind == "Deployment":
+    if resource.built_in_kind == "Deployment":
         metadata.pop("labels", None)
         if "labels" in old["metadata"]:
             metadata["labels"] = old["metadata"]["labels"]

@@ -253,7 +253,7 @@ def scale_of(resource: Resource, workload: Plain) -> Plain:
     selector = spec.get("selector")
     # What selects the pods of a custom resource is not known.
     if selector and resource.definition is None:
-        if resource.kind == "ReplicationController":
+        if resource.built_in_kind == "ReplicationController":
             selector = {"matchLabels": selector}
         shown["selector"] = str(compile_label_selector(msgspec.convert(selector, LabelSelector)))
     return {

@@ -37,12 +37,12 @@ def warnings_of_new(resource: Resource, obj: Plain) -> list[str]:
     """Return the warnings about a new object."""
     found: list[str] = []
     wrong = dns_label(obj["metadata"]["name"])
-    if wrong and resource.kind == "Pod":
+    if wrong and resource.built_in_kind == "Pod":
         found.append(
             "metadata.name: this is used in the Pod's hostname, which can result in surprising "
             f"behavior; a DNS label is recommended: [{' '.join(wrong)}]"
         )
-    elif wrong and resource.kind in _NAMES_PODS:
+    elif wrong and resource.built_in_kind in _NAMES_PODS:
         found.append(
             "metadata.name: this is used in Pod names and hostnames, which can result in "
             f"surprising behavior; a DNS label is recommended: [{' '.join(wrong)}]"
@@ -54,13 +54,13 @@ def warnings_of_update(resource: Resource, new: Plain, old: Plain, subresource: 
     """Return the warnings about a changed object."""
     # Pods change often, and rarely by users.
     is_changed = get(new, "metadata", "generation") != get(old, "metadata", "generation")
-    if subresource or resource.kind == "Pod" or not is_changed:
+    if subresource or resource.built_in_kind == "Pod" or not is_changed:
         return []
     return list(dict.fromkeys(_of_template(resource, new)))
 
 
 def _of_template(resource: Resource, obj: Plain) -> Iterator[str]:
-    path = () if resource.kind == "Pod" else TEMPLATES.get(resource.kind)
+    path = () if resource.built_in_kind == "Pod" else TEMPLATES.get(resource.built_in_kind)
     spec = None if path is None else get(obj, *path, "spec")
     if path is not None and spec is not None:
         yield from _of_spec(spec, ".".join((*path, "spec")))

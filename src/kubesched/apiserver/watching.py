@@ -210,5 +210,5 @@ def _line(type_: str, body: bytes) -> bytes:
 def _zero(resource: Resource) -> Plain:
     """Return the fields that an object of a kind has even where nothing is set."""
     zero = resource.type.zero()
-    unset = _UNSET.get(resource.kind)
+    unset = _UNSET.get(resource.built_in_kind)
     return {**zero, "spec": {**zero["spec"], **unset}} if unset else zero

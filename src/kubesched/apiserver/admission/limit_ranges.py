@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from kubesched.api.field_errors import aggregate
 from kubesched.api.quantity import Amount, parse_quantity
-from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest
+from kubesched.apiserver.admission.request import AdmissionRequest
 from kubesched.apiserver.amounts import SHARED_RESOURCES, of_containers
 from kubesched.apiserver.plain import Plain
 
@@ -23,18 +23,14 @@ _Amounts: TypeAlias = dict[str, Amount]
 
 def _limits(request: AdmissionRequest, obj: Plain) -> Iterator[list[Plain]]:
     """Yield the limits of each range."""
-    is_resize = request.resource.kind == "Pod" and request.subresource == "resize"
-    is_bounded = request.is_for("Pod", CREATE) or request.is_for(_CLAIM, CREATE, UPDATE)
-    is_being_deleted = request.old is not None and request.old["metadata"].get("deletionTimestamp")
-    if (is_resize or is_bounded) and not is_being_deleted:
+    old = request.old
+    if old is None or not old["metadata"].get("deletionTimestamp"):
         for found in request.lookup.items("limitranges", obj["metadata"].get("namespace", "")):
             yield found["spec"].get("limits") or []
 
 
-def admit(request: AdmissionRequest, pod: Plain) -> Plain:
+def add_defaults(request: AdmissionRequest, pod: Plain) -> Plain:
     """Return the pod with the defaults of the ranges, which an annotation lists."""
-    if request.resource.kind != "Pod":
-        return pod
     for limits in _limits(request, pod):
         defaults: dict[str, Plain] = {"requests": {}, "limits": {}}
         for one in limits:
@@ -80,7 +76,7 @@ def check(request: AdmissionRequest, obj: Plain) -> None:
         errors = [
             error
             for limit in limits
-            for used in _used(request.resource.kind, obj["spec"], limit.get("type", ""))
+            for used in _used(request.resource.built_in_kind, obj["spec"], limit.get("type", ""))
             for error in _errors(limit, *used)
         ]
         if errors:

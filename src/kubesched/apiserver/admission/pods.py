@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.quantity import parse_quantity
-from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest
+from kubesched.apiserver.admission.request import CREATE, AdmissionRequest
 from kubesched.apiserver.formats import path_segment
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.status import internal
@@ -27,10 +27,8 @@ _TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/region", "topology.kubernetes
 _NO_EXECUTE: Final = "NoExecute"
 
 
-def add_default_tolerations(request: AdmissionRequest, pod: Plain) -> Plain:
+def add_default_tolerations(_request: AdmissionRequest, pod: Plain) -> Plain:
     """Return the pod with tolerations of failing nodes, unless it has its own."""
-    if not request.is_for("Pod", CREATE, UPDATE):
-        return pod
     tolerations = pod["spec"].get("tolerations") or []
     missing = [
         {
@@ -56,9 +54,7 @@ def _is_about(toleration: Plain, key: str) -> bool:
 
 def add_topology_labels(request: AdmissionRequest, pod: Plain) -> Plain:
     """Return a bound pod with the topology labels of its node."""
-    if not request.is_for("Pod", CREATE, UPDATE) or not pod["spec"].get("nodeName"):
-        return pod
-    labels = topology_labels(pod["spec"]["nodeName"], request.lookup)
+    labels = topology_labels(pod["spec"].get("nodeName", ""), request.lookup)
     if not labels:
         return pod
     metadata = pod["metadata"]
@@ -77,10 +73,8 @@ def topology_labels(node_name: str, lookup: StoredObjects) -> dict[str, str]:
 _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
-def add_not_ready_taint(request: AdmissionRequest, node: Plain) -> Plain:
+def add_not_ready_taint(_request: AdmissionRequest, node: Plain) -> Plain:
     """Return a new node with the taint of one that is not ready."""
-    if not request.is_for("Node", CREATE):
-        return node
     taints = node["spec"].get("taints") or []
     if any((one.get("key"), one.get("effect")) == tuple(_NOT_READY.values()) for one in taints):
         return node
@@ -103,23 +97,20 @@ class _Priority(NamedTuple):
     preemption_policy: str | None
 
 
+def keep_priority(request: AdmissionRequest, pod: Plain) -> Plain:
+    """Return a changed pod with the priority and the policy that it had, unless it has others."""
+    before: Plain = (request.old or {}).get("spec", {})
+    names = ("preemptionPolicy", "priority")
+    kept = {name: before[name] for name in names if name in before}
+    return {**pod, "spec": {**kept, **pod["spec"]}}
+
+
 def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
-    """Return the pod with the priority of its class.
+    """Return a new pod with the priority of its class.
 
     Raises:
         StatusError: There is no such class, or the pod contradicts it.
     """
-    if request.is_for("Pod", UPDATE) and request.old is not None:
-        kept = {
-            name: request.old["spec"][name]
-            for name in ("preemptionPolicy", "priority")
-            if name in request.old["spec"]
-        }
-        return {**pod, "spec": {**kept, **pod["spec"]}}
-    return _with_priority(request, pod) if request.is_for("Pod", CREATE) else pod
-
-
-def _with_priority(request: AdmissionRequest, pod: Plain) -> Plain:
     spec = {**pod["spec"]}
     found = _priority_of(request, pod)
     if found.class_name:
@@ -160,9 +151,7 @@ def _default_class(request: AdmissionRequest) -> Plain | None:
 
 def check_default_class(request: AdmissionRequest, obj: Plain) -> None:
     """Raise StatusError if there is a default class already."""
-    if not request.is_for("PriorityClass", CREATE, UPDATE) or not obj.get("globalDefault"):
-        return
-    default = _default_class(request)
+    default = _default_class(request) if obj.get("globalDefault") else None
     if default is None:
         return
     name = default["metadata"]["name"]
@@ -188,8 +177,6 @@ def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
     Raises:
         StatusError: There is no such class, or the pod contradicts it.
     """
-    if not request.is_for("Pod", CREATE):
-        return pod
     runtime_class = _class_of(request, pod)
     if runtime_class is None:
         return pod
@@ -211,8 +198,6 @@ def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
 
 def check_overhead(request: AdmissionRequest, pod: Plain) -> None:
     """Raise StatusError if a pod's overhead is not that of its class."""
-    if not request.is_for("Pod", CREATE):
-        return
     runtime_class = _class_of(request, pod)
     overhead = None if runtime_class is None else _overhead(runtime_class)
     given = pod["spec"].get("overhead")

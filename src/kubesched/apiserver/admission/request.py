@@ -34,12 +34,8 @@ class AdmissionRequest(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """CREATE or UPDATE."""
-        return CREATE if self.old is None else UPDATE
-
-    def is_for(self, kind: str, *operations: str) -> bool:
-        """Return whether it writes a whole object of a kind by one of some operations."""
-        return self.resource.kind == kind and not self.subresource and self.operation in operations
+        """CREATE, UPDATE, or the subresource that is updated."""
+        return CREATE if self.old is None else self.subresource or UPDATE
 
     def refusal(self, obj: Plain, why: str) -> StatusError:
         """Return the error for a refused object."""

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Final
 
 from kubesched.api.quantity import parse_quantity
-from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest
+from kubesched.apiserver.admission.request import AdmissionRequest
 from kubesched.apiserver.plain import Plain, get, without
 
 _CLASSES: Final = "storageclasses.storage.k8s.io"
@@ -37,21 +37,17 @@ _CANNOT_GROW: Final = (
 )
 
 
-def admit(request: AdmissionRequest, obj: Plain) -> Plain:
-    """Return a claim with its default class; claims and volumes get a protecting finalizer."""
-    if request.is_for("PersistentVolumeClaim", CREATE, UPDATE):
-        obj = _with_class(request, obj)
-    finalizer = _FINALIZERS.get(request.resource.kind)
-    if finalizer is None or request.subresource or request.operation != CREATE:
-        return obj
-    metadata = obj["metadata"]
+def protect(request: AdmissionRequest, obj: Plain) -> Plain:
+    """Return a new claim, volume or class with the finalizer that protects it while it is used."""
+    finalizer, metadata = _FINALIZERS[request.resource.built_in_kind], obj["metadata"]
     finalizers = metadata.get("finalizers") or []
     if finalizer in finalizers:
         return obj
     return {**obj, "metadata": {**metadata, "finalizers": [*finalizers, finalizer]}}
 
 
-def _with_class(request: AdmissionRequest, claim: Plain) -> Plain:
+def add_default_class(request: AdmissionRequest, claim: Plain) -> Plain:
+    """Return a claim with the default class if it names none."""
     annotations = claim["metadata"].get("annotations", {})
     if _CLASS_ANNOTATION in annotations or claim["spec"].get("storageClassName") is not None:
         return claim
@@ -74,19 +70,18 @@ def _default_class_name(request: AdmissionRequest) -> str | None:
     return None if found is None else found[1]
 
 
-def check(request: AdmissionRequest, claim: Plain) -> None:
+def check_growth(request: AdmissionRequest, claim: Plain) -> None:
     """Raise StatusError if a claim grows that cannot."""
-    if not request.is_for("PersistentVolumeClaim", UPDATE) or request.old is None:
-        return
+    before = request.old or {}
     new, old = (
         parse_quantity(get(one, "spec", "resources", "requests", "storage") or "0")
-        for one in (claim, request.old)
+        for one in (claim, before)
     )
     if new.compare(old) <= 0:
         return
-    if get(request.old, "status", "phase") != "Bound":
+    if get(before, "status", "phase") != "Bound":
         raise request.refusal(claim, "Only bound persistent volume claims can be expanded")
-    names = [_class_of(one) for one in (claim, request.old)]
+    names = [_class_of(one) for one in (claim, before)]
     found = request.lookup.get(_CLASSES, "", names[0]) if names[0] else None
     if names[0] != names[1] or found is None or not found.get("allowVolumeExpansion"):
         raise request.refusal(claim, _CANNOT_GROW)
@@ -105,10 +100,8 @@ _RANGE: Final = IPv4Network("10.0.0.0/16")
 _NODE_PORTS: Final = range(30_000, 32_768)
 
 
-def admit_service(request: AdmissionRequest, service: Plain) -> Plain:
+def add_addresses(request: AdmissionRequest, service: Plain) -> Plain:
     """Return the service with addresses and ports: as given, as before, or the first free ones."""
-    if not request.is_for("Service", CREATE, UPDATE):
-        return service
     before: Plain = (request.old or {}).get("spec", {})
     spec = {**service["spec"]}
     others = [one["spec"] for one in request.lookup.items("services") if one["spec"] != before]

@@ -44,12 +44,12 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
         check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
     object_type = resource.type
     # The statuses of pods are set by the server.
-    skipped = ("metadata", "status") if resource.kind == "Pod" else ("metadata",)
+    skipped = ("metadata", "status") if resource.built_in_kind == "Pod" else ("metadata",)
     _RULES.check(object_type, obj, errors, skipped=skipped)
-    if resource.kind == "Pod":
+    if resource.built_in_kind == "Pod":
         pods.check_new_pod(obj, errors)
         _check_creation(obj, errors)
-    check = kinds.NEW_CHECKS.get(resource.kind)
+    check = kinds.NEW_CHECKS.get(resource.built_in_kind)
     if check is not None:
         check(obj, errors)
     if not is_first and not errors:
@@ -78,18 +78,18 @@ def errors_of_update(
     check_metadata(resource, new["metadata"], forms, errors)
     check_metadata_update(new["metadata"], old["metadata"], errors)
     object_type = resource.type
-    if resource.kind == "Pod":
+    if resource.built_in_kind == "Pod":
         _check_pod_update(object_type, new, old, subresource, errors)
         return errors
     status = object_type.fields.get("status")
-    if subresource != "status" or resource.kind == "Node":
-        skipped = ("metadata", *_SKIPPED.get(resource.kind, ("status",)))
+    if subresource != "status" or resource.built_in_kind == "Node":
+        skipped = ("metadata", *_SKIPPED.get(resource.built_in_kind, ("status",)))
         skipped += fixed_objects(object_type)
         _RULES.check(object_type, new, errors, skipped=skipped)
         check_changes(object_type, new, old, errors)
     elif status is not None and isinstance(status.type, ObjectType):
         _RULES.check(status.type, new.get("status") or {}, errors, "status")
-    check = kinds.UPDATE_CHECKS.get((resource.kind, subresource))
+    check = kinds.UPDATE_CHECKS.get((resource.built_in_kind, subresource))
     if check is not None:
         check(new, old, errors)
     return errors

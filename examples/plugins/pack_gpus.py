@@ -13,7 +13,6 @@ class PackGpus(ScorePlugin[None]):
 
     name = "PackGpus"
     scope = Scope.ROW  # a node's answer depends on that node and on the pods there
-    normalizes = True
 
     def sign(self, pod: PodInfo) -> tuple[()]:
         """Nothing of the pod is read, so all pods get the same answers."""

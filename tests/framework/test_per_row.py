@@ -108,5 +108,5 @@ def test_a_method_without_a_return_value_is_named() -> None:
     plugin, table = Forgetful(None, FakeHandle()), make_table([make_node("a")])
     with pytest.raises(TypeError, match="filter_node must return a Status such as SUCCESS, not N"):
         plugin.filter(None, POD, table)
-    with pytest.raises(TypeError, match="score_node must return a number, not None"):
+    with pytest.raises(TypeError, match="score_node must return a whole number, not None"):
         plugin.score(None, POD, table)

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework.plugin import FilterPlugin
+from kubesched.framework.plugin import BindPlugin, FilterPlugin
 from kubesched.framework.status import NodeToStatus, unschedulable
 
 
@@ -36,6 +36,25 @@ class NotBeta(FilterPlugin[None]):
 
 class Unfinished(FilterPlugin[None]):
     name: ClassVar = "Unfinished"
+
+
+class Unfit(FilterPlugin[None]):
+    name: ClassVar = "Unfit"
+
+    def filter(self, pod):
+        pass
+
+
+class Sync(BindPlugin):
+    name: ClassVar = "Sync"
+
+    def bind(self, cycle, pod, node_name):
+        pass
+
+
+class Scoped(NotBeta):
+    name: ClassVar = "Scoped"
+    scope: ClassVar = "row"
 
 
 class Nameless(NotBeta):
@@ -118,16 +137,17 @@ def test_a_configuration_that_mentions_the_plugin_decides(
     ("name", "message"),
     [
         pytest.param("Nope", "there is no Nope in", id="missing-class"),
-        pytest.param(
-            "NUMBER", "it is no subclass of kubesched.framework.plugin.Plugin", id="value"
-        ),
-        pytest.param("np", "it is no subclass of", id="module"),
+        pytest.param("NUMBER", "it is no class that inherits an extension point", id="value"),
+        pytest.param("np", "it is no class that inherits", id="module"),
         pytest.param("Unfinished", "the class does not implement filter", id="abstract"),
+        pytest.param("Unfit", "filter(self, pod) is called as filter(self, state, pod, nodes)"),
+        pytest.param("Sync", "bind must be `async def`"),
+        pytest.param("Scoped", "scope and score_scope must be members of Scope"),
         pytest.param("Nameless", "the class has no name", id="nameless"),
         pytest.param(
             "TaintToleration", "a plugin named TaintToleration already exists", id="taken"
         ),
-        pytest.param("Broken", 'initializing plugin "Broken": no licence', id="constructor"),
+        pytest.param("Broken", 'plugin "Broken": OSError: no licence', id="constructor"),
     ],
 )
 def test_unusable_class(cluster: Path, plugin_file: Path, name: str, message: str) -> None:
@@ -140,7 +160,7 @@ def test_unusable_class(cluster: Path, plugin_file: Path, name: str, message: st
 
 def test_a_missing_class(plugin_file: Path) -> None:
     """The error lists the plugins of the file."""
-    with pytest.raises(UserError, match="it has NotBeta, Unfinished, Nameless"):
+    with pytest.raises(UserError, match="it has NotBeta, Unfinished, Unfit, Sync, "):
         load_plugin(f"{plugin_file}:Nope")
 
 

@@ -230,7 +230,6 @@ class Script(PlacementGeneratePlugin, PlacementScorePlugin):
     """
 
     name: ClassVar = "Script"
-    normalizes_placements: ClassVar = True
     placements: ClassVar[GeneratedPlacements] = GeneratedPlacements()
     scores: ClassVar[dict[str, int | Status]] = {}
     normalized: ClassVar[Status] = SUCCESS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from random import Random
@@ -33,12 +34,15 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
+from kubesched.framework.plugin_error import PluginError
+from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.registry import PluginFactory, Registry, SchedulerSetup
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure, unschedulable
 from kubesched.framework.structured_log import V4
 from kubesched.plugins.registry import in_tree_registry, in_tree_setup
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile, relevant_nominated_pods
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.sampling import NodeSampler
@@ -329,11 +333,13 @@ def test_field_errors_of_construction_are_collected() -> None:
         queue_sort=_set("Sort"), bind=_set("Bind"), filter=_set("Explodes", "FewestFast")
     )
     config = (PluginConfig("Other"), PluginConfig("FewestFast", {"perPod": "many"}))
+    errors = _errors(plugins, Explodes, FewestFast, plugin_config=config)
     assert [
-        'profiles[3].pluginConfig[2].args: initializing plugin "Explodes": no fuel',
+        'profiles[3].plugins: initializing plugin "Explodes": RuntimeError: no fuel',
         "profiles[3].pluginConfig[1].args.perPod: must be a number",
         "profiles[3].pluginConfig[1].args: is odd",
-    ] == _errors(plugins, Explodes, FewestFast, plugin_config=config)
+    ] == [text.partition(" (/")[0] for text in errors]
+    assert re.search(r"/test_profile\.py:\d+, in Explodes.__init__\)$", errors[0])
 
 
 @pytest.mark.parametrize(
@@ -577,6 +583,47 @@ def test_a_plugin_that_raises_is_named() -> None:
         Code.ERROR, plugin="P", error='running "P" filter plugin: ZeroDivisionError: x'
     )
     assert expected == status
+
+
+def test_a_wrong_answer_is_a_failure_of_the_plugin(caplog: pytest.LogCaptureFixture) -> None:
+    """It is reported like an exception; without the check, it would be an internal error."""
+    profile = profile_of(toy("P", score={"a": 1}, normalize=lambda scores: scores[:1]))
+    cycle = SchedulingCycle(profile, NodeSampler())
+    snapshot = make_snapshot([make_node("a"), make_node("b")])
+    status = failed(cycle.schedule_one(make_pod_info("web"), snapshot))
+    words = "normalize_score must return an array of int64, one for each of 2 rows, not the shape"
+    prefix = 'running Normalize on Score plugins: plugin "P" failed with'
+    assert f"{prefix}: {words} (1,)" == status.error
+    fields = vars(caplog.records[0])["fields"]
+    pod = "plugin P answered wrongly in NormalizeScore for pod default/web"
+    assert f"{pod}: {words} (1,)" == fields["err"]
+    assert re.fullmatch(r".*/toys\.py:\d+, in Toy.normalize_score", fields["place"])
+
+
+class Binds(Bind):
+    """Forgets to return a status."""
+
+    async def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Return nothing."""
+        return None  # type: ignore[return-value]  # what is tested
+
+
+def test_an_awaited_answer_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PreBind and Bind answer later."""
+    monkeypatch.setattr(Bind, "bind", Binds.bind)
+    profile, pod = profile_of(), make_pod_info()
+    (plugin,) = profile.bind_plugins
+    asked = profile.ask_async("Bind", plugin, plugin.bind, CycleState(), pod, "a")
+    with pytest.raises(PluginFailure, match="bind must return a Status such as SUCCESS, not None"):
+        asyncio.run(asked)
+
+
+def test_a_queue_sort_plugin_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its key there is no order, so the error ends the command."""
+    monkeypatch.setattr(Sort, "sort_key", lambda plugin, queued: None)
+    queued = QueuedPodInfo(make_pod_info("web"))
+    with pytest.raises(PluginError, match="plugin Sort answered wrongly in QueueSort for pod def"):
+        profile_of().sort_key(queued)
 
 
 def test_the_log_names_the_line_that_raised(caplog: pytest.LogCaptureFixture) -> None:

@@ -170,11 +170,12 @@ def toy(name: str, *, weight: int = 0, normalize: object = None, **script: objec
         name,
         (Toy,),
         {
+            "__module__": __name__,
             "name": name,
             "points": points,
             "weight": weight,
             "script": {**script, "normalize": normalize},
-            "normalizes": normalize is not None,
+            **({} if normalize is not None else {"normalize_score": ScorePlugin.normalize_score}),
             "asked": asked,
             **attributes,
         },

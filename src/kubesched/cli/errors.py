@@ -30,6 +30,9 @@ EXIT_BROKEN_PIPE: Final = 141
 
 DEBUG_VARIABLE: Final = "KUBESCHED_DEBUG"
 
+_PLACES_MAX: Final = 8
+"""A plugin that calls itself without end has hundreds."""
+
 
 class ReaderGoneError(Exception):
     """The reader of stdout closed the pipe."""
@@ -89,7 +92,7 @@ def _report_unforeseen(error: Exception) -> int:
         click.echo(f"kubesched: {hint}", err=True)
         return EXIT_INTERNAL
     write_errors([words])
-    for place in places:
+    for place in places[-_PLACES_MAX:]:
         shown = str(place).removeprefix(f"{Path.cwd()}{os.sep}")
         click.echo(f"  {printable(shown)}", err=True)
         source = linecache.getline(place.file, place.line).strip()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node
 from kubesched.framework.plugin import FilterPlugin, ScorePlugin
+from kubesched.framework.plugin_answers import check_score, check_status
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -77,8 +78,7 @@ class PerRowFilter(FilterPlugin[S], Generic[S]):
     def filter_row(self, state: S, pod: PodInfo, nodes: NodeTable, row: int) -> Status:
         """Call `filter_node`."""
         status = self.filter_node(state, pod, NodeRow(nodes, row))
-        if not isinstance(status, Status):
-            raise TypeError(f"filter_node must return a Status such as SUCCESS, not {status!r}")
+        check_status("filter_node", status)
         return status
 
 
@@ -100,6 +100,5 @@ class PerRowScore(ScorePlugin[S], Generic[S]):
     def score_row(self, state: S, pod: PodInfo, nodes: NodeTable, row: int) -> int:
         """Call `score_node`."""
         score = self.score_node(state, pod, NodeRow(nodes, row))
-        if not isinstance(score, int | float | np.number):
-            raise TypeError(f"score_node must return a number, not {score!r}")
+        check_score("score_node", score)
         return int(score)

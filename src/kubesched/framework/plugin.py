@@ -331,7 +331,7 @@ class ScorePlugin(Plugin, Generic[S]):
     """Scores the feasible rows.
 
     Attributes:
-        normalizes: Whether the plugin overrides `normalize_score`.
+        normalizes: Whether the plugin overrides `normalize_score`; set when the class is created.
         no_score_state: The error text if the profile does not run the plugin's `pre_score`.
     """
 
@@ -342,6 +342,7 @@ class ScorePlugin(Plugin, Generic[S]):
         super().__init_subclass__()
         if _lacks_row_method(cls, "score"):
             cls.score_row = ScorePlugin.score_row  # type: ignore[method-assign]
+        cls.normalizes = cls.normalize_score is not ScorePlugin.normalize_score
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]

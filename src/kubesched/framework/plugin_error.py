@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from kubesched.framework.plugin_answers import WrongAnswerError
 from kubesched.framework.structured_log import V4, write
 
 log: Final = logging.getLogger(__name__)
@@ -51,19 +52,20 @@ class PluginError(Exception):
         plugin: str,
         extension_point: str,
         pod: str,
-        error: Exception,
+        error: BaseException,
         origin: type | None = None,
     ) -> None:
         """Describe an exception; `origin` is the plugin's class, if known."""
         self.plugin = plugin
         self.extension_point = extension_point
         self.pod = pod
-        self.places = tuple(places_outside(error)) or tuple(_definition(origin))
+        method = error.method if isinstance(error, WrongAnswerError) else ""
+        self.places = tuple(places_outside(error)) or tuple(_definition(origin, method))
         self.__cause__ = error
         about = f" for pod {pod}" if pod else ""
+        did = "answered wrongly" if method else "raised"
         super().__init__(
-            f"plugin {plugin} raised in {self.extension_point}{about}: "
-            f"{type(error).__name__}: {error}"
+            f"plugin {plugin} {did} in {self.extension_point}{about}: {error_text(error)}"
         )
 
 
@@ -94,16 +96,32 @@ def places_outside(error: BaseException) -> Iterator[SourceLine]:
             yield SourceLine(frame.f_code.co_filename, line, frame.f_code.co_qualname)
 
 
-def _definition(origin: type | None) -> Iterator[SourceLine]:
-    if origin is None or _is_ours(origin.__module__):
+def error_text(error: BaseException) -> str:
+    """Return the type and the text of an exception; only the text of a wrong answer."""
+    if isinstance(error, WrongAnswerError) or not str(error):
+        return str(error) or type(error).__name__
+    return f"{type(error).__name__}: {error}"
+
+
+def _definition(origin: type | None, method: str) -> Iterator[SourceLine]:
+    """Yield the line of the method of a class outside kubesched; of the class if it has none."""
+    if origin is None or is_in_tree(origin):
         return
+    found = inspect.unwrap(getattr(origin, method, origin))
+    if is_in_tree(found):
+        found = origin
     try:
-        file, line = inspect.getsourcefile(origin), inspect.getsourcelines(origin)[1]
+        file, line = inspect.getsourcefile(found), inspect.getsourcelines(found)[1]
     except (OSError, TypeError):
         # The class has no source file.
         return
     if file is not None:
-        yield SourceLine(file, line, origin.__qualname__)
+        yield SourceLine(file, line, found.__qualname__)
+
+
+def is_in_tree(origin: Callable[..., object]) -> bool:
+    """Whether a class or function is kubesched's or a library's."""
+    return _is_ours(origin.__module__)
 
 
 def _is_ours(module: str) -> bool:

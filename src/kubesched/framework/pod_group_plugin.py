@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -107,13 +107,7 @@ class PlacementGeneratePlugin(Plugin):
 
 
 class PlacementScorePlugin(Plugin):
-    """Scores placements into which a pod group fits.
-
-    Attributes:
-        normalizes_placements: Whether the plugin overrides `normalize_placement_scores`.
-    """
-
-    normalizes_placements: ClassVar[bool] = False
+    """Scores placements into which a pod group fits."""
 
     @abstractmethod
     def score_placement(

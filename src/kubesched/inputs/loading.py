@@ -32,7 +32,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.explain.sentences import there_are
-from kubesched.framework.plugin import Plugin
+from kubesched.framework.plugin import Plugin, Scope
 from kubesched.framework.registry import PluginFactory, Registry, RegistryError, SchedulerSetup
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.inputs.sources import SchedulerOptions
@@ -351,13 +351,37 @@ def _plugin_class(module: ModuleType, name: str, option: str) -> type[Plugin]:
 
 def _checked(found: object, option: str) -> type[Plugin]:
     if not (inspect.isclass(found) and issubclass(found, Plugin)):
-        raise UserError(f"{option}: it is no subclass of kubesched.framework.plugin.Plugin")
+        hint = "such as FilterPlugin of kubesched.framework"
+        raise UserError(f"{option}: it is no class that inherits an extension point, {hint}")
     if inspect.isabstract(found):
         missing = ", ".join(sorted(found.__abstractmethods__))
         raise UserError(f"{option}: the class does not implement {missing}")
     if not isinstance(getattr(found, "name", None), str) or not found.name:
         raise UserError(f"{option}: the class has no name; add `name: ClassVar = ...`")
+    if not isinstance(found.scope, Scope) or not isinstance(found.score_scope, Scope | None):
+        raise UserError(f"{option}: scope and score_scope must be members of Scope")
+    for name in dir(found):
+        if fault := _fault_of_method(found, name):
+            raise UserError(f"{option}: {fault}")
     return found
+
+
+def _fault_of_method(plugin: type[Plugin], name: str) -> str:
+    """Return how a method of a plugin cannot be called as the scheduler calls it, or ""."""
+    own = getattr(plugin, name)
+    bases = (base for base in plugin.__mro__ if base.__module__.startswith("kubesched.framework."))
+    declared = next((getattr(base, name) for base in bases if name in vars(base)), own)
+    if declared is own or not inspect.isroutine(own) or (name != "__init__" and name[0] == "_"):
+        return ""
+    if inspect.iscoroutinefunction(declared) != inspect.iscoroutinefunction(own):
+        return f"{name} must be `{'async ' * inspect.iscoroutinefunction(declared)}def`"
+    parameters = [*inspect.signature(declared).parameters]
+    try:
+        inspect.signature(own).bind(*parameters)
+    except TypeError:
+        takes = ", ".join(inspect.signature(own).parameters)
+        return f"{name}({takes}) is called as {name}({', '.join(parameters)})"
+    return ""
 
 
 def _exception_text(error: BaseException) -> str:

@@ -85,7 +85,6 @@ class NodeAffinity(
     name: ClassVar = "NodeAffinity"
     scope: ClassVar = Scope.NODE
     signs_base: ClassVar = True
-    normalizes: ClassVar = True
     rejection: ClassVar = unresolvable("node(s) didn't match Pod's node affinity/selector")
     enforced_rejection: ClassVar = unresolvable(
         "node(s) didn't match scheduler-enforced node affinity"

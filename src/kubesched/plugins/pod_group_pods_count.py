@@ -23,7 +23,6 @@ class PodGroupPodsCount(PlacementScorePlugin):
     """Score by the number of pods that have a node or get one in the placement."""
 
     name: ClassVar = "PodGroupPodsCount"
-    normalizes_placements: ClassVar = True
 
     def score_placement(
         self, namespace: str, name: str, assignments: PodGroupAssignments, snapshot: Snapshot

@@ -74,7 +74,6 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
 
     name: ClassVar = "SelectorSpread"
     scope: ClassVar = Scope.CLUSTER
-    normalizes: ClassVar = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)

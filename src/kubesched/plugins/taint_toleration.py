@@ -44,7 +44,6 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
     name: ClassVar = "TaintToleration"
     scope: ClassVar = Scope.NODE
     signs_base: ClassVar = True
-    normalizes: ClassVar = True
     rejection: ClassVar = unresolvable("node(s) had untolerated taint(s)")
     no_score_state: ClassVar = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
 

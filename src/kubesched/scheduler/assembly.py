@@ -150,8 +150,9 @@ def assemble(
     observer_of = None if instruments is None else instruments.plugin_observer
     profiles = build_profiles(setup, random, services, observer_of)
     options = options or queue_options(setup)
+    first = next(iter(profiles.values()))
     queue = SchedulingQueue(
-        next(iter(profiles.values())).queue_sort_plugin.sort_key,
+        first.queue_sort_plugin.sort_key if first.sorts_in_tree else first.sort_key,
         {name: _rules_of(profile, cache, setup) for name, profile in profiles.items()},
         options,
         nominator=nominator,

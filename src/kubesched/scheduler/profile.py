@@ -7,7 +7,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from random import Random
 from typing import Final, TypeVar, TypeVarTuple, cast
 
@@ -39,12 +39,14 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.plugin_error import PluginError, extension_point_of
+from kubesched.framework.plugin_answers import AnswerChecks, check_sort_key
+from kubesched.framework.plugin_error import PluginError, error_text, extension_point_of, is_in_tree
 from kubesched.framework.pod_group_plugin import (
     PlacementGeneratePlugin,
     PlacementScorePlugin,
     PodGroupPostFilterPlugin,
 )
+from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.registry import Registry
 from kubesched.framework.services import Services
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
@@ -119,7 +121,7 @@ class Profile:
         self.objects = services.objects
         self.waiting_pods = services.waiting_pods
         self.pod_group_states = services.pod_group_states
-        self._checked: set[Plugin] = set()
+        self._checks = AnswerChecks()
         self.timer = PhaseTimer()
         self.remembers = True
         self.nominates_for_expectation = feature_gates.enabled("NominatedNodeNameForExpectation")
@@ -136,6 +138,9 @@ class Profile:
 
     def _set_extension_points(self, built: ProfilePlugins) -> None:
         self.plugins = built.plugins
+        self._out_of_tree = frozenset(
+            plugin for plugin in built.plugins.values() if not is_in_tree(type(plugin))
+        )
         self.score_weights = built.score_weights
         self.placement_score_weights = built.placement_score_weights
         points = built.points
@@ -203,12 +208,19 @@ class Profile:
         if self.timer.is_sampling:
             timed = self.timer.timed(plugin, question)
         try:
-            return timed(*args)
+            if plugin not in self._out_of_tree:
+                return timed(*args)
+            name = question.__name__
+            objects = self._checks.before(plugin.name, name, args)
+            answer = timed(*args)
+            self._checks.after(name, answer, args, objects)
         except PluginFailure:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             pods = (each.key for each in args if isinstance(each, PodInfo))
             raise self.raised(prefix, plugin, question, next(pods, ""), error) from error
+        else:
+            return answer
 
     def raised(
         self,
@@ -216,7 +228,7 @@ class Profile:
         plugin: Plugin,
         question: Callable[..., object],
         pod: str,
-        error: Exception,
+        error: BaseException,
     ) -> PluginFailure:
         """Report an exception of a plugin and return it as a PluginFailure.
 
@@ -224,9 +236,9 @@ class Profile:
         """
         if prefix is not SIGN:
             self.report(plugin, extension_point_of(question), pod, error)
-        return PluginFailure(failure_of(prefix, plugin.name, f"{type(error).__name__}: {error}"))
+        return PluginFailure(failure_of(prefix, plugin.name, error_text(error)))
 
-    def report(self, plugin: Plugin, extension_point: str, pod: str, error: Exception) -> bool:
+    def report(self, plugin: Plugin, extension_point: str, pod: str, error: BaseException) -> bool:
         """Report an exception of a plugin that is not in-tree; return whether it was reported."""
         found = PluginError(plugin.name, extension_point, pod, error, type(plugin))
         if found.places:
@@ -255,6 +267,8 @@ class Profile:
         began, code = timer.now(), Code.ERROR
         try:
             answer = await question(*args)
+            if plugin in self._out_of_tree:
+                self._checks.after(question.__name__, answer, args, ())
             code = answer.code if isinstance(answer, Status) else Code.SUCCESS
         except Exception as error:
             pods = (each.key for each in args if isinstance(each, PodInfo))
@@ -264,6 +278,25 @@ class Profile:
         finally:
             if is_sampled:
                 timer.answered(extension_point, plugin.name, code, began)
+
+    @property
+    def sorts_in_tree(self) -> bool:
+        """Whether the QueueSort plugin is in-tree."""
+        return self.queue_sort_plugin not in self._out_of_tree
+
+    def sort_key(self, queued: QueuedPodInfo) -> tuple[int | float, ...]:
+        """Return the key of the QueueSort plugin.
+
+        Raises:
+            PluginError: The plugin raises, or its key is none: no order is left.
+        """
+        plugin = self.queue_sort_plugin
+        try:
+            key = plugin.sort_key(queued)
+            check_sort_key(key)
+        except Exception as error:
+            raise PluginError(plugin.name, "QueueSort", queued.key, error, type(plugin)) from error
+        return key
 
     def ask_pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Run a PreEnqueue plugin; a failure holds the pod back and is logged."""
@@ -284,10 +317,7 @@ class Profile:
         """Run a filter on all rows of `nodes`; without a state they all get the same status."""
         if isinstance(state, NoState):
             return NodeToStatus.everywhere(len(nodes), state.status)
-        answers = self.ask(FILTER, plugin, plugin.filter, state, pod, nodes)
-        if plugin not in self._checked:
-            self._check_rows(FILTER, plugin, plugin.filter, pod.key, answers, len(nodes))
-        return answers
+        return self.ask(FILTER, plugin, plugin.filter, state, pod, nodes)
 
     def ask_score(
         self, plugin: ScorePlugin[object], state: object, pod: PodInfo, nodes: NodeTable
@@ -299,32 +329,7 @@ class Profile:
         """
         if isinstance(state, NoState):
             raise PluginFailure(failure_of(SCORE, plugin.name, state.status.message))
-        scores = self.ask(SCORE, plugin, plugin.score, state, pod, nodes)
-        if plugin not in self._checked:
-            self._check_rows(SCORE, plugin, plugin.score, pod.key, scores, len(nodes))
-        return scores
-
-    def _check_rows(
-        self,
-        prefix: str,
-        plugin: Plugin,
-        question: Callable[..., object],
-        pod: str,
-        answers: Sized,
-        rows: int,
-    ) -> None:
-        """Raise if there are not as many answers as rows; a plugin is checked until this is so."""
-        try:
-            found = len(answers)
-        except TypeError as error:
-            raise self.raised(prefix, plugin, question, pod, error) from error
-        if found != rows:
-            text = f"answered for {found} rows, and was asked about {rows}"
-            self.report(plugin, extension_point_of(question), pod, ValueError(text))
-            raise PluginFailure(failure_of(prefix, plugin.name, text))
-        if rows > 1:
-            # One row may match by chance.
-            self._checked.add(plugin)
+        return self.ask(SCORE, plugin, plugin.score, state, pod, nodes)
 
     def make_filter_states(
         self,

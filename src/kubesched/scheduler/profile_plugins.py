@@ -32,6 +32,8 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from kubesched.framework.plugin_answers import check_events
+from kubesched.framework.plugin_error import error_text, places_outside
 from kubesched.framework.pod_group_plugin import PlacementGeneratePlugin, PlacementScorePlugin
 from kubesched.framework.registry import Registry
 
@@ -142,11 +144,15 @@ def _build(
         place = f"{path}.pluginConfig[{at}].args"
         try:
             decoded = registry[name].plugin.decode_args(raw, handle, place)
-            plugins[name] = registry[name](decoded, handle)
+            plugin = registry[name](decoded, handle)
+            check_events(plugin.events_to_register())
+            plugins[name] = plugin
         except ConfigError as error:
             errors.extend(error.errors)
         except Exception as error:  # noqa: BLE001 - a user's plugin may raise anything
-            errors.append(FieldError(place, f"initializing plugin {go_quote(name)}: {error}"))
+            text = f"initializing plugin {go_quote(name)}: {error_text(error)}"
+            own = "".join(f" ({line})" for line in [*places_outside(error)][-1:])
+            errors.append(FieldError(place if name in args else f"{path}.plugins", text + own))
     return plugins
 
 

@@ -134,7 +134,6 @@ class DynamicResources(
     scope: ClassVar = Scope.NODE
     signed_kinds: ClassVar = (DeviceClass,)
     survivors_only: ClassVar = True
-    normalizes: ClassVar = True
     allows_parallel: ClassVar = True
     no_filter_state: ClassVar = _NO_STATE.error
 

@@ -111,7 +111,6 @@ class InterPodAffinity(
     name: ClassVar = "InterPodAffinity"
     scope: ClassVar = Scope.CLUSTER
     per_template: ClassVar = True
-    normalizes: ClassVar = True
     no_filter_state: ClassVar = (
         'error reading "PreFilterInterPodAffinity" from cycleState: not found'
     )

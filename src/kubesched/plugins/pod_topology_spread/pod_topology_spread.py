@@ -103,7 +103,6 @@ class PodTopologySpread(
     name: ClassVar = "PodTopologySpread"
     scope: ClassVar = Scope.CLUSTER
     per_template: ClassVar = True
-    normalizes: ClassVar = True
     no_filter_state: ClassVar = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
     no_score_state: ClassVar = (
         'error reading "PreScorePodTopologySpread" from cycleState: not found'

@@ -1,0 +1,134 @@
+"""Tests of the checks of what plugins return."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
+from kubesched.framework.plugin_answers import (
+    AnswerChecks,
+    WrongAnswerError,
+    check_events,
+    check_score,
+    check_sort_key,
+)
+from kubesched.framework.status import SKIP, SUCCESS, Code, NodeToStatus, Status, unschedulable
+from kubesched.testing import make_node, make_pod_info, make_table
+
+POD = make_pod_info("web", labels={"app": "web"})
+TABLE = make_table([make_node("a"), make_node("b")])
+TEXT: Any = "no"
+NUMBER: Any = 3
+PODS: Any = ("web",)
+WAIT = Status(Code.WAIT, ("for a licence",))
+
+
+def _check(method: str, answer: object, *args: object) -> None:
+    AnswerChecks().after(method, answer, args, ())
+
+
+RIGHT = [
+    ("pre_enqueue", unschedulable("no")),
+    ("pre_filter", PreFilterResult(status=SKIP)),
+    ("pre_filter", PreFilterResult(node_names=frozenset({"a"}))),
+    ("filter", NodeToStatus.passing(2)),
+    ("filter", NodeToStatus.everywhere(2, unschedulable("no"))),
+    ("post_filter", PostFilterResult(SUCCESS, "a", (POD,))),
+    ("pre_score", PreScoreResult(status=SKIP)),
+    ("score", np.array([1, 2], np.int32)),
+    ("score_row", 3.0),
+    ("permit", (WAIT, 5)),
+    ("bind", SKIP),
+    ("a_method_without_a_check", "anything"),
+]
+
+
+@pytest.mark.parametrize(("method", "answer"), RIGHT)
+def test_right_answers(method: str, answer: object) -> None:
+    """What an extension point takes passes."""
+    _check(method, answer, None, POD, TABLE)
+
+
+WRONG: list[tuple[str, object, str]] = [
+    ("reserve", None, "must return a Status such as SUCCESS, not None; is a `return` missing?"),
+    ("reserve", True, "must return a Status such as SUCCESS, not True"),
+    ("filter_row", unschedulable(NUMBER), "must give reasons as texts, not (3,)"),
+    ("pre_filter", SUCCESS, "must return a PreFilterResult, such as"),
+    (
+        "pre_filter",
+        PreFilterResult(node_names=TEXT),
+        "names as node_names, not 'no'",
+    ),
+    ("filter", [SUCCESS, SUCCESS], "must return a NodeToStatus, such as"),
+    ("filter", NodeToStatus.passing(3), "answered for 3 rows, not for all 2"),
+    ("filter", NodeToStatus.everywhere(2, TEXT), "must return a Status such as SUCCESS, not 'no'"),
+    (
+        "filter",
+        NodeToStatus.rejecting(np.array([8, 16]), unschedulable("no")),
+        "must reject rows by a mask of bools, a bool per row",
+    ),
+    ("post_filter", SUCCESS, "must return a PostFilterResult, such as"),
+    (
+        "post_filter",
+        PostFilterResult(SUCCESS, NUMBER),
+        "as nominated_node_name, not 3",
+    ),
+    ("post_filter", PostFilterResult(SUCCESS, "a", PODS), "PodInfo values of the snapshot"),
+    ("pre_score", None, "must return a PreScoreResult, such as"),
+    ("score", [1, 2], "must return an array of int64, one for each of 2 rows, not list"),
+    ("score", np.array([1.5, 2]), "not of float64; round it and use .astype(np.int64)"),
+    ("score", np.array([True, False]), "not of bool"),
+    ("score", np.zeros((2, 2), np.int64), "not the shape (2, 2)"),
+    ("score_row", 0.5, "must return a whole number, not 0.5"),
+    ("permit", SUCCESS, "must return a status and a timeout in seconds, such as (SUCCESS, 0.0)"),
+    ("permit", (WAIT, "5s"), "not '5s'"),
+    ("permit", (SUCCESS, -1.0), "not -1.0"),
+]
+
+
+@pytest.mark.parametrize(("method", "answer", "message"), WRONG)
+def test_wrong_answers(method: str, answer: object, message: str) -> None:
+    """The message has the method, what it should return, and what it returned."""
+    with pytest.raises(WrongAnswerError, match=re.escape(message)) as raised:
+        _check(method, answer, None, POD, TABLE)
+    assert str(raised.value).startswith(f"{method} ")
+
+
+@pytest.mark.parametrize(
+    ("check", "answer", "message"),
+    [
+        (check_sort_key, ("web",), "sort_key must return a tuple of numbers, not ('web',)"),
+        (check_events, ["Node"], "must return None or a list of ClusterEventWithHint, not 'Node'"),
+        (check_events, 3, "must return None or a list of ClusterEventWithHint, not 3"),
+        (lambda answer: check_score("score_node", answer), float("nan"), "a whole number, not nan"),
+    ],
+)
+def test_other_wrong_answers(check: Callable[[Any], None], answer: object, message: str) -> None:
+    """Keys of pods, events and scores of one node are checked where they are read."""
+    with pytest.raises(WrongAnswerError, match=re.escape(message)):
+        check(answer)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (POD.pod.metadata.labels, "filter changed pod default/web, which the scheduler shares"),
+        (TABLE.nodes[0].metadata.labels, "filter changed a Node object, which the scheduler"),
+    ],
+    ids=["pod", "node"],
+)
+def test_changed_objects(labels: dict[str, str], message: str) -> None:
+    """The change shows in the call that makes it; each method's first calls are checked."""
+    checks, args = AnswerChecks(), (None, POD, TABLE)
+    objects = checks.before("P", "filter", args)
+    checks.after("filter", NodeToStatus.passing(2), args, objects)
+    labels["mine"] = "yes"
+    with pytest.raises(WrongAnswerError, match=re.escape(message)):
+        checks.after("filter", NodeToStatus.passing(2), args, objects)
+    while checks.before("P", "filter", args):
+        pass
+    assert checks.before("P", "score", args)
+    del labels["mine"]

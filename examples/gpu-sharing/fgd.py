@@ -14,7 +14,7 @@ Differs:  fragmentation is counted in whole numbers, so that equal nodes tie how
 from collections.abc import Sequence
 from functools import lru_cache
 from math import exp
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from fragmentation import Target
@@ -22,6 +22,9 @@ from gpu_sharing import WHOLE, GpuSharing, Milli, Request, can_take, request_of
 
 from kubesched import ConfigError
 from kubesched.framework import Handle, NodeTable, PluginArgs, PodInfo, child, decode_args, required
+
+_CODES_MAX: Final = 1 << 32
+"""More than `Gpus.code` has numbers."""
 
 
 class Best(NamedTuple):
@@ -86,14 +89,14 @@ class FragmentationGradientDescent(GpuSharing):
         gpus = self.gpus(nodes)
         rows = ((cpu >= request.cpu) & can_take(gpus, request)).nonzero()[0]
         # Many nodes are still empty or have the same pods, so few are different.
-        states = [*zip(cpu[rows].tolist(), gpus.code[rows].tolist(), strict=True)]
-        row_of = dict(zip(states, rows.tolist(), strict=True))
-        known = {
-            (left, code): self._best(request, left, gpus.model.item(row), gpus.free[row].tolist())
-            for (left, code), row in row_of.items()
-        }
+        states = cpu[rows] * _CODES_MAX + gpus.code[rows]
+        _, first, state = np.unique(states, return_index=True, return_inverse=True)
+        best = [
+            self._best(request, cpu.item(row), gpus.model.item(row), gpus.free[row].tolist()).score
+            for row in rows[first].tolist()
+        ]
         scores = np.zeros(len(nodes), np.int64)
-        scores[rows] = [known[state].score for state in states]
+        scores[rows] = np.array(best, np.int64)[state]
         return scores
 
     def score_row(self, state: None, pod: PodInfo, nodes: NodeTable, row: int) -> int:

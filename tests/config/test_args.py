@@ -6,9 +6,10 @@ import pytest
 from msgspec import field
 
 from kubesched.api.field_errors import ConfigError
+from kubesched.api.integers import Int32
 from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
 from kubesched.config.decoding import DurationSeconds
-from kubesched.config.types import API_VERSION, Int32
+from kubesched.config.types import API_VERSION
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True):

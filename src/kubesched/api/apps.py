@@ -4,7 +4,8 @@ Upstream: staging/src/k8s.io/api/apps/v1/types.go (v1.36)
 Differs:  rollout strategies and revision history are not read.
 """
 
-from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct, LabelSelector
+from kubesched.api.integers import Int32, Int64
+from kubesched.api.meta import KubeObject, KubeStruct, LabelSelector
 from kubesched.api.pod import PodTemplateSpec
 from kubesched.api.volume import PersistentVolumeClaim
 

@@ -4,7 +4,8 @@ Upstream: staging/src/k8s.io/api/batch/v1/types.go (v1.36)
 Differs:  of the specification only the template and the number of pods are read, and no status.
 """
 
-from kubesched.api.meta import Int32, KubeObject, KubeStruct, ObjectMeta
+from kubesched.api.integers import Int32
+from kubesched.api.meta import KubeObject, KubeStruct, ObjectMeta
 from kubesched.api.pod import PodTemplateSpec
 
 

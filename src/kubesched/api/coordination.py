@@ -4,7 +4,8 @@ Upstream: staging/src/k8s.io/api/coordination/v1/types.go (v1.36)
 Differs:  nothing.
 """
 
-from kubesched.api.meta import Int32, KubeObject, KubeStruct
+from kubesched.api.integers import Int32
+from kubesched.api.meta import KubeObject, KubeStruct
 
 
 class LeaseSpec(KubeStruct):

@@ -7,7 +7,8 @@ Differs:  only fields that scheduling, explaining and simulating read are kept.
 from msgspec import field
 
 from kubesched.api.events import EventSeries
-from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct
+from kubesched.api.integers import Int32, Int64
+from kubesched.api.meta import KubeObject, KubeStruct
 from kubesched.api.node import (
     Node,
     NodeCondition,

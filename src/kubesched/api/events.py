@@ -4,7 +4,8 @@ Upstream: staging/src/k8s.io/api/events/v1/types.go (v1.36)
 Differs:  the deprecated core fields are not read.
 """
 
-from kubesched.api.meta import Int32, KubeObject, KubeStruct
+from kubesched.api.integers import Int32
+from kubesched.api.meta import KubeObject, KubeStruct
 from kubesched.api.volume import ObjectReference
 
 

@@ -12,6 +12,8 @@ import re
 from decimal import Decimal
 from typing import Final
 
+from kubesched.api.integers import is_int64
+
 GO_ESCAPES: Final = {
     "\a": r"\a",
     "\b": r"\b",
@@ -36,7 +38,6 @@ _UNITS: Final = {
     "h": 3600 * _NANOSECONDS,
 }
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
-_INT64_LIMIT: Final = 2**63
 _DIGITS_MAX: Final = 19
 """The largest int64 has 19 digits."""
 
@@ -113,7 +114,7 @@ def parse_go_duration(text: str) -> int:
         raise _invalid(text)
     magnitude = _parse_parts(text, unsigned)
     nanoseconds = -magnitude if text[0] == "-" else magnitude
-    if not -_INT64_LIMIT <= nanoseconds < _INT64_LIMIT:
+    if not is_int64(nanoseconds):
         raise _invalid(text)
     return nanoseconds
 

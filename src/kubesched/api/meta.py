@@ -4,12 +4,11 @@ Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go (v1.36)
 Differs:  managedFields and selfLink are not read.
 """
 
-from typing import Annotated, dataclass_transform
+from typing import dataclass_transform
 
 import msgspec
 
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+from kubesched.api.integers import Int64
 
 
 # Type checkers do not know that subclasses inherit these settings.

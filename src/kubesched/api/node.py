@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from msgspec import field
 
-from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct
+from kubesched.api.integers import Int32, Int64
+from kubesched.api.meta import KubeObject, KubeStruct
 from kubesched.api.quantity import Quantity
 
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from msgspec import field
 
-from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.api.integers import Int32, Int64
+from kubesched.api.meta import KubeObject, KubeStruct, LabelSelector, ObjectMeta
 from kubesched.api.node import NodeSelector, PreferredSchedulingTerm
 from kubesched.api.quantity import Quantity
 from kubesched.api.volume import Volume

@@ -4,7 +4,8 @@ Upstream: staging/src/k8s.io/api/policy/v1/types.go (v1.36)
 Differs:  nothing.
 """
 
-from kubesched.api.meta import Condition, Int32, Int64, KubeObject, KubeStruct, LabelSelector
+from kubesched.api.integers import Int32, Int64
+from kubesched.api.meta import Condition, KubeObject, KubeStruct, LabelSelector
 
 
 class PodDisruptionBudgetSpec(KubeStruct):

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from kubesched.api.integers import INT64_MAX, INT64_MIN, is_int64, wrap
 from kubesched.api.resource_names import CPU
 
 Quantity = str | int | float
@@ -21,7 +22,6 @@ DECIMAL_SI: Final = "DecimalSI"
 DECIMAL_EXPONENT: Final = "DecimalExponent"
 BINARY_SI: Final = "BinarySI"
 
-_INT64_MAX: Final = 2**63 - 1
 _NANO: Final = -9
 NANO: Final = 10**9
 """Nano-units in one unit, see `nano_value`."""
@@ -209,8 +209,8 @@ def _slow(parts: _Parts) -> Amount:
         unscaled = _rounded_up_to_nano(unscaled, scale)
         scale = _NANO
     one = _power_of_ten(max(-scale, 0))
-    if form == BINARY_SI and unscaled > _INT64_MAX * one:
-        unscaled, scale = _INT64_MAX, 0
+    if form == BINARY_SI and unscaled > INT64_MAX * one:
+        unscaled, scale = INT64_MAX, 0
     if form == BINARY_SI and 0 < unscaled < one:
         form = DECIMAL_SI
     return Amount(-unscaled if parts.is_negative else unscaled, scale, is_big=True, format=form)
@@ -223,14 +223,14 @@ def _rounded_up_to_nano(unscaled: int, scale: int) -> int:
 
 
 def _fit(*numbers: int) -> bool:
-    return all(-_INT64_MAX - 1 <= number <= _INT64_MAX for number in numbers)
+    return all(is_int64(number) for number in numbers)
 
 
 def _scaled_fast(number: int, zeros: int) -> int:
     """Multiply a 64-bit number by `10**zeros`, overflowing as upstream does."""
     if zeros in _STEPS_AT_ONCE:
-        is_lost = number == -_INT64_MAX - 1 and zeros
-        return 0 if is_lost else _low_64_bits(number * _power_of_ten(zeros))
+        is_lost = number == INT64_MIN and zeros
+        return 0 if is_lost else wrap(number * _power_of_ten(zeros))
     # 10**19 does not fit an int64, so larger powers need not be computed.
     scaled = number * _power_of_ten(min(zeros, 19))
     return scaled if _fit(scaled) else 0
@@ -241,21 +241,17 @@ def _divided_away_from_zero(number: int, zeros: int) -> int:
     return -(-number // divisor) if number > 0 else number // divisor
 
 
-def _low_64_bits(number: int) -> int:
-    return (number + 2**63) % 2**64 - 2**63
-
-
 def _scaled_big(unscaled: int, zeros: int) -> int:
     """Divide a big number by `10**zeros` as upstream does: round up, then keep the low 64 bits."""
     if zeros <= 0:
-        factor = _power_of_ten(-zeros) if zeros >= -18 else -(2**63)
-        return _low_64_bits(_low_64_bits(unscaled) * factor)
-    if unscaled < _INT64_MAX and zeros < 19:
+        factor = _power_of_ten(-zeros) if zeros >= -18 else INT64_MIN
+        return wrap(wrap(unscaled) * factor)
+    if unscaled < INT64_MAX and zeros < 19:
         # Division truncates, and a remainder of either sign adds one.
-        low = _low_64_bits(unscaled)
+        low = wrap(unscaled)
         quotient, rest = divmod(abs(low), _power_of_ten(zeros))
         return (-quotient if low < 0 else quotient) + bool(rest)
-    return _low_64_bits(-(-unscaled // _power_of_ten(zeros)))
+    return wrap(-(-unscaled // _power_of_ten(zeros)))
 
 
 def _canonical(amount: Amount) -> str:

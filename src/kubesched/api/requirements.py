@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.field_errors import aggregate
+from kubesched.api.integers import is_int64
 from kubesched.api.label_format import invalid, label_key_errors, label_value_errors
 
 IN: Final = "in"
@@ -38,7 +39,7 @@ def parse_int64(text: str) -> int | None:
     if _INTEGER.fullmatch(text) is None or len(text) > _INTEGER_LENGTH_MAX:
         return None
     number = int(text)
-    return number if -(2**63) <= number < 2**63 else None
+    return number if is_int64(number) else None
 
 
 class Requirement(msgspec.Struct, frozen=True, order=True, gc=False):

@@ -4,7 +4,8 @@ Upstream: staging/src/k8s.io/api/scheduling/v1 and v1alpha2, types.go (v1.36)
 Differs:  nothing.
 """
 
-from kubesched.api.meta import Condition, Int32, KubeObject, KubeStruct
+from kubesched.api.integers import Int32
+from kubesched.api.meta import Condition, KubeObject, KubeStruct
 from kubesched.api.volume import TypedObjectReference
 
 

@@ -6,7 +6,8 @@ Differs:  mount options, token requests and attachment errors are not read.
 
 from msgspec import field
 
-from kubesched.api.meta import Int32, Int64, KubeObject, KubeStruct, LabelSelector
+from kubesched.api.integers import Int32, Int64
+from kubesched.api.meta import KubeObject, KubeStruct, LabelSelector
 from kubesched.api.node import TopologySelectorTerm
 from kubesched.api.quantity import Quantity
 from kubesched.api.volume import PersistentVolumeSpec

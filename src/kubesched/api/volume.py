@@ -6,7 +6,8 @@ Differs:  of sources the scheduler does not look into, only their presence is re
 
 from msgspec import field
 
-from kubesched.api.meta import Condition, Int32, KubeObject, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.api.integers import Int32
+from kubesched.api.meta import Condition, KubeObject, KubeStruct, LabelSelector, ObjectMeta
 from kubesched.api.node import NodeSelector
 from kubesched.api.quantity import Quantity
 

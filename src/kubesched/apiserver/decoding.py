@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched.api.integers import wrap
 from kubesched.api.json_syntax import json_text_error
 from kubesched.api.media_types import JSON, PROTOBUF, YAML
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
@@ -139,7 +140,7 @@ def _nothing(value_type: ValueType) -> int | bytes:
 
 def _value(value_type: ValueType, value: int | bytes) -> Any:
     if isinstance(value_type, Scalar) and value_type.form in _NUMBERS:
-        number = _signed(_int(value))
+        number = wrap(_int(value))
         return bool(number) if value_type.form == "bool" else number
     text = _bytes(value)
     if isinstance(value_type, Scalar):
@@ -160,7 +161,7 @@ def _scalar(form: str, text: bytes) -> Any:
         return _text(parts.get(1, b"0"))
     if form == "intOrString":
         is_text = parts.get(1)
-        return _text(parts.get(3, b"")) if is_text else _signed(_int(parts.get(2, 0)))
+        return _text(parts.get(3, b"")) if is_text else wrap(_int(parts.get(2, 0)))
     if form == "any":
         return _json(_bytes(parts.get(1, b"")))
     return _time(parts, has_fraction=form == "microTime") if text else None
@@ -174,21 +175,16 @@ def _json(text: bytes) -> Any:
 
 
 def _time(parts: dict[int, int | bytes], *, has_fraction: bool) -> str | None:
-    seconds = _signed(_int(parts.get(1, 0)))
+    seconds = wrap(_int(parts.get(1, 0)))
     if seconds == _NO_SECONDS:
         return None
-    nanoseconds = _signed(_int(parts.get(2, 0)))
+    nanoseconds = wrap(_int(parts.get(2, 0)))
     moment = EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
     return micro_time(moment) if has_fraction else second_time(moment)
 
 
 def _numbered(text: bytes) -> dict[int, int | bytes]:
     return {number: value for number, value, _ in fields_of(text)}
-
-
-def _signed(number: int) -> int:
-    """Return a signed number, which is encoded as its 64-bit complement if it is negative."""
-    return number - (1 << 64) if number >> 63 else number
 
 
 def _int(value: int | bytes) -> int:

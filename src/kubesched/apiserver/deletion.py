@@ -8,10 +8,11 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
 
+from kubesched.api.integers import Int64
 from kubesched.api.pod import FINISHED
 from kubesched.api.times import second_time
 from kubesched.apiserver.admission import admit_delete
@@ -26,7 +27,6 @@ from kubesched.apiserver.stored_object import StoredObject, key_of
 from kubesched.apiserver.times import after, moment_of
 from kubesched.cluster.store import Key
 
-_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 FOREGROUND: Final = "Foreground"
 BACKGROUND: Final = "Background"
 ORPHAN: Final = "Orphan"
@@ -50,7 +50,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
         dry_run: Stages that are only tried.
     """
 
-    grace_period_seconds: _Int64 | None = None
+    grace_period_seconds: Int64 | None = None
     propagation_policy: str | None = None
     orphan_dependents: bool | None = None
     preconditions: dict[str, str | None] | None = None

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from kubesched.api.integers import is_int64
 from kubesched.api.requirements import CompiledSelector, SelectorError
 from kubesched.api.selector_syntax import parse_field_selector, parse_selector
 from kubesched.apiserver.plain import Plain, get
@@ -147,7 +148,6 @@ _MATCH: Final = "resourceVersionMatch"
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _VERSION: Final = re.compile(r"[0-9]+", re.ASCII)
 _UINT64_MAX: Final = 2**64 - 1
-_INT64_MAX: Final = 2**63 - 1
 
 
 class ListOptions(msgspec.Struct, frozen=True):
@@ -208,7 +208,7 @@ def _number(text: str) -> int:
     if not _NUMBER.fullmatch(text):
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     number = int(text)
-    if not -_INT64_MAX - 1 <= number <= _INT64_MAX:
+    if not is_int64(number):
         raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
     return number
 

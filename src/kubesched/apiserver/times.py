@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Final
 
+from kubesched.api.integers import wrap
 from kubesched.api.times import micro_time, moment_at, parse_time, second_time
 
 # Without letters that make words, and digits that look like letters.
@@ -54,7 +55,7 @@ class Clock:
 
 def after(moment: datetime, seconds: int) -> datetime:
     """Return a moment some seconds later; overflows as Go's 64-bit nanoseconds do."""
-    nanoseconds = (seconds * _BILLION + 2**63) % 2**64 - 2**63
+    nanoseconds = wrap(seconds * _BILLION)
     return moment + timedelta(microseconds=nanoseconds // 1000)
 
 

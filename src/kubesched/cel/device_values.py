@@ -10,9 +10,10 @@ from functools import lru_cache
 from typing import ClassVar
 
 from kubesched.api.go_text import go_quote
+from kubesched.api.integers import is_int64
 from kubesched.api.quantity import NANO, nano_value
 from kubesched.cel.declarations import Library
-from kubesched.cel.values import INT_MAX, INT_MIN, UINT_MAX, CelError, succeeds
+from kubesched.cel.values import UINT_MAX, CelError, succeeds
 
 # Versions.
 
@@ -172,7 +173,7 @@ def _quantity(string: str) -> CelQuantity:
 
 
 def _is_integer(quantity: CelQuantity) -> bool:
-    return quantity.nano % NANO == 0 and INT_MIN <= quantity.nano // NANO <= INT_MAX
+    return quantity.nano % NANO == 0 and is_int64(quantity.nano // NANO)
 
 
 def _as_integer(quantity: CelQuantity) -> int:

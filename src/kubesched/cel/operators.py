@@ -12,10 +12,9 @@ import re
 from collections.abc import Callable
 
 from kubesched.api.go_text import go_float
+from kubesched.api.integers import INT64_MAX, INT64_MIN, is_int64
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import (
-    INT_MAX,
-    INT_MIN,
     UINT_MAX,
     CelError,
     CelType,
@@ -183,7 +182,7 @@ def _string_to_bool(string: str) -> bool:
 
 
 def _string_to_int(string: str) -> int:
-    if re.fullmatch("[+-]?" + _DIGITS, string) and INT_MIN <= int(string) <= INT_MAX:
+    if re.fullmatch("[+-]?" + _DIGITS, string) and is_int64(int(string)):
         return int(string)
     raise _failed("string", "int")
 
@@ -208,7 +207,7 @@ def _string_to_double(string: str) -> float:
 
 
 def _double_to_int(value: float) -> int:
-    if math.isnan(value) or math.isinf(value) or not INT_MIN < value < INT_MAX:
+    if math.isnan(value) or math.isinf(value) or not INT64_MIN < value < INT64_MAX:
         raise CelError("integer overflow")
     return int(value)
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kubesched.api.integers import is_int64
 from kubesched.cel.syntax import (
     Bind,
     Call,
@@ -24,7 +25,7 @@ from kubesched.cel.syntax import (
     OptionalMap,
     Select,
 )
-from kubesched.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt
+from kubesched.cel.values import UINT_MAX, UInt
 
 # Tokens.
 
@@ -344,7 +345,7 @@ class _Parser:
             if number > UINT_MAX:
                 raise self._error(offset, "invalid uint literal")
             return Literal(offset, UInt(number))
-        if not INT_MIN <= number <= INT_MAX:
+        if not is_int64(number):
             raise self._error(offset, "invalid int literal")
         return Literal(offset, number)
 

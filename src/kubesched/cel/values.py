@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kubesched.api.go_text import go_float
+from kubesched.api.integers import is_int64
 
-INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 UINT_MAX = 2**64 - 1
 
 
@@ -210,7 +210,7 @@ def is_zero(value: object) -> bool:
 
 def checked_int(number: int) -> int:
     """Return the number. Raises CelError if it does not fit into an int64."""
-    if not INT_MIN <= number <= INT_MAX:
+    if not is_int64(number):
         raise CelError("integer overflow")
     return number
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kubesched.api.field_errors import ConfigError, FieldError, child, render
+from kubesched.api.integers import Int32, Int64
 from kubesched.config.decoding import decode_struct
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import (
@@ -25,8 +26,6 @@ from kubesched.config.types import (
     KIND,
     ConfigStruct,
     Configuration,
-    Int32,
-    Int64,
     PluginConfig,
     ProfileConfiguration,
 )

@@ -15,12 +15,12 @@ import msgspec
 
 from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.api.go_text import go_quote
+from kubesched.api.integers import INT64_MAX
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import PluginEntry, Plugins, PluginSet
 
 ALL = "*"
 MAX_SCORE = 100
-_TOTAL_SCORE_MAX = 2**63 - 1
 
 
 class ExtensionPoint(StrEnum):
@@ -218,7 +218,7 @@ def score_weights(
             continue
         weight = plugin.weight or 1
         # In Go, the remainder overflows after a negative weight, so any further weight is too much.
-        if total < 0 or weight * MAX_SCORE > _TOTAL_SCORE_MAX - total:
+        if total < 0 or weight * MAX_SCORE > INT64_MAX - total:
             what = "score" if point is ExtensionPoint.SCORE else "placement score"
             message = f"{what} plugins: total score of Score plugins could overflow"
             raise ConfigError([FieldError(child(path, point.value), message)])

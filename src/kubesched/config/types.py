@@ -4,19 +4,17 @@ Upstream: kube-scheduler/config/v1/types.go, component-base/config/v1alpha1/type
 Differs:  durations are in seconds; plugin args are plain mappings, which the plugins decode.
 """
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta, field
+from msgspec import field
 
+from kubesched.api.integers import Int32, Int64
 from kubesched.config.decoding import DurationSeconds
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
-
-Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class ConfigStruct(msgspec.Struct, frozen=True, rename="camel"):

@@ -15,10 +15,10 @@ from typing import ClassVar, Final
 import msgspec
 
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
+from kubesched.api.integers import Int32
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheduling import PodGroup
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.types import Int32
 from kubesched.framework.cluster_event import POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle

@@ -13,6 +13,7 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.integers import truncate
 from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import Scope, ScorePlugin
 from kubesched.snapshot.images import ImageState
@@ -22,7 +23,6 @@ from kubesched.snapshot.pod_info import PodInfo
 _MIB: Final = 1024 * 1024
 _BYTES_MIN: Final = 23 * _MIB
 _BYTES_MAX_PER_CONTAINER: Final = 1000 * _MIB
-_INT64: Final = 1 << 63
 
 
 class ImageLocality(ScorePlugin[None]):
@@ -74,5 +74,4 @@ def _rows_with(image: ImageState, nodes: NodeTable) -> list[int] | slice:
 
 def _weighed_bytes(image: ImageState, node_count: int) -> int:
     """Return the image's size times the share of all nodes that hold it."""
-    weighed = int(float(image.size_bytes) * (len(image.nodes) / node_count))
-    return weighed if -_INT64 <= weighed < _INT64 else -_INT64
+    return truncate(float(image.size_bytes) * (len(image.nodes) / node_count))

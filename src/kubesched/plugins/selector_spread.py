@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.field_errors import ConfigError, child, not_supported
+from kubesched.api.integers import Int32
 from kubesched.api.requirements import CompiledSelector
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.types import Int32
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle

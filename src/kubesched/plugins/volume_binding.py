@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
+from kubesched.api.integers import Int64
 from kubesched.api.quantity import Quantity, value
 from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from kubesched.config.args import PluginArgs, UtilizationShapePoint, decode_args
-from kubesched.config.types import Int64
 from kubesched.config.validation import validate_function_shape
 from kubesched.framework.cluster_event import (
     CSI_DRIVER,
@@ -55,6 +55,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.plugin_observer import VolumeSchedulingStage
 from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure, unresolvable
+from kubesched.plugins.shared.score_curve import ScoreCurve
 from kubesched.plugins.volumes.binder import (
     AssumeError,
     BindingCheck,
@@ -152,7 +153,7 @@ class VolumeBinding(
         super().__init__(args, handle)
         self.args = args
         self._scores = handle.feature_gates.enabled("StorageCapacityScoring")
-        self._shape = args.shape or _DEFAULT_SHAPE
+        self._curve = ScoreCurve(args.shape or _DEFAULT_SHAPE)
         self._binder = VolumeBinder()
         self._csi_nodes = CsiNodes()
         self._classes = _VolumesByClass()
@@ -261,7 +262,7 @@ class VolumeBinding(
             return scores
         decisions = state.decider.decide(nodes)
         for row in np.flatnonzero(decisions.statuses.passed).tolist():
-            scores[row] = score_pod_volumes(decisions.pod_volumes(row), self._shape)
+            scores[row] = score_pod_volumes(decisions.pod_volumes(row), self._curve)
         return scores
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.integers import is_int64
 from kubesched.api.json_syntax import json_stream_error
 from kubesched.api.meta import KubeObject
 from kubesched.framework.preemption.candidate import Candidate
@@ -25,7 +26,6 @@ from kubesched.snapshot.pod_info import PodInfo
 T = TypeVar("T")
 K = TypeVar("K", bound=KubeObject)
 
-_INT64: Final = 1 << 63
 _BLANKS: Final = " \t\r\n"
 
 
@@ -324,7 +324,7 @@ def _int64(value: object, place: _Place) -> int:
             return 0
         case bool():
             pass
-        case int() if -_INT64 <= value < _INT64:
+        case int() if is_int64(value):
             return value
         case int() | _Decimal():
             written = value.text if isinstance(value, _Decimal) else value

@@ -13,20 +13,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.integers import wrap
 from kubesched.config.types import ExtenderConfiguration
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.scheduler.extender import ExtenderError, ExtenderTransport, HttpExtender
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
-
-_INT64: Final = 1 << 63
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +108,7 @@ class Extenders:
                 if place is not None:
                     sums[place] += amount
                     are_given[place] = True
-        return Scores(np.array([_wrap(total) for total in sums], np.int64), are_given)
+        return Scores(np.array([wrap(total) for total in sums], np.int64), are_given)
 
     async def narrow(
         self, pod: PodInfo, candidates: Sequence[Candidate], nodes: NodeTable
@@ -176,8 +174,3 @@ def _raise_unless_ignorable(extender: HttpExtender, error: ExtenderError) -> Non
 
 def _log_ignored(extender: HttpExtender, error: ExtenderError) -> None:
     log.info("Ignoring the error of extender %s: %s", extender.name, error)
-
-
-def _wrap(total: int) -> int:
-    """Wrap around as Go's int64 does."""
-    return (total + _INT64) % (2 * _INT64) - _INT64

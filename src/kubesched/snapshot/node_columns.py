@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Taint
+from kubesched.api.integers import wrap
 from kubesched.api.quantity import resource_value, value
 from kubesched.snapshot.coded import Coded, CodedColumn
 from kubesched.snapshot.host_ports import NO_PORTS, UsedPorts
@@ -32,7 +33,6 @@ from kubesched.snapshot.node_table import (
     NodeTable,
     increase,
     parts_of,
-    wrapped,
 )
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -164,7 +164,7 @@ class NodeColumns(NodeTable):
 
     def _rare_held(self, row: int, resource: str) -> int:
         held = [info.template.held.get(resource, 0) for info in self.pods[row].values()]
-        return wrapped(sum(held))
+        return wrap(sum(held))
 
     # Changes.
 
@@ -280,9 +280,9 @@ class NodeColumns(NodeTable):
             self._account_uses(info, row, 1)
             self.groups.add(info, row)
             self._note_change(row)
-        self._non_zero_requested[:] = list(map(wrapped, cpu)), list(map(wrapped, memory))
+        self._non_zero_requested[:] = list(map(wrap, cpu)), list(map(wrap, memory))
         for name, sums in requested.items():
-            self._requested[self.resources[name]] = list(map(wrapped, sums))
+            self._requested[self.resources[name]] = list(map(wrap, sums))
         for sums in (cpu, memory, *requested.values()):
             self.is_plain &= 0 <= min(sums) and max(sums) <= PLAIN_MAX
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Taint
+from kubesched.api.integers import wrap
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.host_ports import UsedPorts
 from kubesched.snapshot.images import ImageStates
@@ -31,7 +32,6 @@ _REQUESTED = 3
 """The first row of `NodeTable.numbers` for a requested amount, after the number of pods."""
 NUMBERS_FIXED = 4
 """The number of rows of `NodeTable.numbers` that are not of resources."""
-_INT64 = 1 << 63
 PLAIN_MAX = 1 << 46
 """Sums and percentages of amounts up to here are exact in int64 and in float64."""
 
@@ -167,12 +167,12 @@ class NodeTable(ABC):
         index = [codes.setdefault(info.template, len(codes)) for info in pods]
         amounts = np.zeros((_REQUESTED + len(self.resources), len(codes)), np.int64)
         for template, at in codes.items():
-            amounts[: _REQUESTED - 1, at] = [wrapped(amount) for amount in template.held_non_zero]
+            amounts[: _REQUESTED - 1, at] = [wrap(amount) for amount in template.held_non_zero]
             amounts[_REQUESTED - 1, at] = 1
             for name, amount in template.held.items():
                 resource = self.resources.get(name)
                 if resource is not None:
-                    amounts[_REQUESTED + resource, at] = wrapped(amount)
+                    amounts[_REQUESTED + resource, at] = wrap(amount)
         return amounts[:, index]
 
     def check(self) -> None:
@@ -190,9 +190,9 @@ class NodeTable(ABC):
             assert self.pod_counts[row] == len(pods), f"{name}: pod count drifted"
             for resource, at in self.resources.items():
                 found = int(self.requested[at, row])
-                assert found == wrapped(requested[resource]), f"{name}: {resource} drifted"
+                assert found == wrap(requested[resource]), f"{name}: {resource} drifted"
                 assert not self.is_plain or 0 <= found <= PLAIN_MAX, f"{name}: is not plain"
-            assert self.non_zero_requested[:, row].tolist() == [wrapped(cpu), wrapped(memory)], name
+            assert self.non_zero_requested[:, row].tolist() == [wrap(cpu), wrap(memory)], name
 
 
 class SelectedRows(NodeTable):
@@ -266,7 +266,7 @@ class SelectedRows(NodeTable):
         if self.origin is not None:
             return self._take(self._table.requested_of(resource))
         amounts = [
-            wrapped(sum(info.template.held.get(resource, 0) for info in pods.values()))
+            wrap(sum(info.template.held.get(resource, 0) for info in pods.values()))
             for pods in self.pods
         ]
         return np.array(amounts, np.int64)
@@ -376,10 +376,5 @@ def increase(column: NDArray[np.int64], at: int, row: int, amount: int) -> bool:
     if 0 <= total <= PLAIN_MAX:
         column[at, row] = total
         return True
-    column[at, row] = total if -_INT64 <= total < _INT64 else wrapped(total)
+    column[at, row] = wrap(total)
     return False
-
-
-def wrapped(total: int) -> int:
-    """Return the total as an int64 that wraps around on overflow, as upstream's does."""
-    return (total + _INT64) % (2 * _INT64) - _INT64

@@ -235,18 +235,3 @@ def test_petabytes_overflow(
     """Beyond 92 PB the hundredfold wraps and the quotient rounds toward zero, as upstream's."""
     requested, allocated, allocatable = row
     assert expected == scorer.score_row([requested], [allocated], [allocatable], [1])
-
-
-@pytest.mark.parametrize(
-    ("utilization", "expected"),
-    [
-        pytest.param(0, 100, id="left end"),
-        pytest.param(1, 97, id="just below"),
-        pytest.param(30, 0, id="right end"),
-        pytest.param(100, 0, id="beyond"),
-    ],
-)
-def test_falling_lines_round_up(utilization: int, expected: int) -> None:
-    """Between points, what is subtracted rounds toward zero: 100 - 3.33… is 97."""
-    shape = [UtilizationShapePoint(0, 10), UtilizationShapePoint(30, 0)]
-    assert expected == int(RequestedToCapacityRatio(shape).curve[utilization])

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Namespace, Node, Pod
 from kubesched.api.field_errors import ConfigError, child, invalid
+from kubesched.api.integers import Int32
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.types import Int32
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.field_errors import ConfigError, FieldError, child, duplicate, invalid
+from kubesched.api.integers import quotient, truncate, wrap
 from kubesched.api.resource import DeviceClass
 from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
 from kubesched.framework.cycle_state import CycleState
@@ -28,7 +29,6 @@ from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import UNSIGNED, PreScorePlugin, PreScoreResult, Scope, ScorePlugin
 from kubesched.framework.status import SKIP
 from kubesched.plugins.node_resources.device_counts import DeviceCounter
-from kubesched.plugins.node_resources.int64 import quotient, truncate, wrap
 from kubesched.plugins.node_resources.scoring import (
     Amounts,
     Demands,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.field_errors import ConfigError
+from kubesched.api.integers import wrap
 from kubesched.api.pod_requests import pod_requests
 from kubesched.api.quantity import resource_value
 from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
@@ -55,7 +56,6 @@ from kubesched.plugins.node_resources.fit_args import (
     complete,
     errors_of,
 )
-from kubesched.plugins.node_resources.int64 import wrap
 from kubesched.plugins.node_resources.scoring import (
     NATIVE,
     Demands,

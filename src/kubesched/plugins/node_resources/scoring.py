@@ -20,9 +20,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.integers import wrap
 from kubesched.api.resource_names import is_scalar_resource_name
 from kubesched.config.args import ResourceSpec
-from kubesched.plugins.node_resources.int64 import wrap
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import CPU, MEMORY, PLAIN_MAX, NodeTable, SelectedRows

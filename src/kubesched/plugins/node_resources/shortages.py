@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.integers import wrap
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
-from kubesched.plugins.node_resources.int64 import wrap
 from kubesched.snapshot.node_table import NodeTable
 
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")

@@ -4,8 +4,7 @@ LeastAllocated prefers nodes with many free resources, MostAllocated nodes with 
 RequestedToCapacityRatio maps utilization to a score along a configured curve.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/{least_allocated,most_allocated,
-          requested_to_capacity_ratio}.go, pkg/scheduler/framework/plugins/helper/shape_score.go
-          (v1.36)
+          requested_to_capacity_ratio}.go (v1.36)
 Differs:  nothing.
 """
 
@@ -16,19 +15,12 @@ from typing import Final
 
 import numpy as np
 
+from kubesched.api.integers import INT64_MAX, quotient, wrap
 from kubesched.config.args import UtilizationShapePoint
-from kubesched.framework.normalize import NODE_SCORE_MAX
-from kubesched.plugins.node_resources.int64 import (
-    PERCENT,
-    divide,
-    percent,
-    quotient,
-    weighted_mean,
-    wrap,
-)
 from kubesched.plugins.node_resources.scoring import Amounts, Numbers
+from kubesched.plugins.shared.score_curve import PERCENT, ScoreCurve
 
-_SHAPE_SCORE_MAX: Final = 10
+_PERCENT_EXACT_MAX: Final = INT64_MAX // PERCENT
 
 
 class LeastAllocated:
@@ -104,20 +96,11 @@ class MostAllocated(_ByUse):
 
 
 class RequestedToCapacityRatio(_ByUse):
-    """The weighted mean of the scores above 0, rounded to the nearest integer.
-
-    Attributes:
-        curve: int64, the score of each utilization from 0 to 100 percent.
-    """
+    """The weighted mean of the scores above 0, rounded to the nearest integer."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
-        points = [
-            (point.utilization, point.score * (NODE_SCORE_MAX // _SHAPE_SCORE_MAX))
-            for point in shape
-        ]
-        scores = [_interpolate(points, utilization) for utilization in range(PERCENT + 1)]
-        self.curve: Amounts = np.array(scores, np.int64)
-        self._scores: Final = scores
+        self._curve = ScoreCurve(shape)
+        self._scores: Amounts = np.array(self._curve.scores, np.int64)
 
     def score_row(
         self,
@@ -130,8 +113,7 @@ class RequestedToCapacityRatio(_ByUse):
         total = weight_sum = 0
         for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
             utilization = PERCENT if asked > offered else percent(wrap(asked), offered)
-            # Outside 0..100 the curve is flat.
-            score = self._scores[min(max(utilization, 0), PERCENT)]
+            score = self._curve.at(utilization)
             if score > 0:
                 total += score * weight
                 weight_sum += weight
@@ -145,7 +127,7 @@ class RequestedToCapacityRatio(_ByUse):
         weight_sum = np.zeros_like(total)
         utilizations = _used_percentages(prepared + amounts, allocatable).astype(np.intp)
         for utilization, weight in zip(utilizations, weights, strict=True):
-            scores = self.curve[utilization]
+            scores = self._scores[utilization]
             total += scores * weight
             weight_sum += (scores > 0) * weight
         np.maximum(weight_sum, 1, out=weight_sum)
@@ -160,14 +142,35 @@ def _used_percentages(used: Numbers, allocatable: Numbers) -> Numbers:
     return divide(used, allocatable)
 
 
-def _interpolate(points: Sequence[tuple[int, int]], utilization: int) -> int:
-    """Return the score at `utilization` on the line through the points, flat beyond its ends."""
-    left, score = points[0]
-    if utilization <= left:
-        return score
-    for right, next_score in points[1:]:
-        if utilization <= right:
-            rise = (next_score - score) * (utilization - left)
-            return score + quotient(rise, right - left)
-        left, score = right, next_score
-    return score
+def percent(part: int, whole: int) -> int:
+    """Return `part` in percent of `whole`, rounded toward zero."""
+    if 0 <= part <= _PERCENT_EXACT_MAX and whole > 0:
+        return part * PERCENT // whole
+    return quotient(wrap(part * PERCENT), whole)
+
+
+def divide(dividends: Numbers, divisors: Numbers) -> Numbers:
+    """Return whole quotients, rounded down. Overwrites the dividends.
+
+    Floats divide much faster than integers. The result is exact for whole numbers, dividends up to
+    100 times a plain amount and plain divisors: such a dividend is below 2**53, and a quotient that
+    is not whole differs from the next whole number by far more than the rounding error.
+    """
+    dividends /= divisors
+    return np.floor(dividends, out=dividends)
+
+
+def weighted_mean(columns: Numbers, weights: Sequence[int]) -> Amounts:
+    """Return the weighted mean per row of columns x rows, rounded down. Overwrites the first."""
+    total: Numbers = columns[0]
+    if weights[0] != 1:
+        total *= weights[0]
+    for column, weight in zip(columns[1:], weights[1:], strict=True):
+        total += column if weight == 1 else column * weight
+    weight_sum = sum(weights)
+    if weight_sum & weight_sum - 1:
+        total /= weight_sum
+    else:
+        # Multiplying is faster, and exact for a power of two.
+        total *= 1 / weight_sum
+    return total.astype(np.int64)

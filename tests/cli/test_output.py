@@ -100,6 +100,20 @@ def test_pipes_get_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "x" * 500 + "\n"
 
 
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_paragraphs_fit_the_width(monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> None:
+    """What is indented hangs; words stay whole."""
+    stdout = terminal_of(monkeypatch)
+    if not is_terminal:
+        monkeypatch.setenv("NO_COLOR", "1")
+    long = "x" * 60
+    writer().line(f"one two {long} three")
+    writer().item("four " * 13)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", stdout.getvalue())
+    fours = " ".join(["four"] * 11)
+    assert f"one two\n{long}\nthree\n  {fours}\n    four four\n" == text
+
+
 def write_all(out: Writer) -> None:
     """Write one of each."""
     out.headline("Pod a/b goes [bold]nowhere[/bold]")

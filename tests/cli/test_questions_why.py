@@ -46,8 +46,8 @@ def test_text(cluster: Path) -> None:
     result = run("why", "web-5d-2", cluster, "--complete", "--top", "3")
     assert result.exit_code == 0
     assert result.stdout == (
-        "Pod shop/web-5d-2 fits none of 2 nodes: 1 has too little cpu, 1 has a taint that it "
-        "does not tolerate.\n"
+        "Pod shop/web-5d-2 fits none of 2 nodes: 1 has too little cpu, 1 has a taint that\n"
+        "it does not tolerate.\n"
         "\n"
         "Any one of these makes it fit, the smallest first\n"
         "  1. lower the cpu request of container main from 2 to 1\n"
@@ -65,8 +65,8 @@ def test_text(cluster: Path) -> None:
         "      beta: taint dedicated=gpu:NoSchedule\n"
         "\n"
         "Tried again after\n"
-        "  NodeResourcesFit: Pod deleted, Pod requests lowered, Node added, Node allocatable "
-        "updated, DeviceClass added, DeviceClass updated\n"
+        "  NodeResourcesFit: Pod deleted, Pod requests lowered, Node added, Node\n"
+        "    allocatable updated, DeviceClass added, DeviceClass updated\n"
         "  TaintToleration: Node added, Node taints updated, Pod tolerations updated\n"
     )
 

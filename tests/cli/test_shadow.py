@@ -37,7 +37,7 @@ class Process:
             *words,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, "NO_COLOR": "1"},
+            env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
         )
         found = cls(process)
         line = await found.message()

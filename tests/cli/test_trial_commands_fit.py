@@ -46,8 +46,8 @@ def test_text(cluster: Path, tmp_path: Path) -> None:
         "Why not all of StatefulSet shop/big\n"
         "  2 pods: shop/big-0 and shop/big-1\n"
         "      0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate,\n"
-        "      preemption: 0/2 nodes are available: 1 No preemption victims found for\n"
-        "      incoming pod, 1 Preemption is not helpful for scheduling.\n"
+        "        preemption: 0/2 nodes are available: 1 No preemption victims found for\n"
+        "        incoming pod, 1 Preemption is not helpful for scheduling.\n"
     )
 
 

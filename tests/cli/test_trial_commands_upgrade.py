@@ -94,7 +94,7 @@ def test_a_compaction(cluster: Path) -> None:
         "  alpha\n"
         "    shop/web-1 stays pending:\n"
         "        0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were\n"
-        "        unschedulable.\n"
+        "          unschedulable.\n"
         "  gamma\n"
         "    shop/bare would not come back: it has no controller\n"
         "\n"

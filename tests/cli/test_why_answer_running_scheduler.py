@@ -38,7 +38,7 @@ def asking(tmp_path: Path, script: Script, *, token: str = ADMIN_TOKEN, **change
 
         async def ask(*words: str, url: str = f"https://127.0.0.1:{port}") -> Result:
             common = ("--kubeconfig", kubeconfig, "-n", "default", "--scheduler", url)
-            return await asyncio.to_thread(run, "why", *words, *common)
+            return await asyncio.to_thread(run, "why", *words, *common, COLUMNS="300")
 
         await script(cluster, ask)
 

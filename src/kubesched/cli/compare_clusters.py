@@ -22,7 +22,7 @@ from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.files import short_names
-from kubesched.cli.output import DETAIL, ITEM, Writer, page_width, simple_table, table_width
+from kubesched.cli.output import ITEM, Writer, page_width, simple_table, table_width
 from kubesched.cli.simulate_run import run_simulation
 from kubesched.explain.sentences import count, names, phrases
 from kubesched.explain.tables import TextTable
@@ -79,7 +79,7 @@ def write_comparison(writer: Writer, comparison: ClusterComparison, top: int) ->
     for number, difference in enumerate(comparison.differences):
         if number:
             writer.line()
-        writer.wrapped(_headline(difference, first), headline=True)
+        writer.headline(_headline(difference, first))
         _write_difference(writer, difference, first, top)
     writer.heading("Totals, after the pending pods were placed")
     _write_table(writer, comparison.clusters, list(_totals(comparison.clusters)), "what")
@@ -129,7 +129,7 @@ def _write_difference(writer: Writer, difference: ClusterDifference, first: str,
     for heading, nodes in (("gone", difference.nodes_gone), ("new", difference.nodes_new)):
         if nodes:
             writer.heading(f"{count(len(nodes), 'node')} {heading}")
-            writer.wrapped(names(nodes), ITEM)
+            writer.item(names(nodes))
 
 
 def _write_pods(writer: Writer, pods: Sequence[PodDifference], first: str, other: str) -> None:
@@ -137,7 +137,7 @@ def _write_pods(writer: Writer, pods: Sequence[PodDifference], first: str, other
         writer.item(f"{pod.pod}: {pod.before or _NONE} → {pod.after or _NONE}")
         if pod.why:
             where = other if pod.before else first
-            writer.wrapped(f"in {where}: {pod.why}", DETAIL, dim=True)
+            writer.detail(f"in {where}: {pod.why}")
 
 
 # Tables.

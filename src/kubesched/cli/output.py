@@ -84,42 +84,52 @@ def _yaml(plain: Mapping[str, object]) -> str:
 
 
 class Writer:
-    """Writes a report as aligned text without colours; only `wrapped` wraps lines."""
+    """Writes a report as aligned text without colours, on lines of at most `page_width` columns.
+
+    Words are not broken, and tables are as wide as they are.
+    """
 
     def headline(self, text: str) -> None:
         """Write the summary sentence."""
-        write_line(printable(text))
+        self._wrap(text, style="bold")
 
     def heading(self, text: str) -> None:
         """Write the heading of a section."""
-        write_line(f"\n{printable(text)}")
+        self.line()
+        self._wrap(text, style="bold cyan")
 
     def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:
-        """Write a line."""
-        write_line((" " * indent + printable(text)).rstrip())
+        """Write a paragraph."""
+        self._wrap(text, indent, "dim" if dim else "")
 
     def item(self, text: str, *, dim: bool = False) -> None:
-        """Write a line of a section."""
+        """Write an item of a section."""
         self.line(text, indent=ITEM, dim=dim)
 
     def command(self, text: str) -> None:
-        """Write a line of a section that is to be copied: it is not wrapped."""
-        self.item(text)
+        """Write an item that is to be copied: it is not wrapped."""
+        self._write(" " * ITEM + printable(text), "")
 
     def detail(self, text: str) -> None:
-        """Write a line about the item above it."""
+        """Write a paragraph about the item above it."""
         self.line(text, indent=DETAIL, dim=True)
 
-    def wrapped(
-        self, text: str, indent: int = 0, *, dim: bool = False, headline: bool = False
-    ) -> None:
-        """Write a text on lines of at most 80 columns; words are not broken."""
-        width = _PAGE_WIDTH - indent
-        for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False):
-            if headline:
-                self.headline(line)
-            else:
-                self.line(line, indent=indent, dim=dim)
+    def _wrap(self, text: str, indent: int = 0, style: str = "") -> None:
+        """Write a paragraph; what is indented hangs, so that items are told apart."""
+        lines = textwrap.wrap(
+            printable(text),
+            page_width(),
+            initial_indent=" " * indent,
+            subsequent_indent=" " * (indent + ITEM if indent else 0),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in lines or [""]:
+            self._write(line, style)
+
+    def _write(self, line: str, style: str) -> None:
+        """Write a line; `style` is for terminals."""
+        write_line(line)
 
     def rest(self, left: int, remedy: str = "", *, indent: int = ITEM, dim: bool = False) -> None:
         """Write how many more there are, and how to see them; nothing if there are none."""
@@ -129,7 +139,7 @@ class Writer:
     def table(self, table: TextTable, *, indent: int = ITEM) -> None:
         """Write a table."""
         for line in aligned(table):
-            write_line((" " * indent + line).rstrip())
+            self._write((" " * indent + line).rstrip(), "")
 
 
 def writer() -> Writer:

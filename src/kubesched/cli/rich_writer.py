@@ -28,26 +28,6 @@ class RichWriter(Writer):
     def __init__(self) -> None:
         self._console = Console(highlight=False)
 
-    def headline(self, text: str) -> None:
-        """Write the summary sentence."""
-        self._text(text, "bold")
-
-    def heading(self, text: str) -> None:
-        """Write the heading of a section."""
-        self._console.print()
-        self._text(text, "bold cyan")
-
-    def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:
-        """Write a line; long ones are wrapped with the same indent."""
-        style = "dim" if dim else ""
-        self._console.print(
-            Padding(Text(printable(text), style=style), (0, 0, 0, indent), expand=False)
-        )
-
-    def command(self, text: str) -> None:
-        """Write a line that the terminal wraps, so that it is copied as one."""
-        self._console.print(Text(" " * ITEM + printable(text)), soft_wrap=True)
-
     def table(self, table: TextTable, *, indent: int = ITEM) -> None:
         """Write a table."""
         drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
@@ -65,8 +45,9 @@ class RichWriter(Writer):
             drawn.add_row(*map(Text, row))
         self._console.print(Padding(drawn, (0, 0, 0, indent), expand=False))
 
-    def _text(self, text: str, style: str) -> None:
-        self._console.print(Text(printable(text), style=style))
+    def _write(self, line: str, style: str) -> None:
+        # The terminal wraps what is too long for it, so that it is copied as one line.
+        self._console.print(Text(line, style=style), soft_wrap=True)
 
 
 def _cell(cell: str) -> str:

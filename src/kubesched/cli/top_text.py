@@ -38,9 +38,9 @@ _HEADINGS: Final = {
 
 def write_top(writer: Writer, report: TopReport, limit: int) -> None:
     """Write the report with at most `limit` rows."""
-    writer.wrapped(_headline(report), headline=True)
+    writer.headline(_headline(report))
     if report.pending.pods:
-        writer.wrapped(_pending_sentence(report))
+        writer.line(_pending_sentence(report))
     if report.room is not None:
         _write_room(writer, report.room)
     if not report.rows:
@@ -53,7 +53,7 @@ def write_top(writer: Writer, report: TopReport, limit: int) -> None:
     writer.rest(number - len(shown), f"--top {number} shows all", indent=0)
     if left_out:
         text = f"Left out for width: {', '.join(left_out)}; see --sort-by RESOURCE, or -o json."
-        writer.wrapped(text, dim=True)
+        writer.line(text, dim=True)
     if report.room is not None:
         write_unknown(writer, report.room.unknown)
 
@@ -88,17 +88,17 @@ def _write_room(writer: Writer, room: Room) -> None:
     pods = "1 more pod" if room.total == 1 else f"{room.total:,} more pods"
     if not room.by_plugins:
         text = f"Room for {pods} of {room.shape}; taints and cordons are ignored."
-        writer.wrapped(text)
+        writer.line(text)
         return
     text = f"Room for {pods} like {room.shape}." if room.total else f"No room for {room.shape}."
-    writer.wrapped(text)
+    writer.line(text)
     reasons = [
         f"{found.nodes:,} {found.reason}" if found.nodes else found.reason
         for found in room.stopped_by
     ]
     if reasons:
         text = f"{'The next' if room.total else 'It'} fits nowhere: {', '.join(reasons)}."
-        writer.wrapped(text)
+        writer.line(text)
 
 
 # The table.

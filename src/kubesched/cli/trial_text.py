@@ -11,7 +11,7 @@ from kubesched.answers.fit import FitReport, MorePods, PodsOnNode, WorkloadFit
 from kubesched.answers.missing_nodes import MissingNodes
 from kubesched.answers.upgrade import CompactReport, NodesAtOnce, NodeThatBlocks, UpgradeReport
 from kubesched.answers.whatif import MovedPod, WhatIfReport
-from kubesched.cli.output import DETAIL, ITEM, Writer, simple_table
+from kubesched.cli.output import ITEM, Writer, simple_table
 from kubesched.cli.trials import (
     write_list,
     write_notes,
@@ -33,9 +33,9 @@ _BLOCKED_MAX: Final = 10
 
 def write_drain(writer: Writer, report: DrainReport) -> None:
     """Write the answer."""
-    writer.wrapped(_drain_headline(report), headline=True)
+    writer.headline(_drain_headline(report))
     if report.flags:
-        writer.wrapped(f"kubectl drain needs {' '.join(report.flags)}.")
+        writer.line(f"kubectl drain needs {' '.join(report.flags)}.")
     write_notes(writer, report.notes, report.unknown)
     troubles = [pod for pod in report.pods if pod.is_trouble]
     if troubles:
@@ -82,15 +82,15 @@ def _write_trouble(writer: Writer, pods: Sequence[DrainedPod], indent: int) -> N
     match first.fate:
         case PodFate.WAITS:
             waits = "waits" if is_one else "wait"
-            writer.wrapped(f"{who} {waits} for {names(first.budgets)}:", indent)
+            writer.line(f"{who} {waits} for {names(first.budgets)}:", indent=indent)
         case PodFate.LOST:
             why = "it has no controller" if is_one else "they have no controller"
-            writer.wrapped(f"{who} would not come back: {why}", indent)
+            writer.line(f"{who} would not come back: {why}", indent=indent)
             return
         case _:
-            writer.wrapped(f"{who} stay{'s' * is_one} pending:", indent)
+            writer.line(f"{who} stay{'s' * is_one} pending:", indent=indent)
     text = "not known, because the input lacks objects" if first.unknown else first.message
-    writer.wrapped(text, indent + 2 * ITEM, dim=True)
+    writer.line(text, indent=indent + 2 * ITEM, dim=True)
 
 
 def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
@@ -103,7 +103,7 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
     rounds = {pod.round for pod in moved}
     for pod in sorted(moved, key=lambda one: one.round)[:_MOVED_MAX]:
         when = f", in round {pod.round}" if len(rounds) > 1 else ""
-        writer.wrapped(f"{pod.pod} to {pod.new_node}{when}", ITEM)
+        writer.item(f"{pod.pod} to {pod.new_node}{when}")
     writer.rest(len(moved) - _MOVED_MAX, "-o json shows all")
     if stays:
         text = f"{count(stays, 'pod')} of DaemonSets, or static: not evicted"
@@ -119,7 +119,7 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
 
 def write_what_if(writer: Writer, report: WhatIfReport) -> None:
     """Write the answer."""
-    writer.wrapped(_plan_headline(report), headline=True)
+    writer.headline(_plan_headline(report))
     write_notes(writer, report.notes, report.unknown)
     steps = [f"{number}. {step}" for number, step in enumerate(report.steps, 1)]
     write_list(writer, "Steps", steps, len(steps))
@@ -175,7 +175,7 @@ def write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
         text = f"{len(report.blocked):,} of {nodes} cannot be upgraded; the others can, {how}."
         if not report.steps:
             text = f"None of {nodes} can be upgraded."
-    writer.wrapped(text, headline=True)
+    writer.headline(text)
     write_notes(writer, report.notes, ())
     _write_steps(writer, report.steps)
     _write_blocked(writer, "Blocked", report.blocked)
@@ -188,7 +188,7 @@ def write_compact(writer: Writer, report: CompactReport) -> None:
     lost = sum(step.lost for step in report.removable)
     cost = f"; {_lost(lost)}" if lost else ""
     text = f"{number:,} of {nodes} can be removed, one after another{cost}." if number else ""
-    writer.wrapped(text or f"None of {nodes} can be removed.", headline=True)
+    writer.headline(text or f"None of {nodes} can be removed.")
     write_notes(writer, report.notes, ())
     _write_steps(writer, report.removable)
     _write_blocked(writer, "Needed", report.kept)
@@ -226,7 +226,7 @@ def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]
             writer.line(text, indent=2 * ITEM)
     if len(nodes) > _BLOCKED_MAX:
         others = [one.node for one in nodes[_BLOCKED_MAX:]]
-        writer.wrapped(f"and {names(others)}; -o json shows all", ITEM)
+        writer.item(f"and {names(others)}; -o json shows all")
 
 
 # Workloads that may fit.
@@ -236,7 +236,7 @@ _NODES_MAX: Final = 12
 
 def write_fit(writer: Writer, report: FitReport) -> None:
     """Write the answer."""
-    writer.wrapped(_fit_headline(report), headline=True)
+    writer.headline(_fit_headline(report))
     write_notes(writer, report.notes, report.unknown)
     writer.heading("Workloads")
     headings = ("kind", "name", "pods", "there", "fit")
@@ -263,7 +263,7 @@ def write_fit(writer: Writer, report: FitReport) -> None:
     if report.other_evictions:
         number = count(len(report.other_evictions), "pod")
         writer.line()
-        writer.wrapped(f"{number} evicted for pods that were pending already.")
+        writer.line(f"{number} evicted for pods that were pending already.")
     if report.more is not None:
         _write_more_pods(writer, report.workloads[0], report.more)
     if report.missing_nodes is not None:
@@ -292,7 +292,7 @@ def _write_nodes(writer: Writer, begin: str, nodes: Sequence[PodsOnNode]) -> Non
     ]
     left = len(nodes) - len(shown)
     more = f" and {count(left, 'more node')}" if left else ""
-    writer.wrapped(f"{begin}{', '.join(shown)}{more}", ITEM)
+    writer.item(f"{begin}{', '.join(shown)}{more}")
 
 
 def _write_more_pods(writer: Writer, workload: WorkloadFit, more: MorePods) -> None:
@@ -300,14 +300,14 @@ def _write_more_pods(writer: Writer, workload: WorkloadFit, more: MorePods) -> N
     begin = "At least " if more.at_least else ""
     verb = "fits" if more.count == 1 else "fit"
     text = f"{begin}{count(more.count, 'more pod')} of {_workload_name(workload)} {verb}."
-    writer.wrapped(text[:1].upper() + text[1:], ITEM)
+    writer.item(text[:1].upper() + text[1:])
     if more.nodes:
         _write_nodes(writer, "They go to ", more.nodes)
     if more.evicted:
-        writer.wrapped(f"{count(len(more.evicted), 'pod')} would be evicted for them.", ITEM)
+        writer.item(f"{count(len(more.evicted), 'pod')} would be evicted for them.")
     if more.stopped_by is not None:
-        writer.wrapped("The next one does not fit:", ITEM)
-        writer.wrapped(more.stopped_by.message, DETAIL, dim=True)
+        writer.item("The next one does not fit:")
+        writer.detail(more.stopped_by.message)
 
 
 def _write_missing(writer: Writer, missing: MissingNodes) -> None:
@@ -321,10 +321,10 @@ def _write_missing(writer: Writer, missing: MissingNodes) -> None:
         method = (
             "" if missing.exact else " A cheaper mix may exist; this one was found step by step."
         )
-        writer.wrapped(f"With {mix}{price}, everything fits.{method}", ITEM)
+        writer.item(f"With {mix}{price}, everything fits.{method}")
         return
     if missing.nodes:
-        writer.wrapped(f"{mix}{price} would help, but not all pods.", ITEM)
+        writer.item(f"{mix}{price} would help, but not all pods.")
     else:
-        writer.wrapped("No number of such nodes helps.", ITEM)
+        writer.item("No number of such nodes helps.")
     write_without_node(writer, "What does not fit even then", missing.left)

@@ -15,7 +15,7 @@ from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.files import check_inputs, check_outputs
 from kubesched.cli.flags import AnswerOptions
-from kubesched.cli.output import DETAIL, ITEM, Writer, simple_table
+from kubesched.cli.output import Writer, simple_table
 from kubesched.cli.simulate_text import amount
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names
@@ -73,7 +73,7 @@ def _is_file(word: str) -> bool:
 def write_notes(writer: Writer, notes: Iterable[str], unknown: Sequence[Unknown]) -> None:
     """Write what was assumed, and what the files lack."""
     for note in notes:
-        writer.wrapped(f"Note: {note}", dim=True)
+        writer.line(f"Note: {note}", dim=True)
     write_unknown(writer, unknown)
 
 
@@ -83,7 +83,7 @@ def write_list(writer: Writer, heading: str, lines: Sequence[str], limit: int) -
         return
     writer.heading(heading)
     for line in lines[:limit]:
-        writer.wrapped(line, ITEM)
+        writer.item(line)
     writer.rest(len(lines) - limit, "-o json shows all")
 
 
@@ -94,9 +94,9 @@ def write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWithou
     writer.heading(heading)
     for group in groups[:_REASONS_MAX]:
         number = count(len(group.pods), "pod")
-        writer.wrapped(f"{number}: {names(group.pods)}", ITEM)
+        writer.item(f"{number}: {names(group.pods)}")
         text = "not known, because the input lacks objects" if group.unknown else group.message
-        writer.wrapped(text, DETAIL, dim=True)
+        writer.detail(text)
     left = groups[_REASONS_MAX:]
     if left:
         pods = count(sum(len(group.pods) for group in left), "pod")

@@ -11,16 +11,17 @@ from rich.cells import cell_len
 
 from kubesched.cli.flags import OutputFormat
 from kubesched.cli.output import (
+    RichWriter,
     Writer,
     aligned,
     is_colourful,
     page_width,
     simple_table,
+    split_camel_case,
     table_width,
     write_document,
     writer,
 )
-from kubesched.cli.rich_writer import RichWriter, split_camel_case
 from kubesched.explain.document import Document
 
 TABLE = simple_table(

@@ -109,16 +109,16 @@ def test_the_namespace_in_a_name_goes_before_the_option(cluster: Path) -> None:
         (["sts/web"], "a StatefulSet of that name; did you mean deployment/web?"),
         (
             ["node/alpha"],
-            "node/alpha: this is a Node, and a pod is asked for; `kubesched top` shows",
+            "node/alpha: a pod is asked for, not a Node; `kubesched top` shows",
         ),
         (["no/alpha"], "`kubesched drain alpha` where its pods would go"),
         (
             ["svc/web"],
-            "this is a Service, which needs no node; name a pod or its workload; did you",
+            "svc/web: a Service needs no node; name a pod or its workload; did you",
         ),
         (
             ["cj/x"],
-            "this is a CronJob, whose pods belong to Jobs; name a pod or its workload; there",
+            "cj/x: the pods of a CronJob belong to Jobs; name a pod or its workload; there",
         ),
         (["nowhere/alpha"], "there are no pods in namespace nowhere, but in shop"),
         (["web-5d-3"], "pod web-5d-3: there is no such pod; did you mean"),

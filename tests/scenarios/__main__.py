@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import sys
 from pathlib import Path
@@ -29,9 +30,13 @@ def rewrite(path: Path) -> bool:
 
 def main() -> None:
     """Rewrite the named transcripts, or all."""
+    parser = argparse.ArgumentParser(prog="python -m tests.scenarios", description=main.__doc__)
+    parser.add_argument("files", nargs="*", metavar="FILE", type=Path)
+    files: list[Path] = parser.parse_args().files
+    if missing := [str(path) for path in files if not path.is_file()]:
+        parser.error(f"there is no file {missing[0]}")
     logging.disable()
-    paths = [Path(name).resolve() for name in sys.argv[1:]] or transcripts()
-    for path in paths:
+    for path in [path.resolve() for path in files] or transcripts():
         if rewrite(path):
             sys.stdout.write(f"{path.relative_to(HERE.parent.parent)}\n")
 

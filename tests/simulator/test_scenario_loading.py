@@ -93,7 +93,7 @@ def _workload(**fields: Any) -> dict[str, Any]:
         pytest.param("[]", ["must be a scenario: a mapping with `version: 1`"], id="no-mapping"),
         pytest.param({}, ["version: Required value: must be 1"], id="no-version"),
         pytest.param(
-            {"version": 2, "nonsense": 1},
+            {"version": 2, "duration": "1h", "nonsense": 1},
             ['version: Unsupported value: 2: supported values: "1"'],
             id="another-version",
         ),
@@ -106,6 +106,17 @@ def _workload(**fields: Any) -> dict[str, Any]:
                 )
             ],
             id="docker-compose",
+        ),
+        pytest.param(
+            {"name": "shop", "version": 1, "lockfileVersion": 2, "packages": {}},
+            [
+                (
+                    "this is neither a scenario nor Kubernetes objects, but has lockfileVersion "
+                    "and packages; a scenario has `version: 1`, and objects have `apiVersion` and "
+                    "`kind`"
+                )
+            ],
+            id="json-of-another-program",
         ),
         pytest.param(
             {"version": "2", "nodes": [], "nods": []},

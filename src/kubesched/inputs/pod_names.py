@@ -92,15 +92,16 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _other_object(kind: str, name: str, pods: Sequence[Pod]) -> str:
-    """Return what an object is that is neither a pod nor a workload, and what answers instead."""
+    """Return why an object of this kind, which may not exist, is no answer, and what to name."""
     if kind == "Node":
         return (
-            "this is a Node, and a pod is asked for; `kubesched top` shows what nodes hold, and "
+            "a pod is asked for, not a Node; `kubesched top` shows what nodes hold, and "
             f"`kubesched drain {name}` where its pods would go"
         )
-    rule = "whose pods belong to Jobs" if kind == "CronJob" else "which needs no node"
-    hint = _near_workloads(kind, name, pods)
-    return f"this is a {kind}, {rule}; name a pod or its workload; {hint}"
+    rule = (
+        "the pods of a CronJob belong to Jobs" if kind == "CronJob" else f"a {kind} needs no node"
+    )
+    return f"{rule}; name a pod or its workload; {_near_workloads(kind, name, pods)}"
 
 
 def _pod_of_workload(

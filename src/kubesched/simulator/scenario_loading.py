@@ -94,7 +94,7 @@ def load_scenario(
 
 def _refuse_others(read: object) -> None:
     """Raise ConfigError if a document is another program's, such as Docker Compose's."""
-    if not isinstance(read, Mapping) or isinstance(read.get("version"), int):
+    if not isinstance(read, Mapping):
         return
     others = [name for name in read if name not in _FIELDS]
     if others and not read.keys() & (_FIELDS - {"version", "name"}):

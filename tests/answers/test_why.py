@@ -33,6 +33,7 @@ from kubesched.testing.builders import make_node, make_pod
 
 GATES: Final = FeatureGates()
 CONFIGURATION: Final = exhaustive(default_configuration(GATES))
+IN_ZONE: Final = make_pod(node_selector={"zone": "eu-1"})
 TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 
 
@@ -89,7 +90,7 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
             make_pod(), [make_node("n", unschedulable=True)], "uncordon node n", id="cordon"
         ),
         pytest.param(
-            make_pod(node_selector={"zone": "eu-1"}),
+            IN_ZONE,
             [make_node("n", labels={"zone": "eu-1a"})],
             "ask for zone=eu-1a instead of eu-1",
             id="near value",
@@ -125,17 +126,12 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
             id="near key in affinity",
         ),
         pytest.param(
-            make_pod(node_selector={"zone": "eu-1"}),
+            IN_ZONE,
             [make_node("n", labels={"zone": "us-9"})],
             "drop the node selector zone=eu-1",
             id="selector",
         ),
-        pytest.param(
-            make_pod(node_selector={"zone": "eu-1"}),
-            [make_node("n")],
-            "label node n with zone=eu-1",
-            id="label",
-        ),
+        pytest.param(IN_ZONE, [make_node("n")], "label node n with zone=eu-1", id="label"),
         pytest.param(
             make_pod(
                 node_affinity={

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kubesched.api.scheduling import PodGroupSchedulingConstraints, TopologyConstraint
 from kubesched.config.types import ExtenderConfiguration
 from kubesched.framework.structured_log import FIELDS, V2, V3, V5, V10, ObjectRef
+from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.scheduler.extender import HttpExtender
 from kubesched.scheduler.scheduling_log import log_move
 from kubesched.simulator.virtual_loop import run
@@ -114,6 +115,22 @@ def test_moves_at_five(caplog: pytest.LogCaptureFixture) -> None:
         (LARGE, "UnschedulablePodAdd", "Active"),
         (LARGE, "ScheduleAttemptFailure", "Unschedulable"),
     ] == moves
+
+
+def test_a_gated_pod_at_five(caplog: pytest.LogCaptureFixture) -> None:
+    """The text says why it waits."""
+    move = QueueMove(
+        "default/early",
+        QueuePlace.NOWHERE,
+        QueuePlace.UNSCHEDULABLE,
+        "UnschedulablePodAdd",
+        now=0,
+        gating_plugin="SchedulingGates",
+    )
+    with caplog.at_level(V5, "kubesched.scheduler.scheduling_log"):
+        log_move(move)
+    fields = {"pod": EARLY, "event": move.event, "queue": "Unschedulable"}
+    assert [(f"{MOVED}, because the pod is gated", fields)] == logged(caplog)
 
 
 def test_scores_at_ten(caplog: pytest.LogCaptureFixture) -> None:

@@ -139,6 +139,8 @@ def log_move(move: QueueMove) -> None:
     queue = _QUEUES.get(move.destination)
     if queue is not None:
         text = "Pod moved to an internal scheduling queue"
+        if move.gating_plugin:
+            text += ", because the pod is gated"
         write(log, V5, text, pod=ObjectRef.of(move.pod), event=move.event, queue=queue)
 
 

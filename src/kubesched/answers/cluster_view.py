@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from kubesched.answers.owners import Owners, PodOwner
 from kubesched.answers.top import ClusterFigures, TopGroup, pool_label_of
 from kubesched.answers.why import PodState, WhyReport, state_of
+from kubesched.api.conditions import find_condition
 from kubesched.api.core import Node
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.scheduler.decision import Decision, Placed, Rejected
@@ -146,7 +147,8 @@ def cluster_view(cluster: ClusterState, pool_label: str, ask: _Ask | None) -> Cl
 
 
 def _is_ready(node: Node) -> bool:
-    return all(one.status == "True" for one in node.status.conditions if one.type == "Ready")
+    ready = find_condition(node.status.conditions, "Ready")
+    return ready is None or ready.status == "True"
 
 
 class _Workloads:

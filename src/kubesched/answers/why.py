@@ -17,7 +17,8 @@ from kubesched.answers.combination import changes_together
 from kubesched.answers.near_misses import near_misses
 from kubesched.answers.pod_changes import pod_changes, requests_of
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
-from kubesched.api.core import Pod, PodCondition
+from kubesched.api.conditions import find_condition
+from kubesched.api.core import Pod
 from kubesched.api.pod import FINISHED
 from kubesched.config.types import Configuration
 from kubesched.explain.decision_records import (
@@ -363,21 +364,17 @@ def _examples(verdicts: Iterable[NodeVerdict]) -> tuple[CauseExample, ...]:
 
 
 def _last_attempt(pod: Pod) -> LastAttempt | None:
-    condition = _condition(pod, "PodScheduled")
+    condition = find_condition(pod.status.conditions, "PodScheduled")
     if condition is None or condition.status == "True":
         return None
     return LastAttempt(condition.last_transition_time or "", condition.reason, condition.message)
 
 
 def _by_whom(pod: Pod) -> str:
-    disrupted = _condition(pod, "DisruptionTarget")
+    disrupted = find_condition(pod.status.conditions, "DisruptionTarget")
     if disrupted is None or disrupted.status != "True":
         return ""
     return f" ({disrupted.reason}: {disrupted.message})"
-
-
-def _condition(pod: Pod, kind: str) -> PodCondition | None:
-    return next((one for one in pod.status.conditions if one.type == kind), None)
 
 
 # A pod of a cluster.

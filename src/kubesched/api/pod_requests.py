@@ -11,6 +11,7 @@ Differs:  nothing.
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from kubesched.api.conditions import find_condition
 from kubesched.api.pod import Container, Pod, PodStatus, ResourceRequirements
 from kubesched.api.quantity import ZERO, Amount, Quantity, parse_quantity, resource_value
 from kubesched.api.resource_names import (
@@ -213,10 +214,8 @@ def _sum_over_containers(
 
 
 def _is_resize_infeasible(status: PodStatus) -> bool:
-    for condition in status.conditions:
-        if condition.type == "PodResizePending":
-            return condition.reason == "Infeasible"
-    return False
+    resize = find_condition(status.conditions, "PodResizePending")
+    return resize is not None and resize.reason == "Infeasible"
 
 
 def _amounts(quantities: Mapping[str, Quantity]) -> Amounts:

@@ -1,32 +1,14 @@
 """Values that a scheduler writes: conditions to set, and events.
 
-Upstream: pkg/scheduler/util/utils.go, framework/preemption; pkg/api/v1/pod/util.go,
-          UpdatePodCondition; apimachinery/pkg/api/meta, SetStatusCondition (v1.36)
+Upstream: pkg/scheduler/util/utils.go, pkg/scheduler/framework/preemption (v1.36)
 Differs:  nothing.
 """
 
-from typing import TypeVar
-
 import msgspec
-from msgspec.structs import replace
 
+from kubesched.api.conditions import conditions_with
 from kubesched.api.meta import Condition
 from kubesched.api.pod import Pod, PodCondition
-
-C = TypeVar("C", bound=PodCondition | Condition)
-
-
-def conditions_with(conditions: tuple[C, ...], new: C) -> tuple[C, ...]:
-    """Return conditions with a new one in place of that of its type, or at the end.
-
-    It keeps the transition time of one with the same status.
-    """
-    for at, old in enumerate(conditions):
-        if old.type == new.type:
-            if old.status == new.status:
-                new = replace(new, last_transition_time=old.last_transition_time)
-            return (*conditions[:at], new, *conditions[at + 1 :])
-    return (*conditions, new)
 
 
 class PodConditionPatch(msgspec.Struct, frozen=True):

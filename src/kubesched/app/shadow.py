@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, Final
 
+from kubesched.api.conditions import find_condition
 from kubesched.api.core import Pod
 from kubesched.api.errors import SetupError
 from kubesched.api.meta import KubeObject
@@ -188,14 +189,10 @@ def _decided(old: Pod, new: Pod) -> ShadowDecision | None:
 
 
 def _rejection(pod: Pod) -> str:
-    return next(
-        (
-            condition.message
-            for condition in pod.status.conditions
-            if condition.type == "PodScheduled" and condition.reason == "Unschedulable"
-        ),
-        "",
-    )
+    scheduled = find_condition(pod.status.conditions, "PodScheduled")
+    if scheduled is None or scheduled.reason != "Unschedulable":
+        return ""
+    return scheduled.message
 
 
 def _problem(informers: Informers, *, is_patient: bool) -> str:

@@ -16,12 +16,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from kubesched.api.conditions import conditions_with, find_condition, is_condition_true
 from kubesched.api.core import Pod
 from kubesched.api.meta import Condition
 from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubesched.api.selectors import matches_label_selector
-from kubesched.api.writes import conditions_with
 from kubesched.cluster.server import Plain
 
 _DISRUPTED_PODS_MAX: Final = 2_000
@@ -110,7 +110,7 @@ def selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
 
 def is_ready(pod: Pod) -> bool:
     """Whether a pod counts as healthy."""
-    return any(known.type == "Ready" and known.status == "True" for known in pod.status.conditions)
+    return is_condition_true(pod.status.conditions, "Ready")
 
 
 def _allows_unhealthy(budget: PodDisruptionBudget) -> bool:
@@ -136,14 +136,9 @@ def _check(budget: PodDisruptionBudget) -> None:
 
 def _why_none_left(name: str, status: PodDisruptionBudgetStatus) -> str:
     begin = f"The disruption budget {name} does not allow evicting pods currently"
-    failing = next(
-        (
-            one
-            for one in status.conditions
-            if one.type == _ALLOWED and one.status == "False" and one.message
-        ),
-        None,
-    )
+    failing = find_condition(status.conditions, _ALLOWED)
+    if failing is not None and (failing.status != "False" or not failing.message):
+        failing = None
     current, desired = status.current_healthy, status.desired_healthy
     if failing is not None and failing.reason == "SyncFailed":
         return f"{begin} because it failed sync: {failing.message}"

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from kubesched.api.conditions import is_condition_true
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.pod import FINISHED
@@ -95,7 +96,7 @@ class Kubelets(Watching):
     # Nodes.
 
     def _node_changed(self, key: Key, _before: Node | None, node: Node | None) -> None:
-        if node is not None and _is_ready(node):
+        if node is not None and is_condition_true(node.status.conditions, "Ready"):
             self.node_up(key.name)
         else:
             self.node_down(key.name)
@@ -226,7 +227,3 @@ class Kubelets(Watching):
         """Return the pod as it is now, None if it is gone."""
         pod = self._server.read(Pod, work.key.namespace, work.key.name)
         return pod if pod is not None and pod.metadata.uid == work.uid else None
-
-
-def _is_ready(node: Node) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)

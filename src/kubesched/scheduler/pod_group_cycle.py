@@ -28,6 +28,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kubesched.api.conditions import find_condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.cycle_state import CycleState
@@ -284,7 +285,7 @@ class PodGroupCycle:
             log.error("Pod group %s/%s was deleted; its status is not written", namespace, name)
             return
         condition = condition_of(status, group.metadata.generation)
-        known = next((c for c in group.status.conditions if c.type == SCHEDULED), None)
+        known = find_condition(group.status.conditions, SCHEDULED)
         if known is not None:
             if known.status == "True" and condition.status != "True":
                 return

@@ -18,6 +18,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kubesched.api.conditions import conditions_with, find_condition
 from kubesched.api.core import Node, NodeCondition, Pod
 from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import controller_of
@@ -258,10 +259,12 @@ def _cancel(timers: dict[str, asyncio.TimerHandle], key: str) -> None:
 
 def is_unreachable(node: Node) -> bool:
     """Whether the failure of a node has been detected."""
-    return any(one.type == "Ready" and one.status == "Unknown" for one in node.status.conditions)
+    ready = find_condition(node.status.conditions, "Ready")
+    return ready is not None and ready.status == "Unknown"
 
 
 def _with_ready(node: Node, status: str, now: float) -> Node:
-    others = tuple(known for known in node.status.conditions if known.type != "Ready")
     ready = NodeCondition(type="Ready", status=status, last_transition_time=timestamp(now))
-    return replace(node, status=replace(node.status, conditions=(*others, ready)))
+    return replace(
+        node, status=replace(node.status, conditions=conditions_with(node.status.conditions, ready))
+    )

@@ -17,6 +17,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.api.quantity import resource_values
 from kubesched.cluster.store import Change, ChangeType
+from kubesched.framework.preemption.eligibility import is_preempted
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -198,7 +199,7 @@ class PodLedger:
             waiting = self.waiting.get(pod.metadata.uid)
             if waiting is not None:
                 self._wait(pod, waiting.since)
-        if _is_disrupted(pod) and not _is_disrupted(old):
+        if is_preempted(pod) and not is_preempted(old):
             for reader in self._readers:
                 reader.pod_disrupted(pod, self._now())
 
@@ -250,12 +251,3 @@ def _without_zeros(booked: Mapping[str, Mapping[str, int]]) -> dict[str, dict[st
         name: {resource: amount for resource, amount in amounts.items() if amount}
         for name, amounts in booked.items()
     }
-
-
-def _is_disrupted(pod: Pod) -> bool:
-    return any(
-        condition.type == "DisruptionTarget"
-        and condition.status == "True"
-        and condition.reason == "PreemptionByScheduler"
-        for condition in pod.status.conditions
-    )

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from math import ceil, floor
 from typing import Final
 
+from kubesched.api.conditions import find_condition
 from kubesched.api.core import Pod
 from kubesched.api.pod import FINISHED
 from kubesched.api.times import parse_time
@@ -110,10 +111,10 @@ def is_active(pod: Pod) -> bool:
 
 def ready_since(pod: Pod) -> float | None:
     """Return when a pod became ready, in seconds since the epoch; None if it is not ready."""
-    for condition in pod.status.conditions:
-        if condition.type == "Ready" and condition.status == "True":
-            return seconds_of(condition.last_transition_time)
-    return None
+    ready = find_condition(pod.status.conditions, "Ready")
+    if ready is None or ready.status != "True":
+        return None
+    return seconds_of(ready.last_transition_time)
 
 
 def seconds_of(time: str | None) -> float:

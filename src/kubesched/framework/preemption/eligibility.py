@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubesched.api.conditions import find_condition
 from kubesched.api.core import Pod
 from kubesched.framework.status import Code, NodeToStatus
 from kubesched.snapshot.node_columns import NodeColumns
@@ -46,9 +47,12 @@ def has_lower_priority_pods(pod: PodInfo, nodes: NodeColumns) -> bool:
 
 def is_terminating_by_preemption(pod: Pod) -> bool:
     """Whether the pod is being deleted because a scheduler preempted it."""
-    if pod.metadata.deletion_timestamp is None:
-        return False
-    for condition in pod.status.conditions:
-        if condition.type == "DisruptionTarget":
-            return condition.status == "True" and condition.reason == "PreemptionByScheduler"
-    return False
+    return pod.metadata.deletion_timestamp is not None and is_preempted(pod)
+
+
+def is_preempted(pod: Pod) -> bool:
+    """Whether a scheduler has marked the pod as preempted."""
+    target = find_condition(pod.status.conditions, "DisruptionTarget")
+    return (
+        target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
+    )

@@ -8,6 +8,7 @@ Differs:  the claims of pod groups, an alpha feature, are not supported.
 
 from collections.abc import Callable
 
+from kubesched.api.conditions import find_condition, is_condition_true
 from kubesched.api.core import Pod, PodResourceClaim
 from kubesched.api.meta import controller_of
 from kubesched.api.resource import (
@@ -16,8 +17,6 @@ from kubesched.api.resource import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
-
-_TRUE = "True"
 
 GetClaim = Callable[[str, str], ResourceClaim | None]
 """(namespace, name) -> claim, or None."""
@@ -117,7 +116,10 @@ def is_ready_for_binding(claim: ResourceClaim) -> bool:
         if status is None:
             return False
         _raise_failure(claim, result, status)
-        if not all(_is_true(status, condition) for condition in result.binding_conditions):
+        if not all(
+            is_condition_true(status.conditions, condition)
+            for condition in result.binding_conditions
+        ):
             return False
     return True
 
@@ -132,17 +134,12 @@ def _raise_failure(
     claim: ResourceClaim, result: DeviceRequestAllocationResult, status: AllocatedDeviceStatus
 ) -> None:
     for name in result.binding_failure_conditions:
-        found = next((one for one in status.conditions if one.type == name), None)
-        if found is not None and found.status == _TRUE:
+        found = find_condition(status.conditions, name)
+        if found is not None and found.status == "True":
             raise BindingFailedError(
                 f"device binding failed: claim={claim.metadata.name}, reason={found.reason},"
                 f' message="{found.message}"'
             )
-
-
-def _is_true(status: AllocatedDeviceStatus, name: str) -> bool:
-    found = next((one for one in status.conditions if one.type == name), None)
-    return found is not None and found.status == _TRUE
 
 
 def _device_status(

@@ -7,12 +7,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from kubesched.api.core import Pod
+from kubesched.api.event_handler import ResourceEventHandler
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.event_recorder import EventRecorder
-from kubesched.client.informers import ResourceEventHandler
 from kubesched.client.pod_client import Recorder, SchedulerClient
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.eventhandlers import EventHandlers

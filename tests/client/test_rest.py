@@ -12,7 +12,7 @@ from kubesched.api.errors import ApiError, NotFoundError, TooManyRequestsError
 from kubesched.api.media_types import JSON_PATCH
 from kubesched.client.credentials import Credential, bearer
 from kubesched.client.rate_limit import TokenBucket
-from kubesched.client.requests import Request
+from kubesched.client.requests import Request, RequestObserver
 from kubesched.client.rest import HttpRestClient, Transport
 
 from .speaking_server import Answer, Asked, SpeakingServer, serving
@@ -29,7 +29,7 @@ STATUS = {
 }
 
 
-class Observed:
+class Observed(RequestObserver):
     """An observer that records its calls without the times."""
 
     def __init__(self) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.event_handler import ResourceEventHandler
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.writes import EventRecord as Event
@@ -30,7 +31,6 @@ from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
-from kubesched.simulator.informer import EventHandler
 from kubesched.simulator.object_server import PODS
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
@@ -56,7 +56,7 @@ class Seen:
         assumed: Pods that were placed and are not yet seen on their node: uid -> pod, node's name.
     """
 
-    def __init__(self, handlers: EventHandler) -> None:
+    def __init__(self, handlers: ResourceEventHandler) -> None:
         self._handlers = handlers
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}

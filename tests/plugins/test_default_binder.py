@@ -28,7 +28,7 @@ class HandleWithBinder(FakeHandle):
 
     def __init__(self, binder: RecordingBinder) -> None:
         super().__init__()
-        self.provide(binder=binder)
+        self.provide(bind=binder.bind)
 
 
 def bind(handle: FakeHandle) -> Status:

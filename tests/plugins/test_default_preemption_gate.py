@@ -18,23 +18,12 @@ from .preempting import group
 # The gate before the queue.
 
 
-class RunningEvictions:
-    """Reports that the victims of one preemptor are being evicted."""
-
-    def __init__(self, uid: str) -> None:
-        self.uid = uid
-
-    def is_running(self, preemptor_uid: str) -> bool:
-        """Compare."""
-        return preemptor_uid == self.uid
-
-
 class EvictingHandle(FakeHandle):
-    """A handle that evicts."""
+    """A handle of a scheduler where one preemptor's victims are being evicted."""
 
     def __init__(self, uid: str, gates: Mapping[str, bool]) -> None:
         super().__init__(gates)
-        self.provide(evictions=RunningEvictions(uid))
+        self.provide(is_preempting=uid.__eq__)
 
 
 WAITING = unresolvable("waiting for the preemption for this pod to be finished")

@@ -27,6 +27,7 @@ from kubesched.api.core import (
     ReplicationController,
     Service,
 )
+from kubesched.api.event_handler import ResourceEventHandler
 from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
@@ -39,7 +40,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubesched.client.informers import Informers, ResourceEventHandler
+from kubesched.client.informers import Informers
 from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, Rest
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.plugin import Plugin

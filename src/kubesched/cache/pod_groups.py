@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from kubesched.framework.pod_group_states import pod_group_name_of
+from kubesched.framework.pod_group_states import PodGroupStates, pod_group_name_of
 from kubesched.snapshot.pod_info import PodInfo
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class PodGroupMembers:
         assert not self._assumed.keys() & self._assigned.keys(), "an assumed pod is bound"
 
 
-class PodGroupStore:
+class PodGroupStore(PodGroupStates):
     """The states of all groups that have a pod, by namespace and name.
 
     All methods ignore pods that belong to no group.

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from random import Random
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
+from kubesched.api.event_handler import ResourceEventHandler
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import Kind
 from kubesched.client.reflector import Listed, Reflector, WatchFailure
@@ -26,22 +27,6 @@ from kubesched.client.watch_events import ADDED, DELETED, MODIFIED, WatchEvent
 # Objects handled before the event loop runs other tasks: a few milliseconds.
 _OBJECTS_AT_ONCE: Final = 64
 _NONE: Final[dict[str, KubeObject]] = {}
-
-
-class ResourceEventHandler(Protocol):
-    """Handles the events of objects."""
-
-    def added(self, item: KubeObject, /) -> None:
-        """Handle a new object."""
-        ...
-
-    def updated(self, old: KubeObject, new: KubeObject, /) -> None:
-        """Handle a changed object."""
-        ...
-
-    def deleted(self, item: KubeObject, /, *, is_final_state_known: bool = True) -> None:
-        """Handle a deletion; if the final state is not known, `item` is the last seen."""
-        ...
 
 
 class Informer:

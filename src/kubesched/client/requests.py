@@ -104,12 +104,11 @@ def path_of(kind: Kind, namespace: str = "", name: str = "", subresource: str = 
     return f"{path}/{subresource}" if subresource else path
 
 
-class RequestObserver(Protocol):
-    """Observes requests, for metrics; must be quick and must not raise."""
+class RequestObserver:
+    """Observes requests; does nothing unless a method is overridden, which must be quick."""
 
     def rate_limited(self, verb: str, host: str, seconds: float) -> None:
         """A request passed the rate limiter: rest_client_rate_limiter_duration_seconds."""
-        ...
 
     def attempted(self, code: str, method: str, host: str, *, is_retry: bool) -> None:
         """An attempt ended: rest_client_requests_total, rest_client_request_retries_total.
@@ -117,7 +116,6 @@ class RequestObserver(Protocol):
         `code` is the HTTP status, or `<error>` without a response; `host` has the port if the URL
         has one.
         """
-        ...
 
     def finished(
         self, verb: str, host: str, seconds: float, request_bytes: int, response_bytes: int
@@ -126,19 +124,3 @@ class RequestObserver(Protocol):
 
         Not called for streams.
         """
-        ...
-
-
-class IgnoringObserver:
-    """Ignores requests."""
-
-    def rate_limited(self, verb: str, host: str, seconds: float) -> None:
-        """Do nothing."""
-
-    def attempted(self, code: str, method: str, host: str, *, is_retry: bool) -> None:
-        """Do nothing."""
-
-    def finished(
-        self, verb: str, host: str, seconds: float, request_bytes: int, response_bytes: int
-    ) -> None:
-        """Do nothing."""

@@ -36,7 +36,7 @@ from kubesched.client.errors import (
 )
 from kubesched.client.http_connection import ConnectionPool, HttpConnection
 from kubesched.client.rate_limit import TokenBucket
-from kubesched.client.requests import IgnoringObserver, Request, RequestObserver
+from kubesched.client.requests import Request, RequestObserver
 from kubesched.client.tls import CertificateFiles, load_key_pair
 
 _RETRIES_MAX: Final = 10
@@ -166,7 +166,7 @@ class HttpRestClient:
         self._credentials = credentials or FixedCredentials()
         self._limiter = limiter
         self._timeout_seconds = timeout_seconds
-        self._observer: RequestObserver = observer or IgnoringObserver()
+        self._observer = observer or RequestObserver()
         self._now = now
         self._permit = permit
         self._pool: ConnectionPool | None = None

@@ -46,19 +46,11 @@ class PodGroupState(Protocol):
         ...
 
 
-class PodGroupStates(Protocol):
-    """The states of all groups that have a pod."""
+class PodGroupStates:
+    """The states of all groups that have a pod; if the feature is off, of none."""
 
     def get(self, namespace: str, name: str) -> PodGroupState | None:
         """Return a group's state, or None if it has no pods."""
-        ...
-
-
-class NoPodGroupStates:
-    """Used when the feature is off."""
-
-    def get(self, namespace: str, name: str) -> PodGroupState | None:
-        """Return None."""
         return None
 
 

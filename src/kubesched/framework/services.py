@@ -2,14 +2,14 @@
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go, Handle;
           pkg/scheduler/framework/plugins/volumebinding/binder.go, bindAPIUpdate (v1.36)
-Differs:  one immutable value, passed to a profile when it is built. Its protocols have only the
-          calls that plugins make.
+Differs:  one immutable value, passed to a profile when it is built, with only the calls that
+          plugins make.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -18,45 +18,13 @@ from kubesched.framework.dra.claim_tracker import ClaimTracker
 from kubesched.framework.dra.claim_writer import ClaimWriter
 from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
 from kubesched.framework.plugin_observer import PluginObserver
-from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
+from kubesched.framework.pod_group_states import PodGroupStates
 from kubesched.framework.status import Status, failure
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 
 _new = msgspec.field
-
-
-class Binder(Protocol):
-    """Writes bindings."""
-
-    async def bind(self, pod: Pod, node_name: str) -> Status:
-        """Create the pod's Binding; a failure has the API server's message."""
-        ...
-
-
-class NoBinder:
-    """Used without an API server."""
-
-    async def bind(self, pod: Pod, node_name: str) -> Status:
-        """Return a failure."""
-        return failure("there is no API to bind through")
-
-
-class RunningEvictions(Protocol):
-    """The preemptions in progress."""
-
-    def is_running(self, uid: str) -> bool:
-        """Whether the preemption for the pod or group with this uid is in progress."""
-        ...
-
-
-class NoEvictions:
-    """Used without an API server."""
-
-    def is_running(self, uid: str) -> bool:
-        """Return False."""
-        return False
 
 
 class VolumeWriter(Protocol):
@@ -89,6 +57,10 @@ class VolumeWriter(Protocol):
         ...
 
 
+async def _refuse(pod: Pod, node_name: str) -> Status:
+    return failure("there is no API to bind through")
+
+
 def _ignore(pods: Sequence[PodInfo]) -> None:
     """Do nothing, because there is no queue."""
 
@@ -101,8 +73,8 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         waiting_pods: The pods that wait for Permit plugins.
         pod_group_states: The members of pod groups.
         claim_tracker: The allocated devices, including pending allocations.
-        evictions: The preemptions in progress.
-        binder: Binds a pod.
+        is_preempting: Whether the preemption for the pod or group with a uid is in progress.
+        bind: Creates a pod's Binding; a failure has the API server's message.
         claim_writer, volume_writer: Write claims and volumes; None without an API server.
         activate: Moves pods to the active queue.
         observer: Receives the plugins' own metrics.
@@ -111,10 +83,10 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 
     objects: Objects = _new(default_factory=Objects)
     waiting_pods: WaitingPods = _new(default_factory=WaitingPods)
-    pod_group_states: PodGroupStates = _new(default_factory=NoPodGroupStates)
+    pod_group_states: PodGroupStates = _new(default_factory=PodGroupStates)
     claim_tracker: ClaimTracker = _new(default_factory=ClaimTracker)
-    evictions: RunningEvictions = _new(default_factory=NoEvictions)
-    binder: Binder = _new(default_factory=NoBinder)
+    is_preempting: Callable[[str], bool] = lambda _uid: False
+    bind: Callable[[Pod, str], Coroutine[Any, Any, Status]] = _refuse
     claim_writer: ClaimWriter | None = None
     volume_writer: VolumeWriter | None = None
     activate: Callable[[Sequence[PodInfo]], None] = _ignore

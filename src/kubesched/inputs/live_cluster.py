@@ -26,7 +26,7 @@ from kubesched.client.errors import without_request
 from kubesched.client.informers import Informer, Informers
 from kubesched.client.kubeconfig import load_kubeconfig, merged_kubeconfig
 from kubesched.client.lister import KindList, list_kinds
-from kubesched.client.requests import IgnoringObserver
+from kubesched.client.requests import RequestObserver
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import StatusLine
@@ -150,7 +150,7 @@ def forbidden(kinds: Iterable[Kind]) -> str:
 # Progress.
 
 
-class _Received(IgnoringObserver):
+class _Received(RequestObserver):
     """Counts the bytes of responses."""
 
     def __init__(self) -> None:

@@ -26,12 +26,12 @@ class DefaultBinder(BindPlugin):
 
     def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Coroutine[Any, Any, Status]:
         """Create the Binding."""
-        return self.handle.services.binder.bind(pod.pod, node_name)
+        return self.handle.services.bind(pod.pod, node_name)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return no events, because the plugin never rejects a pod."""
         return ()
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Return (), because the plugin does not evaluate nodes."""
+        """Return None, because the plugin does not evaluate nodes."""
         return None

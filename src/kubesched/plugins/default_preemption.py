@@ -129,12 +129,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """Reject the pod while its victims are being evicted."""
         if not self._is_asynchronous:
             return SUCCESS
-        evictions = self.handle.services.evictions
+        is_preempting = self.handle.services.is_preempting
         if self._groups_preempt and pod.spec.scheduling_group is not None:
             group = _group_of(pod, snapshot)
-            waits = group is not None and evictions.is_running(group.metadata.uid)
+            waits = group is not None and is_preempting(group.metadata.uid)
             return self.group_waiting if waits else SUCCESS
-        return self.waiting if evictions.is_running(pod.uid) else SUCCESS
+        return self.waiting if is_preempting(pod.uid) else SUCCESS
 
     def post_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus

@@ -96,7 +96,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Return (), because the plugin does not evaluate nodes."""
+        """Return None, because the plugin does not evaluate nodes."""
         return None
 
     def _state(self, namespace: str, name: str) -> PodGroupState | None:

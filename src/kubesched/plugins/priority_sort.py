@@ -32,5 +32,5 @@ class PrioritySort(QueueSortPlugin):
         return ()
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Return (), because the plugin does not evaluate nodes."""
+        """Return None, because the plugin does not evaluate nodes."""
         return None

@@ -40,7 +40,7 @@ class SchedulingGates(PreEnqueuePlugin):
         return (ClusterEventWithHint(event, _is_about),)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Return (), because pods that reach a scheduling cycle have no gates."""
+        """Return None, because pods that reach a scheduling cycle have no gates."""
         return None
 
 

@@ -22,7 +22,7 @@ from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.dra import ClaimWriter
 from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
 from kubesched.framework.plugin_observer import PluginObserver
-from kubesched.framework.pod_group_states import NoPodGroupStates
+from kubesched.framework.pod_group_states import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.services import VolumeWriter
 from kubesched.framework.waiting_pods import WaitingPods
@@ -139,9 +139,9 @@ def assemble(
     services = replace(
         services_for(gates, cache.objects),
         waiting_pods=waiting_pods,
-        pod_group_states=NoPodGroupStates() if cache.pod_groups is None else cache.pod_groups,
-        evictions=evictions,
-        binder=binder,
+        pod_group_states=PodGroupStates() if cache.pod_groups is None else cache.pod_groups,
+        is_preempting=evictions.is_running,
+        bind=binder.bind,
         claim_writer=writers.claims,
         volume_writer=writers.volumes,
         activate=activate,

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from kubesched.api.codec import encode_json
+from kubesched.api.event_handler import ResourceEventHandler
 from kubesched.api.meta import KubeObject
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt, Placed, Rejected
@@ -100,14 +101,6 @@ class RecordedLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     scheduler_names: tuple[str, ...] = ()
 
 
-class _Handlers(Protocol):
-    def added(self, item: KubeObject, /) -> None: ...
-
-    def updated(self, old: KubeObject, new: KubeObject, /) -> None: ...
-
-    def deleted(self, item: KubeObject, /, *, is_final_state_known: bool = True) -> None: ...
-
-
 class DecisionRecorder(Observer):
     """Writes a recording.
 
@@ -129,12 +122,12 @@ class DecisionRecorder(Observer):
         self._write = write
         self._keep = keep
         self._encode = msgspec.json.Encoder().encode
-        self._handlers: _Handlers
+        self._handlers: ResourceEventHandler
         self._scheduler: Scheduler
         self._began: float | None = None
         self._placed: set[str] = set()
 
-    def connect(self, handlers: _Handlers, scheduler: Scheduler) -> None:
+    def connect(self, handlers: ResourceEventHandler, scheduler: Scheduler) -> None:
         """Begin, before the first event: pass events to the handlers of a scheduler."""
         self._handlers = handlers
         self._scheduler = scheduler

@@ -12,30 +12,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import GoneError
+from kubesched.api.event_handler import ResourceEventHandler
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.cluster.store import Change, ChangeType, Key, Store, Watch
 from kubesched.simulator.object_server import key_of
-
-
-class EventHandler(Protocol):
-    """Receives added, changed and deleted objects."""
-
-    def added(self, item: KubeObject) -> None:
-        """An object was added."""
-        ...
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None:
-        """An object changed."""
-        ...
-
-    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
-        """An object was deleted."""
-        ...
 
 
 def is_unfinished(item: KubeObject) -> bool:
@@ -61,7 +45,7 @@ class SimulatedInformer:
         self,
         store: Store[KubeObject],
         kind: str,
-        handler: EventHandler,
+        handler: ResourceEventHandler,
         latency: Callable[[], float],
         selects: Callable[[KubeObject], bool] = is_anything,
     ) -> None:

@@ -25,6 +25,7 @@ from kubesched.api.core import (
     PodExtendedResourceClaimStatus,
 )
 from kubesched.api.errors import NotFoundError
+from kubesched.api.event_handler import ResourceEventHandler
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.api.resource import ResourceClaim
@@ -36,7 +37,6 @@ from kubesched.cluster.controllers.claims import provisioned_volume
 from kubesched.cluster.store import Change, ChangeType
 from kubesched.plugins.volumes.claims import class_of_claim
 from kubesched.plugins.volumes.csi_translation import plugin_named
-from kubesched.simulator.informer import EventHandler
 from kubesched.simulator.object_server import ObjectServer, key_of
 from kubesched.simulator.virtual_loop import timestamp
 
@@ -57,7 +57,7 @@ class InstantServer(ObjectServer):
         self.changes = 0
         self.on_pod_deleted: Callable[[Pod], None] = lambda _pod: None
         self._start_seconds = 0.0
-        self._handler: EventHandler | None = None
+        self._handler: ResourceEventHandler | None = None
 
     def restore(self, objects: Iterable[KubeObject], start_seconds: float) -> None:
         """Take over the objects of a cluster, each with the fields that its API server gave it.
@@ -68,7 +68,7 @@ class InstantServer(ObjectServer):
         known = [(key_of(item), item, _version_of(item)) for item in objects]
         self.store.restore(known, max((version for *_, version in known), default=1) or 1)
 
-    def connect(self, handler: EventHandler) -> None:
+    def connect(self, handler: ResourceEventHandler) -> None:
         """Pass every change from now on to a handler."""
         self._handler = handler
         self.store.on_write = self._deliver

@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.event_handler import ResourceEventHandler
 from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
@@ -31,7 +32,7 @@ from kubesched.cluster.controllers.taint_eviction import TaintEviction
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
 from kubesched.cluster.server import kind_name
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
-from kubesched.simulator.informer import EventHandler, SimulatedInformer, is_unfinished
+from kubesched.simulator.informer import SimulatedInformer, is_unfinished
 from kubesched.simulator.local_server import Delay, LocalServer
 from kubesched.simulator.node_life import Disruption, NodeLife
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer
@@ -130,7 +131,7 @@ class World:
             self.nodes.on_disrupted(pod, Disruption.REMOVED)
 
     def connect(
-        self, handlers: EventHandler, kinds: Iterable[type[KubeObject]] | None = None
+        self, handlers: ResourceEventHandler, kinds: Iterable[type[KubeObject]] | None = None
     ) -> None:
         """Report all objects and every change from now on to a scheduler's event handlers.
 
@@ -143,7 +144,7 @@ class World:
             if name not in _NOT_WATCHED:
                 self._connect(name, handlers)
 
-    def _connect(self, kind: str, handlers: EventHandler) -> None:
+    def _connect(self, kind: str, handlers: ResourceEventHandler) -> None:
         pace = self.random_streams.stream(f"watch/scheduler/{kind}")
         latency = self._watch_latency
         informer = SimulatedInformer(

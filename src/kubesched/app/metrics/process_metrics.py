@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from kubesched import __version__
 from kubesched.app.metrics.family import FAMILIES, Accumulators, CounterVec
 from kubesched.client.leader_election import ElectionStatistics
+from kubesched.client.requests import RequestObserver
 from kubesched.config.feature_gates import FeatureGates
 
 if TYPE_CHECKING:
@@ -25,11 +26,8 @@ _MAJOR: Final = "1"
 _MINOR: Final = "36"
 
 
-class RequestMetrics:
-    """A `RequestObserver`.
-
-    Locked, because the election's thread sends requests too.
-    """
+class RequestMetrics(RequestObserver):
+    """Metrics of requests; locked, because the election's thread sends some too."""
 
     def __init__(self) -> None:
         self._lock = Lock()

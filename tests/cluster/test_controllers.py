@@ -330,6 +330,32 @@ def test_a_job_runs_to_completion(
     )
 
 
+def test_a_suspended_job_is_resumed() -> None:
+    """Its pods are deleted and created again, and its time starts again."""
+
+    async def story(world: World) -> list[tuple[int, Json]]:
+        kind, job = workload("jobs.batch", pod={**SPEC, "restartPolicy": "Never"})
+        world.client.create(kind, job)
+        seen = []
+        for is_suspended in (False, True, False):
+            found = world.client.find(kind, "default", NAME) or {}
+            spec = {**found["spec"], "suspend": is_suspended}
+            world.client.write(Key(kind, "default", NAME), {**found, "spec": spec})
+            await asyncio.sleep(2)
+            seen.append((len(running(world)), status_of(world, kind)))
+        return seen
+
+    (before, first), (meanwhile, suspended), (after, resumed) = in_order(story)
+    assert (1, 0, 1) == (before, meanwhile, after)
+    assert "conditions" not in first
+    assert [("Suspended", "True", "JobSuspended"), ("Suspended", "False", "JobResumed")] == [
+        (one["type"], one["status"], one["reason"])
+        for status in (suspended, resumed)
+        for one in status["conditions"]
+    ]
+    assert first["startTime"] == suspended["startTime"] < resumed["startTime"]
+
+
 def test_a_budgets_status_is_counted() -> None:
     """Healthy and desired pods, and allowed disruptions."""
 

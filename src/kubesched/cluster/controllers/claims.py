@@ -48,7 +48,7 @@ from kubesched.api.well_known import (
 )
 from kubesched.cluster.controllers.indexes import with_owner
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
-from kubesched.cluster.server import AnyKindServer, Plain, reference_to
+from kubesched.cluster.server import AnyKindServer, Plain, key_of_plain, reference_to
 from kubesched.cluster.store import Key
 
 _CLAIMS: Final = "persistentvolumeclaims"
@@ -93,8 +93,7 @@ class VolumeController(Following):
     def _look_at_pending_claims(self) -> None:
         for claim in self._server.list(_CLAIMS):
             if not _is_bound(claim):
-                metadata = claim["metadata"]
-                self._queue.add(Key(_CLAIMS, metadata["namespace"], metadata["name"]))
+                self._queue.add(key_of_plain(_CLAIMS, claim))
 
     def _claim_changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
         if after is not None:
@@ -209,11 +208,7 @@ class VolumeController(Following):
         if reference:
             claim_key = Key(_CLAIMS, reference["namespace"], reference["name"])
         claim = None if claim_key is None else self._server.find(*claim_key)
-        is_mine = claim is not None and (reference or {}).get("uid") in {
-            None,
-            "",
-            claim["metadata"]["uid"],
-        }
+        is_mine = claim is not None and _is_free_for(volume, claim)
         if volume["metadata"].get("deletionTimestamp"):
             if not is_mine:
                 self._server.release(key, _VOLUME_FINALIZER)
@@ -361,21 +356,17 @@ class PodClaimController(Following):
                 self._queue.add(key)
 
     def _reconcile(self, key: Key) -> None:
-        pod = self._server.read(Pod, key.namespace, key.name)
-        plain = self._server.find(*key)
         self._waiting.pop(key, None)
-        if (
-            pod is None
-            or plain is None
-            or pod.metadata.deletion_timestamp
-            or pod.status.phase in FINISHED
-        ):
+        pod = self._server.find(*key)
+        if pod is None or pod["metadata"].get("deletionTimestamp"):
             return
-        for volume in plain["spec"].get("volumes", ()):
+        if pod.get("status", {}).get("phase") in FINISHED:
+            return
+        for volume in pod["spec"].get("volumes", ()):
             if "ephemeral" in volume:
                 name = f"{key.name}-{volume['name']}"
-                self._create_volume_claim(plain, name, volume["ephemeral"]["volumeClaimTemplate"])
-        self._create_device_claims(key, plain)
+                self._create_volume_claim(pod, name, volume["ephemeral"]["volumeClaimTemplate"])
+        self._create_device_claims(key, pod)
 
     def _create_volume_claim(self, pod: Plain, name: str, template: Plain) -> None:
         if self._server.find(_CLAIMS, pod["metadata"]["namespace"], name) is None:

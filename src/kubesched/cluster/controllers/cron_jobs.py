@@ -17,6 +17,7 @@ import msgspec
 
 from kubesched.api.times import second_time
 from kubesched.cluster.controllers.indexes import OwnedKind
+from kubesched.cluster.controllers.jobs import final_condition
 from kubesched.cluster.controllers.owner_controller import OwnerController, seconds_of
 from kubesched.cluster.server import Plain, Server, reference_to
 from kubesched.cluster.store import Key
@@ -30,21 +31,8 @@ _NAMED: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_MONTHS: Final = [
-    "jan",
-    "feb",
-    "mar",
-    "apr",
-    "may",
-    "jun",
-    "jul",
-    "aug",
-    "sep",
-    "oct",
-    "nov",
-    "dec",
-]
-_DAYS: Final = tuple("sun mon tue wed thu fri sat".split())  # noqa: SIM905 - short
+_MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905 - short
+_DAYS: Final = "sun mon tue wed thu fri sat".split()  # noqa: SIM905 - short
 # Of each field: its first and last number, and names for them.
 _FIELDS: Final[tuple[tuple[int, int, dict[str, int]], ...]] = (
     (0, 59, {}),
@@ -192,7 +180,7 @@ class CronJobController(OwnerController):
     def _run(self, key: Key, owner: Plain, due: datetime) -> None:
         spec = owner["spec"]
         policy = spec.get("concurrencyPolicy", "Allow")
-        active = [job for job in self._owned.of(owner) if _end_of(job) is None]
+        active = [job for job in self._owned.of(owner) if final_condition(job) is None]
         if active and policy == "Forbid":
             return
         if policy == "Replace":
@@ -206,11 +194,12 @@ class CronJobController(OwnerController):
 
     def _forget_old(self, spec: Plain, jobs: list[Plain]) -> None:
         """Delete the oldest finished Jobs beyond the history limits."""
-        for end, limit in (
+        ends = [(job, final_condition(job)) for job in jobs]
+        for type_, limit in (
             ("Complete", spec.get("successfulJobsHistoryLimit", 3)),
             ("Failed", spec.get("failedJobsHistoryLimit", 1)),
         ):
-            ended = [job for job in jobs if _end_of(job) == end]
+            ended = [job for job, end in ends if end is not None and end["type"] == type_]
             for job in ended[: max(len(ended) - limit, 0)]:
                 self._owned.delete(job)
 
@@ -219,7 +208,7 @@ class CronJobController(OwnerController):
         if owner is None:
             return
         status = {**owner.get("status", {}), **more}
-        status["active"] = [reference_to(job) for job in jobs if _end_of(job) is None]
+        status["active"] = [reference_to(job) for job in jobs if final_condition(job) is None]
         done = [one for job in jobs if (one := job.get("status", {}).get("completionTime"))]
         if done:
             status["lastSuccessfulTime"] = max(done)
@@ -233,11 +222,3 @@ def job_of(cron_job: Plain, name: str) -> Plain:
     """Return a Job of a CronJob."""
     template = cron_job["spec"]["jobTemplate"]
     return {"metadata": {**template.get("metadata", {}), "name": name}, "spec": template["spec"]}
-
-
-def _end_of(job: Plain) -> str | None:
-    """Return `Complete` or `Failed`; None if a Job has not ended."""
-    for one in job.get("status", {}).get("conditions", ()):
-        if one["type"] in {"Complete", "Failed"} and one["status"] == "True":
-            return str(one["type"])
-    return None

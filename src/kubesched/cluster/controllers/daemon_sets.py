@@ -24,7 +24,7 @@ from kubesched.cluster.controllers.owner_controller import (
     scaled,
 )
 from kubesched.cluster.controllers.work_queue import Pause, short_pause
-from kubesched.cluster.server import Plain, Server
+from kubesched.cluster.server import Plain, Server, key_of_plain
 from kubesched.cluster.store import Key
 
 _HASH: Final = "controller-revision-hash"
@@ -48,8 +48,7 @@ class DaemonSetController(PodsController):
 
     def _node_changed(self, _key: Key, _before: Node | None, _after: Node | None) -> None:
         for owner in self.server.list(self.kind):
-            metadata = owner["metadata"]
-            self._queue.add_soon(Key(self.kind, metadata["namespace"], metadata["name"]))
+            self._queue.add_soon(key_of_plain(self.kind, owner))
 
     def is_loss(self, before: Pod | None, after: Pod | None) -> bool:
         """Whether a node may need a pod: a pod is replaced once the old one is gone."""

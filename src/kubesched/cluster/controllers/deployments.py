@@ -84,15 +84,15 @@ class DeploymentController(OwnerController):
             room = max(wanted + surge - total, 0)
             self._resize(new, min(wanted, _replicas(new) + room))
         if not spec.get("paused"):
-            self._shrink(owner, old, wanted - unavailable)
+            self._shrink(owner, new, wanted - unavailable)
 
-    def _shrink(self, owner: Plain, old: list[Plain], least: int) -> None:
+    def _shrink(self, owner: Plain, new: Plain, least: int) -> None:
         """Scale old ReplicaSets down, those with unavailable pods first."""
         sets = self._sets(owner)
-        old = [one for one in sets if _uid(one) in {_uid(other) for other in old}]
-        new = [one for one in sets if one not in old]
+        [new] = [one for one in sets if _uid(one) == _uid(new)]
+        old = [one for one in sets if one is not new]
         total = sum(map(_replicas, sets))
-        coming = sum(max(_replicas(one) - _available(one), 0) for one in new)
+        coming = max(_replicas(new) - _available(new), 0)
         budget = total - least - coming
         left = {_uid(one): _replicas(one) for one in old}
         for one in old:
@@ -143,7 +143,7 @@ class DeploymentController(OwnerController):
         is_enough = available >= wanted - unavailable
         is_done = counts["updatedReplicas"] == counts["replicas"] == available == wanted
         name = newest[0]["metadata"]["name"] if newest else ""
-        conditions = [_available_condition(is_enough), _progress_condition(is_done, name)]
+        conditions = _conditions(name, is_enough=is_enough, is_done=is_done)
         now = self.server.timestamp()
         status = owner.get("status", {})
         self.write_status(key, {**counts, "conditions": with_conditions(status, conditions, now)})
@@ -174,14 +174,8 @@ def current_replica_set(deployment: Plain) -> Plain:
 
 def template_hash(deployment: Plain) -> str:
     """Return a hash of a Deployment's template."""
-    digest = sha256(msgspec.json.encode(_sorted(deployment["spec"]["template"]))).digest()
+    digest = sha256(msgspec.json.encode(deployment["spec"]["template"], order="sorted")).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:_HASH_LENGTH])
-
-
-def _sorted(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(one) for one in value] if isinstance(value, list) else value
 
 
 def _hash_of(replica_set: Plain) -> str:
@@ -218,21 +212,21 @@ def _limits(spec: Plain, wanted: int) -> tuple[int, int]:
     return surge, min(unavailable, wanted)
 
 
-def _available_condition(is_enough: bool) -> Plain:
-    if is_enough:
-        message = "Deployment has minimum availability."
-        return _condition("Available", "True", "MinimumReplicasAvailable", message)
-    message = "Deployment does not have minimum availability."
-    return _condition("Available", "False", "MinimumReplicasUnavailable", message)
-
-
-def _progress_condition(is_done: bool, name: str) -> Plain:
-    if is_done:
-        message = f'ReplicaSet "{name}" has successfully progressed.'
-        return _condition("Progressing", "True", "NewReplicaSetAvailable", message)
-    message = f'ReplicaSet "{name}" is progressing.'
-    return _condition("Progressing", "True", "ReplicaSetUpdated", message)
-
-
-def _condition(type_: str, status: str, reason: str, message: str) -> Plain:
-    return {"type": type_, "status": status, "reason": reason, "message": message}
+def _conditions(newest: str, *, is_enough: bool, is_done: bool) -> list[Plain]:
+    """Return the conditions of a Deployment whose newest ReplicaSet has a name."""
+    has = "has" if is_enough else "does not have"
+    does = "has successfully progressed" if is_done else "is progressing"
+    return [
+        {
+            "type": "Available",
+            "status": "True" if is_enough else "False",
+            "reason": f"MinimumReplicas{'Available' if is_enough else 'Unavailable'}",
+            "message": f"Deployment {has} minimum availability.",
+        },
+        {
+            "type": "Progressing",
+            "status": "True",
+            "reason": "NewReplicaSetAvailable" if is_done else "ReplicaSetUpdated",
+            "message": f'ReplicaSet "{newest}" {does}.',
+        },
+    ]

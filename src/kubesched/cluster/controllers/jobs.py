@@ -29,9 +29,9 @@ class JobController(PodsController):
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the pods that are needed, and update the Job's status."""
-        status = owner.get("status", {})
-        if _has(status, "Complete") or _has(status, "Failed"):
-            self._expire(key, owner)
+        ended = final_condition(owner)
+        if ended is not None:
+            self._expire(key, owner, ended)
             return
         pods = self.pods.of(owner)
         phases = [pod.status.phase for pod in pods]
@@ -88,59 +88,54 @@ class JobController(PodsController):
         active = [pod for pod in self.pods.of(owner) if is_active(pod)]
         status["active"] = len(active)
         status["ready"] = sum(ready_since(pod) is not None for pod in active)
-        is_suspended = bool(owner["spec"].get("suspend"))
-        if not is_suspended:
-            status.setdefault("startTime", now)
-        conditions = [one for one in status.get("conditions", []) if one["type"] != "Suspended"]
-        if is_suspended:
-            words = ("Suspended", "JobSuspended", "Job suspended")
-            conditions.append(_condition(words, now))
+        conditions = {one["type"]: one for one in status.get("conditions", ())}
+        was_suspended = conditions.get("Suspended", {}).get("status") == "True"
         if end is not None:
-            first = "FailureTarget" if end[0] == "Failed" else "SuccessCriteriaMet"
-            conditions += [_condition((first, *end[1:]), now), _condition(end, now)]
-            if end[0] == "Complete":
+            type_, reason, message = end
+            first = "FailureTarget" if type_ == "Failed" else "SuccessCriteriaMet"
+            conditions[first] = _condition(first, reason, message, now)
+            conditions[type_] = _condition(type_, reason, message, now)
+            if type_ == "Complete":
                 status["completionTime"] = now
+        elif not owner["spec"].get("suspend"):
+            if was_suspended:
+                resumed = _condition("Suspended", "JobResumed", "Job resumed", now, "False")
+                conditions["Suspended"] = resumed
+                status["startTime"] = now
+            status.setdefault("startTime", now)
+        elif not was_suspended:
+            conditions["Suspended"] = _condition("Suspended", "JobSuspended", "Job suspended", now)
         if conditions:
-            status["conditions"] = _timed(owner.get("status", {}), conditions)
+            status["conditions"] = list(conditions.values())
         current = self.server.find(*key)
         if current is not None and current.get("status") != status:
             self.server.patch_status(key, status)
 
-    def _expire(self, key: Key, owner: Plain) -> None:
+    def _expire(self, key: Key, owner: Plain, ended: Plain) -> None:
         """Delete a Job whose ttlSecondsAfterFinished has passed."""
         seconds = owner["spec"].get("ttlSecondsAfterFinished")
         if seconds is None:
             return
-        [ended] = [
-            seconds_of(one["lastTransitionTime"])
-            for one in owner["status"]["conditions"]
-            if one["type"] in {"Complete", "Failed"}
-        ]
-        left = seconds - (self.server.now() - ended)
+        left = seconds - (self.server.now() - seconds_of(ended["lastTransitionTime"]))
         if left > 0:
             self._queue.add_after(key, left)
         else:
             self.server.delete(key, owner["metadata"]["uid"])
 
 
-def _has(status: Plain, type_: str) -> bool:
-    conditions = status.get("conditions", ())
-    return any(one["type"] == type_ and one["status"] == "True" for one in conditions)
+def final_condition(job: Plain) -> Plain | None:
+    """Return the condition with which a Job has ended, None if it has not."""
+    conditions = job.get("status", {}).get("conditions", ())
+    ends = (one for one in conditions if one["type"] in {"Complete", "Failed"})
+    return next((one for one in ends if one["status"] == "True"), None)
 
 
-def _condition(words: tuple[str, str, str], now: str) -> Plain:
-    type_, reason, message = words
+def _condition(type_: str, reason: str, message: str, now: str, status: str = "True") -> Plain:
     return {
         "type": type_,
-        "status": "True",
+        "status": status,
         "reason": reason,
         "message": message,
         "lastProbeTime": now,
         "lastTransitionTime": now,
     }
-
-
-def _timed(status: Plain, conditions: list[Plain]) -> list[Plain]:
-    """Return conditions; unchanged ones keep their times."""
-    before = {one["type"]: one for one in status.get("conditions", ())}
-    return [before.get(one["type"], one) for one in conditions]

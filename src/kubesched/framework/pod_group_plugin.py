@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -107,7 +107,19 @@ class PlacementGeneratePlugin(Plugin):
 
 
 class PlacementScorePlugin(Plugin):
-    """Scores placements into which a pod group fits."""
+    """Scores placements into which a pod group fits.
+
+    Attributes:
+        normalizes_placements: Whether the plugin overrides `normalize_placement_scores`; set when
+            the class is created.
+    """
+
+    normalizes_placements: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = cls.normalize_placement_scores
+        cls.normalizes_placements = own is not PlacementScorePlugin.normalize_placement_scores
 
     @abstractmethod
     def score_placement(

@@ -132,6 +132,8 @@ class PlacementSearch:
         return scores
 
     def _normalized(self, plugin: PlacementScorePlugin, scores: list[int]) -> list[int]:
+        if not plugin.normalizes_placements:
+            return scores
         found, status = self._profile.ask(
             failures.PLACEMENT_NORMALIZE, plugin, plugin.normalize_placement_scores, scores
         )

@@ -36,7 +36,7 @@ export function Counts({ rows, word = "node" }) {
 /** How full two clusters are, or one before and after, per resource; two lists of uses. */
 export function Change({ before, after, names = ["Before", "After"] }) {
   const earlier = new Map(before.map((use) => [use.resource, use]));
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Requested of allocatable"><table>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Requested of allocatable"><table class="wordy">
     <caption>Requested of allocatable</caption>
     <thead><tr><th scope="col">Resource</th><th scope="col">${names[0]}</th><th scope="col">${names[1]}</th><th scope="col" class="number">Difference</th></tr></thead>
     <tbody>${after.map((use) => {
@@ -44,9 +44,9 @@ export function Change({ before, after, names = ["Before", "After"] }) {
       const points = use.share === null || was.share === null ? null : use.share - was.share;
       return html`<tr>
         <th scope="row">${use.resource}</th>
-        <td><${Bar} share=${was.share} text=${of(was)} /></td>
-        <td><${Bar} share=${use.share} text=${of(use)} /></td>
-        <td class="number">${points === null ? "" : signed(points * 100)}</td>
+        <td data-heading=${names[0]}><${Bar} share=${was.share} text=${of(was)} /></td>
+        <td data-heading=${names[1]}><${Bar} share=${use.share} text=${of(use)} /></td>
+        <td class="number" data-heading="Difference">${points === null ? "" : signed(points * 100)}</td>
       </tr>`;
     })}</tbody>
   </table></div>`;

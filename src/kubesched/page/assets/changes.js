@@ -69,8 +69,13 @@ function Reasons({ groups, heading }) {
   return html`${heading && html`<h2>${heading}</h2>`}
     <ul class="causes">${groups.map(
       (group) => html`<li><strong>${plural(group.pods.length, "pod")}</strong> ${group.unknown ? "not known, because the input lacks objects" : group.message}
-        <p class="dim">${group.pods.slice(0, 5).join(", ")}${group.pods.length > 5 ? ` and ${number(group.pods.length - 5)} more` : ""}</p></li>`,
+        <p class="dim">${some(group.pods)}</p></li>`,
     )}</ul>`;
+}
+
+/** The first of several names, and how many more there are. */
+function some(names) {
+  return `${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${number(names.length - 5)} more` : ""}`;
 }
 
 function Preempted({ pods, heading }) {
@@ -78,7 +83,7 @@ function Preempted({ pods, heading }) {
   return html`<section>
     <h2>${heading}</h2>
     <${DataTable}
-      caption=${heading}
+      label=${heading}
       rows=${pods}
       columns=${[
         { heading: "Pod", text: (one) => one.pod },
@@ -133,10 +138,24 @@ function Fates({ pods, heading }) {
         { heading: "Outcome", text: (pod) => pod.fate },
         { heading: "Goes to", text: (pod) => pod.newNode },
         { heading: "Round", text: (pod) => pod.round || "", isNumber: true },
-        { heading: "Why", text: (pod) => [pod.message, pod.budgets.length ? `budget ${pod.budgets.join(", ")}` : ""].filter(Boolean).join("; ") },
+        { heading: "Why", text: troubleOf },
       ]}
     />
   </section>`;
+}
+
+/** Why a pod has no place; "" if it has one. */
+function troubleOf({ fate, budgets, message, unknown }) {
+  if (fate === "Lost") return "would not come back: it has no controller";
+  const why = unknown ? "not known, because the input lacks objects" : message;
+  return fate === "Waits" ? `waits for ${budgets.join(", ")}: ${why}` : why;
+}
+
+/** Pods without a place, those with the same reason together. */
+function troubles(pods) {
+  const groups = new Map();
+  for (const pod of pods) groups.set(troubleOf(pod), [...(groups.get(troubleOf(pod)) ?? []), pod.pod]);
+  return [...groups].map(([why, names]) => `${some(names)}: ${why}`).join("; ");
 }
 
 // A plan.
@@ -187,13 +206,14 @@ export function PlanPage({ report }) {
 
 // An upgrade, and nodes to do without.
 
-export function upgradeSentence({ works, nodes, blocked, steps, moved }) {
+export function upgradeSentence({ works, nodes, atOnce, blocked, steps, moved }) {
   if (works) return `All of ${plural(nodes, "node")} can be upgraded, in ${plural(steps.length, "step")}; ${plural(moved, "pod is", "pods are")} evicted on the way${lostIn(steps)}.`;
-  return `${number(blocked.length)} of ${plural(nodes, "node")} cannot be drained.`;
+  const others = steps.length ? `; the others can, in ${plural(steps.length, "step")} of at most ${number(atOnce)}; ${plural(moved, "pod is", "pods are")} evicted on the way${lostIn(steps)}` : "";
+  return `${steps.length ? number(blocked.length) : "None"} of ${plural(nodes, "node")} can${steps.length ? "not" : ""} be upgraded${others}.`;
 }
 
 export function UpgradePage({ report }) {
-  return html`<${Notes} report=${report} /><${Blocked} heading="Nodes that cannot be drained" nodes=${report.blocked} /><${Steps} heading="The order" steps=${report.steps} />`;
+  return html`<${Notes} report=${report} /><${Blocked} heading="Nodes that cannot be upgraded" nodes=${report.blocked} /><${Steps} heading="The order" steps=${report.steps} />`;
 }
 
 export function compactSentence({ removable, before }) {
@@ -224,7 +244,7 @@ function Steps({ steps, heading }) {
   return html`<section>
     <h2>${heading}</h2>
     <${DataTable}
-      caption=${heading}
+      label=${heading}
       rows=${steps.map((step, at) => ({ ...step, at: at + 1 }))}
       columns=${[
         { heading: "Step", text: (step) => step.at, isNumber: true },
@@ -239,16 +259,15 @@ function Steps({ steps, heading }) {
 
 function Blocked({ nodes, heading }) {
   if (!nodes.length) return null;
-  const why = (pod) => `${pod.pod}: ${pod.message || (pod.budgets.length ? `budget ${pod.budgets.join(", ")}` : pod.fate.toLowerCase())}`;
   return html`<section>
     <h2>${heading}</h2>
     <${DataTable}
-      caption=${heading}
+      label=${heading}
       rows=${nodes}
       columns=${[
         { heading: "Node", text: (one) => one.node },
         { heading: "Pods in the way", text: (one) => one.pods.length, isNumber: true },
-        { heading: "Why", text: (one) => one.pods.map(why).join("; ") || "pods elsewhere would be evicted without a place" },
+        { heading: "Why", text: (one) => troubles(one.pods) || "pods elsewhere would be evicted without a place" },
       ]}
     />
   </section>`;

@@ -26,7 +26,7 @@ export function Records({ name, records, heading = name }) {
   return html`<section>
     <h2>${titled(heading)}</h2>
     <${DataTable}
-      caption=${titled(heading)}
+      label=${titled(heading)}
       rows=${records}
       columns=${there.map((field) => ({
         heading: titled(field),

@@ -69,7 +69,6 @@ function Disagreements({ rows, theirs, ours }) {
         { heading: theirs, text: (one) => one.theirNode || "pending" },
         { heading: ours, text: (one) => one.ourNode || "pending" },
         { heading: "Why", text: (one) => one.sentence },
-        { heading: "Scores that differ", text: (one) => one.scores.map((score) => `${score.plugin} ${number(score.theirs)} against ${number(score.ours)}`).join(", ") },
       ]}
     />
   </section>`;

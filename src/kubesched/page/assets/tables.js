@@ -24,12 +24,12 @@ export function useBar(use) {
 }
 
 /**
- * A table.
+ * A table; a caption that only repeats the heading above it is a `label`, which is not shown.
  *
  * columns: each with a heading, and with `text`, a function of a row for sorting and filtering;
  * `cell`, what is shown instead of the text; `isNumber`, to align to the right.
  */
-export function DataTable({ caption, columns, rows, part = PART, filter = rows.length > 10 }) {
+export function DataTable({ caption = "", label = caption, columns, rows, part = PART, filter = rows.length > 10 }) {
   const [order, setOrder] = useState({ at: -1, falling: false });
   const [wanted, setWanted] = useState("");
   const [shown, setShown] = useState(part);
@@ -45,14 +45,16 @@ export function DataTable({ caption, columns, rows, part = PART, filter = rows.l
     const sign = order.falling ? -1 : 1;
     return [...kept].sort((one, other) => sign * compare(text(one), text(other)));
   }, [rows, wanted, order]);
+  const isLong = (row, { cell, isNumber, text }) => !cell && !isNumber && String(text(row)).length > LONG;
+  const page = found.slice(0, shown);
   const sort = (at) => setOrder({ at, falling: order.at === at ? !order.falling : columns[at].isNumber });
   return html`<div class="listing">
     ${filter &&
     html`<label class="filter"
       >Filter <input type="search" value=${wanted} onInput=${(event) => setWanted(event.target.value)}
     /></label>`}
-    <div class="scroll" tabindex="0" role="region" aria-label=${caption}>
-      <table>
+    <div class="scroll" tabindex="0" role="region" aria-label=${label}>
+      <table class=${page.some((row) => columns.some((column) => isLong(row, column))) ? "wordy" : ""}>
         <caption>${caption}<span class="dim"> ${plural(found.length, "row")}</span></caption>
         <thead><tr>${columns.map(
           (column, at) => html`<th
@@ -62,11 +64,11 @@ export function DataTable({ caption, columns, rows, part = PART, filter = rows.l
             ><button type="button" onClick=${() => sort(at)}>${column.heading}</button></th
           >`,
         )}</tr></thead>
-        <tbody>${found.slice(0, shown).map(
+        <tbody>${page.map(
           (row) => html`<tr>${columns.map((column, at) => {
             const content = column.cell ? column.cell(row) : shownText(column.text(row));
-            const name = column.isNumber ? "number" : String(content).length > LONG && !column.cell ? "long" : "";
-            return at ? html`<td class=${name}>${content}</td>` : html`<th scope="row" class=${name}>${content === "" ? "–" : content}</th>`;
+            const name = column.isNumber ? "number" : isLong(row, column) ? "long" : "";
+            return at ? html`<td class=${name} data-heading=${column.heading}>${content}</td>` : html`<th scope="row" class=${name}>${content === "" ? "–" : content}</th>`;
           })}</tr>`,
         )}</tbody>
       </table>

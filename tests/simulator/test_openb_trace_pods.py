@@ -68,3 +68,23 @@ def test_errors_about_wrong_lists_name_the_file(tmp_path: Path) -> None:
         trace_pods(_file(tmp_path, NODES))
     with pytest.raises(DecodeError, match=r"none\.csv.*cannot be read"):
         trace_pods(str(tmp_path / "none.csv"))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("late,1,1,0,0,,,,1,2,1", "line 5: column 1 (name): 'late' is in trace.csv: line 2 alre"),
+        ("p,1,1,0,0,,,,300,200,", "column 10 (deletion_time): it is before the creation_time"),
+        ("p,1,1,0,0,,,,1,200,201", "column 10 (deletion_time): it is before the scheduled_time"),
+        ("p,1,1,0,0,,,,1,2.5,1", "column 10 (deletion_time): a whole number is required, not"),
+    ],
+)
+def test_rows_that_cannot_be_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str, message: str
+) -> None:
+    """A pod would be left out, or run for ever or not at all."""
+    monkeypatch.chdir(tmp_path)
+    Path("trace.csv").write_text(f"{PODS}{row}\n", encoding="utf-8")
+    with pytest.raises(DecodeError) as raised:
+        trace_pods("trace.csv")
+    assert message in str(raised.value)

@@ -1,4 +1,4 @@
-"""Reads openb traces: CSV lists of the nodes and pods of a production GPU cluster.
+"""Reads openb traces: lists of the nodes and pods of a production GPU cluster, CSV or Parquet.
 
 Whole GPUs are the extended resource `nvidia.com/gpu`. A pod that shares a GPU requests a whole one,
 because extended resources are integers.
@@ -6,7 +6,8 @@ because extended resources are integers.
 Reads:    `sn,cpu_milli,memory_mib,gpu,model` and
           `name,cpu_milli,memory_mib,num_gpu[,gpu_milli][,gpu_spec][,...][,creation_time][,...]`;
           `creation_time`, `scheduled_time` and `deletion_time`, seconds
-Rejects:  unknown or missing columns, rows of the wrong length, amounts that are not integers.
+Rejects:  unknown or missing columns, rows of the wrong length, amounts that are not integers,
+          a deletion before the pod was created or bound; in scenarios, names that are there twice.
 Differs:  a pod runs for as long after its binding as in the trace; a pod that was never bound
           there, for as long as it existed.
 """
@@ -107,8 +108,20 @@ def read_records(data: bytes, file: str) -> tuple[type[Node | Pod], Iterator[Ope
     return kind, (OpenbRecord(file, line, header[1], values) for line, values in rows)
 
 
+def read_rows(path: str) -> Iterator[tuple[int, Sequence[str]]]:
+    """Yield the line number and values of each row of a file, CSV or Parquet.
+
+    Raises:
+        DecodeError: if the file cannot be read.
+    """
+    return _rows(_bytes(path), path)
+
+
 def _rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and values of each row that is not blank."""
+    if data.startswith(b"PAR1"):
+        yield from _parquet_rows(data, file)
+        return
     try:
         text = decompressed(data, file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -123,23 +136,50 @@ def _rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
         raise DecodeError(LineSource(file, reader.line_num), str(error)) from None
 
 
+def _parquet_rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the columns' names, then the rows, with the values as they are written in CSV."""
+    try:
+        import polars  # noqa: ICN001, PLC0415 - optional, and only for these files
+    except ImportError:
+        words = "Parquet needs polars; run: pip install 'kubesched[sweep]', or write CSV"
+        raise DecodeError(Source(file, 0), words) from None
+    try:
+        table = polars.read_parquet(io.BytesIO(data))
+    except (polars.exceptions.PolarsError, OSError) as error:
+        raise DecodeError(Source(file, 0), f"it is no Parquet file: {error}") from None
+    yield 1, table.columns
+    for line, values in enumerate(table.iter_rows(), 2):
+        yield line, [_value_text(value) for value in values]
+
+
+def _value_text(value: object) -> str:
+    if value is None:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def _kind(header: Sequence[str], file: str) -> type[Node | Pod]:
     if "sn" in header:
-        _check_columns(header, _NODE_COLUMNS[:4], _NODE_COLUMNS, file)
+        check_columns(header, _NODE_COLUMNS[:4], _NODE_COLUMNS, file, _EXPECTED)
         return Node
-    _check_columns(header, _POD_COLUMNS, _POD_COLUMNS + _POD_COLUMNS_MORE, file)
+    check_columns(header, _POD_COLUMNS, _POD_COLUMNS + _POD_COLUMNS_MORE, file, _EXPECTED)
     return Pod
 
 
-def _check_columns(
-    header: Sequence[str], required: Sequence[str], known: Sequence[str], file: str
+def check_columns(
+    header: Sequence[str], required: Sequence[str], known: Sequence[str], file: str, expected: str
 ) -> None:
+    """Check the names of columns; `expected` tells which there are.
+
+    Raises:
+        DecodeError: if columns are missing, unknown or there twice.
+    """
     missing = [name for name in required if name not in header]
     unknown = [repr(name[:40]) for name in header if name not in known]
     twice = sorted({name for name in header if header.count(name) > 1})
     for names, words in ((missing, "missing"), (unknown, "unknown"), (twice, "there twice")):
         if names:
-            problem = f"column {', '.join(names[:5])} is {words}; {_EXPECTED}"
+            problem = f"column {', '.join(names[:5])} is {words}; {expected}"
             raise DecodeError(LineSource(file, 1), problem)
 
 
@@ -169,17 +209,17 @@ class OpenbRecord:
         """Return a name, which must not be empty."""
         found = self.values[column]
         if not found:
-            raise self._error(column, "a name is required")
+            raise self.error(column, "a name is required")
         return found
 
     def amount(self, column: str) -> int:
         """Return a non-negative integer."""
         text = self.values[column]
         if not (text.isascii() and text.isdigit()) or len(text) > 20:
-            raise self._error(column, f"a whole number is required, not {text[:40]!r}")
+            raise self.error(column, f"a whole number is required, not {text[:40]!r}")
         found = int(text)
         if found > _AMOUNT_MAX:
-            raise self._error(column, f"{text} is more than anything has")
+            raise self.error(column, f"{text} is more than anything has")
         return found
 
     def seconds(self, column: str) -> int:
@@ -188,12 +228,28 @@ class OpenbRecord:
             return 0
         found = self.amount(column)
         if found > _SECONDS_MAX:
-            raise self._error(column, f"{found} seconds are too many")
+            raise self.error(column, f"{found} seconds are too many")
         return found
 
-    def _error(self, column: str, problem: str) -> DecodeError:
+    def error(self, column: str, problem: str) -> DecodeError:
+        """Return the error of a value."""
         at = self._columns.index(column) + 1
         return DecodeError(self.source, problem, path=f"column {at} ({column})")
+
+
+def checked_once(records: Iterable[OpenbRecord], column: str) -> Iterator[OpenbRecord]:
+    """Yield the records.
+
+    Raises:
+        DecodeError: if two have the same name.
+    """
+    lines: dict[str, Source] = {}
+    for record in records:
+        name = record.name(column)
+        if name in lines:
+            raise record.error(column, f"{name!r} is in {lines[name]} already; remove one")
+        lines[name] = record.source
+        yield record
 
 
 def _node(record: OpenbRecord) -> Node:
@@ -279,7 +335,7 @@ def trace_nodes(path: str) -> list[Node]:
     Raises:
         DecodeError: if the file cannot be read or has other objects.
     """
-    return [_node(record) for record in _records(path, Node)]
+    return [_node(record) for record in checked_once(_records(path, Node), "sn")]
 
 
 def trace_pods(path: str, speed: float = 1.0, count: int | None = None) -> list[TracedPod]:
@@ -290,7 +346,7 @@ def trace_pods(path: str, speed: float = 1.0, count: int | None = None) -> list[
     Raises:
         DecodeError: if the file cannot be read or has other objects.
     """
-    pods = _pods(_records(path, Pod))[:count]
+    pods = _pods(checked_once(_records(path, Pod), "name"))[:count]
     begin = pods[0][0].seconds("creation_time") if pods else 0
     return [
         TracedPod((record.seconds("creation_time") - begin) / speed, _running(pod, record, speed))
@@ -299,28 +355,28 @@ def trace_pods(path: str, speed: float = 1.0, count: int | None = None) -> list[
 
 
 def _records(path: str, kind: type[Node | Pod]) -> Iterator[OpenbRecord]:
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise DecodeError(Source(path, 0), f"it cannot be read: {error.strerror}") from None
-    found, records = read_records(data, path)
+    found, records = read_records(_bytes(path), path)
     if found is not kind:
         listed, expected = (f"{each.__name__.lower()}s" for each in (found, kind))
         raise DecodeError(Source(path, 0), f"this is a list of {listed}; expected {expected}")
     return records
 
 
+def _bytes(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise DecodeError(Source(path, 0), f"it cannot be read: {error.strerror}") from None
+
+
 def _running(pod: Pod, record: OpenbRecord, speed: float) -> Pod:
     """Return the pod to create: without a uid, annotated with its run time."""
     annotations = dict(pod.metadata.annotations)
-    deleted, bound = map(_seconds, map(record.text, ("deletion_time", "scheduled_time")))
-    if deleted is not None:
-        lived = max(deleted - (bound or record.seconds("creation_time")), 0.0)
+    if record.text("deletion_time"):
+        began = "scheduled_time" if record.text("scheduled_time") else "creation_time"
+        lived = float(record.seconds("deletion_time") - record.seconds(began))
+        if lived < 0:
+            raise record.error("deletion_time", f"it is before the {began}")
         annotations[RUN_SECONDS] = repr(lived / speed)
     metadata = replace(pod.metadata, uid="", creation_timestamp=None, annotations=annotations)
     return replace(pod, metadata=metadata)
-
-
-def _seconds(text: str) -> float | None:
-    """Return a time; None if the column is missing, or holds no whole number."""
-    return float(text) if text.isascii() and text.isdigit() else None

@@ -174,13 +174,17 @@ class ScenarioDaemonSet(_Part, frozen=True):
 
 
 class TraceSpec(_Part, frozen=True):
-    """Pods of an openb trace.
+    """Pods of a trace: a table with a row per pod, or a list of openb; CSV or Parquet.
 
-    They arrive at their times of creation, and run from their binding for as long as in the trace.
+    A table has the columns `name` and `arrival`, and any of `duration`, `priorityClassName`, `cpu`,
+    `memory`, `ephemeral-storage` and extended resources such as `nvidia.com/gpu`, with quantities.
+    All else comes from the workload. Pods of openb arrive at their times of creation, with what the
+    list has and nothing else of the workload but its namespace and priority. Times count from the
+    first arrival, and a pod runs from its binding for as long as in the trace.
 
     Attributes:
         pods: The file.
-        speed: Seconds of the trace per simulated second.
+        speed: Units of the trace's time per simulated second: 1000 if its times are milliseconds.
         start: When its first pod arrives.
         count: The maximum number of pods, earliest first; by default all.
     """

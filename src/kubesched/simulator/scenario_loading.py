@@ -245,13 +245,12 @@ def _workload_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldErr
         yield from _arrival_errors(workload.pods, child(path, "pods"))
     if workload.disruption_budget is not None:
         yield from _budget_errors(workload, child(path, "disruptionBudget"))
-    if workload.trace is None:
-        try:
-            template = template_of(workload)
-        except DecodeError as error:
-            yield FieldError(path, _message(error))
-        else:
-            yield from spec_errors(template.spec, child(path, "template.spec"))
+    try:
+        template = template_of(workload)
+    except DecodeError as error:
+        yield FieldError(path, _message(error))
+    else:
+        yield from spec_errors(template.spec, child(path, "template.spec"))
 
 
 def _budget_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldError]:

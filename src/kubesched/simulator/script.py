@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject, ObjectMeta
-from kubesched.simulator.openb import trace_nodes, trace_pods
+from kubesched.simulator.openb import trace_nodes
 from kubesched.simulator.pod_reports import RUN_SECONDS
 from kubesched.simulator.scenario import (
     NodeGroup,
@@ -44,6 +44,7 @@ from kubesched.simulator.scenario_objects import (
     replica_set_of,
     template_of,
 )
+from kubesched.simulator.trace_table import pods_of_trace
 from kubesched.simulator.workloads import pod_of_template
 from kubesched.simulator.world import World
 
@@ -202,7 +203,7 @@ class Script:
             self._at(workload.daemon_set.at, self._world.server.create, daemon_set)
 
     def _start_trace(self, workload: ScenarioWorkload, trace: TraceSpec) -> None:
-        pods = iter(trace_pods(trace.pods, trace.speed, trace.count))
+        pods = iter(pods_of_trace(workload))
         self._next_of_trace(workload, trace, pods)
 
     def _next_of_trace(

@@ -67,10 +67,10 @@ def test_every_field_is_read() -> None:
     assert expected == load_scenario(TEXT)
 
 
-def test_the_documented_example_is_valid() -> None:
-    """It is the one in the documentation."""
-    (example,) = re.findall(r"```yaml\n(.*?)```", HOWTO.read_text(encoding="utf-8"), re.DOTALL)
-    assert load_scenario(example).name == "batch and web"
+def test_the_documented_examples_are_valid() -> None:
+    """Those of the how-to."""
+    found = re.findall(r"```yaml\n(.*?)```", HOWTO.read_text(encoding="utf-8"), re.DOTALL)
+    assert ["batch and web", "own trace"] == [load_scenario(example).name for example in found]
 
 
 def _errors(raw: object) -> list[str]:

@@ -11,11 +11,14 @@ from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreSco
 from kubesched.framework.plugin_answers import (
     AnswerChecks,
     WrongAnswerError,
+    check_answer,
     check_events,
     check_score,
     check_sort_key,
 )
 from kubesched.framework.status import SKIP, SUCCESS, Code, NodeToStatus, Status, unschedulable
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing import make_node, make_pod_info, make_table
 
 POD = make_pod_info("web", labels={"app": "web"})
@@ -24,10 +27,6 @@ TEXT: Any = "no"
 NUMBER: Any = 3
 PODS: Any = ("web",)
 WAIT = Status(Code.WAIT, ("for a licence",))
-
-
-def _check(method: str, answer: object, *args: object) -> None:
-    AnswerChecks().after(method, answer, args, ())
 
 
 RIGHT = [
@@ -49,7 +48,7 @@ RIGHT = [
 @pytest.mark.parametrize(("method", "answer"), RIGHT)
 def test_right_answers(method: str, answer: object) -> None:
     """What an extension point takes passes."""
-    _check(method, answer, None, POD, TABLE)
+    check_answer(method, answer, (None, POD, TABLE))
 
 
 WRONG: list[tuple[str, object, str]] = [
@@ -65,11 +64,6 @@ WRONG: list[tuple[str, object, str]] = [
     ("filter", [SUCCESS, SUCCESS], "must return a NodeToStatus, such as"),
     ("filter", NodeToStatus.passing(3), "answered for 3 rows, not for all 2"),
     ("filter", NodeToStatus.everywhere(2, TEXT), "must return a Status such as SUCCESS, not 'no'"),
-    (
-        "filter",
-        NodeToStatus.rejecting(np.array([8, 16]), unschedulable("no")),
-        "must reject rows by a mask of bools, a bool per row",
-    ),
     ("post_filter", SUCCESS, "must return a PostFilterResult, such as"),
     (
         "post_filter",
@@ -93,7 +87,7 @@ WRONG: list[tuple[str, object, str]] = [
 def test_wrong_answers(method: str, answer: object, message: str) -> None:
     """The message has the method, what it should return, and what it returned."""
     with pytest.raises(WrongAnswerError, match=re.escape(message)) as raised:
-        _check(method, answer, None, POD, TABLE)
+        check_answer(method, answer, (None, POD, TABLE))
     assert str(raised.value).startswith(f"{method} ")
 
 
@@ -121,14 +115,23 @@ def test_other_wrong_answers(check: Callable[[Any], None], answer: object, messa
     ids=["pod", "node"],
 )
 def test_changed_objects(labels: dict[str, str], message: str) -> None:
-    """The change shows in the call that makes it; each method's first calls are checked."""
-    checks, args = AnswerChecks(), (None, POD, TABLE)
-    objects = checks.before("P", "filter", args)
-    checks.after("filter", NodeToStatus.passing(2), args, objects)
-    labels["mine"] = "yes"
+    """The change shows in the call that makes it."""
+
+    def change(_state: object, _pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        labels["mine"] = "yes"
+        return NodeToStatus.passing(len(nodes))
+
     with pytest.raises(WrongAnswerError, match=re.escape(message)):
-        checks.after("filter", NodeToStatus.passing(2), args, objects)
-    while checks.before("P", "filter", args):
-        pass
-    assert checks.before("P", "score", args)
+        AnswerChecks().ask("filter", change, None, POD, TABLE)
     del labels["mine"]
+
+
+@pytest.mark.parametrize("calls", [1, 1000])
+def test_a_branch_without_a_return(calls: int) -> None:
+    """Late answers are checked as well as the first ones."""
+    answers: list[Any] = [SUCCESS] * (calls - 1) + [None]
+    checks = AnswerChecks()
+    for _ in answers[:-1]:
+        checks.ask("filter_row", answers.__getitem__, 0)
+    with pytest.raises(WrongAnswerError, match="is a `return` missing"):
+        checks.ask("filter_row", answers.__getitem__, -1)

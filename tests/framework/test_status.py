@@ -103,6 +103,12 @@ def test_rejecting() -> None:
     assert [SUCCESS, A] == [column[row] for row in range(2)]
 
 
+def test_rejecting_takes_a_mask() -> None:
+    """Numbers of rows are refused."""
+    with pytest.raises(TypeError, match="by a mask of bools, not by int64"):
+        NodeToStatus.rejecting(np.array([8, 16]), A)
+
+
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=8))
 def test_first_of(masks: list[tuple[bool, bool]]) -> None:
     """A row has the status of the first mask that holds for it."""

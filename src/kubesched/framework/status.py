@@ -165,7 +165,13 @@ class NodeToStatus:
 
     @classmethod
     def rejecting(cls, rejected: NDArray[np.bool_], status: Status) -> Self:
-        """Return `status` for rows where `rejected` is true, success for the others."""
+        """Return `status` for rows where `rejected` is true, success for the others.
+
+        Raises:
+            TypeError: `rejected` is not a mask.
+        """
+        if rejected.dtype != np.bool_:
+            raise TypeError(f"rows are rejected by a mask of bools, not by {rejected.dtype}")
         return cls(rejected.astype(np.int32), (SUCCESS, status))
 
     @classmethod

@@ -39,7 +39,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.plugin_answers import AnswerChecks, check_sort_key
+from kubesched.framework.plugin_answers import AnswerChecks, check_answer, check_sort_key
 from kubesched.framework.plugin_error import PluginError, error_text, extension_point_of, is_in_tree
 from kubesched.framework.pod_group_plugin import (
     PlacementGeneratePlugin,
@@ -121,7 +121,6 @@ class Profile:
         self.objects = services.objects
         self.waiting_pods = services.waiting_pods
         self.pod_group_states = services.pod_group_states
-        self._checks = AnswerChecks()
         self.timer = PhaseTimer()
         self.remembers = True
         self.nominates_for_expectation = feature_gates.enabled("NominatedNodeNameForExpectation")
@@ -138,9 +137,12 @@ class Profile:
 
     def _set_extension_points(self, built: ProfilePlugins) -> None:
         self.plugins = built.plugins
-        self._out_of_tree = frozenset(
-            plugin for plugin in built.plugins.values() if not is_in_tree(type(plugin))
-        )
+        # In-tree plugins are not checked.
+        self._checks: dict[Plugin, AnswerChecks] = {
+            plugin: AnswerChecks()
+            for plugin in built.plugins.values()
+            if not is_in_tree(type(plugin))
+        }
         self.score_weights = built.score_weights
         self.placement_score_weights = built.placement_score_weights
         points = built.points
@@ -208,19 +210,15 @@ class Profile:
         if self.timer.is_sampling:
             timed = self.timer.timed(plugin, question)
         try:
-            if plugin not in self._out_of_tree:
+            checks = self._checks.get(plugin)
+            if checks is None:
                 return timed(*args)
-            name = question.__name__
-            objects = self._checks.before(plugin.name, name, args)
-            answer = timed(*args)
-            self._checks.after(name, answer, args, objects)
+            return checks.ask(question.__name__, timed, *args)
         except PluginFailure:
             raise
         except (Exception, SystemExit) as error:
             pods = (each.key for each in args if isinstance(each, PodInfo))
             raise self.raised(prefix, plugin, question, next(pods, ""), error) from error
-        else:
-            return answer
 
     def raised(
         self,
@@ -267,8 +265,8 @@ class Profile:
         began, code = timer.now(), Code.ERROR
         try:
             answer = await question(*args)
-            if plugin in self._out_of_tree:
-                self._checks.after(question.__name__, answer, args, ())
+            if plugin in self._checks:
+                check_answer(question.__name__, answer, args)
             code = answer.code if isinstance(answer, Status) else Code.SUCCESS
         except Exception as error:
             pods = (each.key for each in args if isinstance(each, PodInfo))
@@ -282,7 +280,7 @@ class Profile:
     @property
     def sorts_in_tree(self) -> bool:
         """Whether the QueueSort plugin is in-tree."""
-        return self.queue_sort_plugin not in self._out_of_tree
+        return self.queue_sort_plugin not in self._checks
 
     def sort_key(self, queued: QueuedPodInfo) -> tuple[int | float, ...]:
         """Return the key of the QueueSort plugin.

@@ -57,8 +57,8 @@ class ObjectMeta(KubeStruct):
 
     @property
     def key(self) -> str:
-        """`namespace/name`."""
-        return f"{self.namespace}/{self.name}"
+        """`namespace/name`, or the name of an object without namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
 class KubeObject(KubeStruct):

@@ -63,7 +63,7 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubeObject]:
     messages: list[str] = []
     unsound: list[str] = []
     for item, source in loaded:
-        key = _key(item)
+        key = item.metadata.key
         first = places.setdefault(type(item), {}).setdefault(key, source)
         if first is not source:
             if first == source and source.file:
@@ -89,11 +89,6 @@ def _some(messages: list[str], words: str) -> list[str]:
     """Return the first messages, and a line with the number of others."""
     more = len(messages) - _ERRORS_MAX
     return [*messages[:_ERRORS_MAX], *([f"and {more} more {words}"] if more > 0 else [])]
-
-
-def _key(item: KubeObject) -> str:
-    metadata = item.metadata
-    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
 def _kind(item: KubeObject) -> str:

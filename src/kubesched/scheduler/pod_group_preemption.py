@@ -117,9 +117,8 @@ class PodGroupPreemption:
         self, group: PodGroup, pods: Sequence[PodInfo], victims: tuple[PodInfo, ...]
     ) -> Status:
         metadata = group.metadata
-        key = f"{metadata.namespace}/{metadata.name}"
         priority = group_priority(group)
-        preemptor = Preemptor("podgroup", metadata.uid, key, priority, tuple(pods))
+        preemptor = Preemptor("podgroup", metadata.uid, metadata.key, priority, tuple(pods))
         scheduler_name = self._profile.scheduler_name
         preemption = Preemption(preemptor, TARGET, victims, scheduler_name)
         in_background = self._profile.feature_gates.enabled("SchedulerAsyncPreemption")

@@ -267,7 +267,7 @@ class PodInfo:
 def uid_of(pod: Pod) -> str:
     """Return the pod's uid, or `namespace/name` if it has none."""
     metadata = pod.metadata
-    return metadata.uid or f"{metadata.namespace}/{metadata.name}"
+    return metadata.uid or metadata.key
 
 
 def scheduler_name_of(pod: Pod) -> str:

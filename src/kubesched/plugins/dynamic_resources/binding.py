@@ -134,7 +134,7 @@ class ClaimBinder:
 
     async def _write_pod_status(self, claim: ResourceClaim) -> None:
         mappings = self._found().mappings
-        key = f"{self._pod.metadata.namespace}/{self._pod.metadata.name}"
+        key = self._pod.metadata.key
         if not mappings:
             raise ClaimBindingError(
                 f"nil or empty request mappings, no update of pod {key} ExtendedResourceClaimStatus"

@@ -48,7 +48,7 @@ def pod_resource_claims(pod: Pod, get: GetClaim) -> list[ResourceClaim]:
             raise ClaimsNotReadyError(f'resourceclaim "{name}" is being deleted')
         if is_generated and not is_owned_by(claim, pod):
             raise ClaimsNotReadyError(
-                f"ResourceClaim {namespace}/{name} was not created for Pod {_key(pod)}"
+                f"ResourceClaim {namespace}/{name} was not created for Pod {pod.metadata.key}"
                 " (Pod is not owner)"
             )
         claims.append(claim)
@@ -64,13 +64,13 @@ def claim_name(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
         return entry.resource_claim_name, False
     if entry.resource_claim_template_name is None:
         raise ClaimsNotReadyError(
-            f'pod "{_key(pod)}", spec.resourceClaim "{entry.name}":'
+            f'pod "{pod.metadata.key}", spec.resourceClaim "{entry.name}":'
             " none of the supported fields are set"
         )
     for status in pod.status.resource_claim_statuses:
         if status.name == entry.name:
             return status.resource_claim_name, True
-    raise ClaimsNotReadyError(f'pod "{_key(pod)}": ResourceClaim not created yet')
+    raise ClaimsNotReadyError(f'pod "{pod.metadata.key}": ResourceClaim not created yet')
 
 
 def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
@@ -149,7 +149,3 @@ def _device_status(
     return next(
         (one for one in claim.status.devices if (one.driver, one.pool, one.device) == wanted), None
     )
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -61,7 +61,7 @@ def _claim_of(old: object | None, new: object | None) -> str | None:
     before = old if isinstance(old, ResourceClaim) else None
     if _is_deallocation(before, new):
         return None
-    return f"{new.metadata.namespace}/{new.metadata.name}"
+    return new.metadata.key
 
 
 BY_CLAIM: Final = Filing(_claims_of, _claim_of)

@@ -52,7 +52,7 @@ class AssumeCache(Generic[K]):
         """Return the assumed version of a stored object, else the object itself."""
         if not self._assumed:
             return stored
-        key = _key_of(stored)
+        key = stored.metadata.key
         assumed = self._assumed.get(key)
         if assumed is None:
             return stored
@@ -63,7 +63,7 @@ class AssumeCache(Generic[K]):
 
     def assume(self, objects: Objects, item: K) -> str:
         """Assume `item`; return an error text, or ""."""
-        key = _key_of(item)
+        key = item.metadata.key
         stored = objects.get(self.kind, item.metadata.name, item.metadata.namespace)
         if stored is None:
             return f'{self.resource} "{key}" not found'
@@ -77,7 +77,7 @@ class AssumeCache(Generic[K]):
 
     def restore(self, item: K) -> None:
         """Drop the assumed object if it has the version of `item`."""
-        key = _key_of(item)
+        key = item.metadata.key
         assumed = self._assumed.get(key)
         if (
             assumed is not None
@@ -93,11 +93,6 @@ class AssumeCache(Generic[K]):
             if stored is None or not _is_same_version(assumed, stored):
                 del self._assumed[key]
         self._sweep_at = max(_SWEEP_MIN, 2 * len(self._assumed))
-
-
-def _key_of(item: KubeObject) -> str:
-    metadata = item.metadata
-    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
 def _is_same_version(assumed: _Assumed[K], stored: K) -> bool:

@@ -24,7 +24,7 @@ from benchmarks.workloads import Nodes, Workload, workload
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.app.collector import tune_collector
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup
@@ -114,14 +114,12 @@ class BindingApi:
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Take it."""
 
-    async def patch_pod_group_status(
-        self, group: PodGroup, condition: PodGroupConditionPatch
-    ) -> None:
+    async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Take it."""
 
     async def delete_pod(self, pod: Pod) -> None:

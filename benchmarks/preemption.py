@@ -30,7 +30,7 @@ from kubesched.api.policy import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from kubesched.api.writes import PodConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.app.collector import tune_collector
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup
@@ -102,7 +102,7 @@ class PreemptionApi(BindingApi):
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Write the nomination; the watch event comes later."""
@@ -137,7 +137,7 @@ class PreemptionApi(BindingApi):
         self.handlers.updated(old, new)
 
 
-def _patched(pod: Pod, condition: PodConditionPatch | None, nominated: str | None) -> Pod:
+def _patched(pod: Pod, condition: ConditionPatch | None, nominated: str | None) -> Pod:
     status = pod.status
     if nominated is not None:
         status = replace(status, nominated_node_name=nominated)

@@ -18,7 +18,7 @@ from kubesched.api.core import (
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PodGroupStatus
-from kubesched.api.writes import PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.client.pod_client import PodClient
 
 from .records import Answering, Plain, recorded_writes
@@ -55,7 +55,7 @@ def test_status_patches_equal_recorded_ones(name: str, at: int) -> None:
     wanted = None
     if changed:
         (condition,) = (one for one in after.conditions if one.type == changed[0])
-        wanted = PodConditionPatch(
+        wanted = ConditionPatch(
             condition.type, condition.status, condition.reason, condition.message
         )
     nominated = recorded["nominatedNodeName"] or "" if "nominatedNodeName" in recorded else None
@@ -119,7 +119,7 @@ SCHEDULED = PodCondition(
     last_transition_time=EARLIER,
 )
 READY = PodCondition(type="Ready", status="True", last_transition_time=EARLIER)
-SAME = PodConditionPatch("PodScheduled", "False", "Unschedulable", "no room")
+SAME = ConditionPatch("PodScheduled", "False", "Unschedulable", "no room")
 ORDER = {"$setElementOrder/conditions": [{"type": "Ready"}, {"type": "PodScheduled"}]}
 
 
@@ -150,7 +150,7 @@ ORDER = {"$setElementOrder/conditions": [{"type": "Ready"}, {"type": "PodSchedul
         ),
         pytest.param(
             pod(READY, SCHEDULED),
-            PodConditionPatch("PodScheduled", "True", "", ""),
+            ConditionPatch("PodScheduled", "True", "", ""),
             None,
             {
                 **ORDER,
@@ -195,7 +195,7 @@ ORDER = {"$setElementOrder/conditions": [{"type": "Ready"}, {"type": "PodSchedul
     ],
 )
 def test_status_patches(
-    before: Pod, wanted: PodConditionPatch | None, nominated: str | None, expected: Plain | None
+    before: Pod, wanted: ConditionPatch | None, nominated: str | None, expected: Plain | None
 ) -> None:
     """The difference is written, if there is one that matters."""
     server = Answering()
@@ -207,7 +207,7 @@ def test_status_patches(
 def test_keys_of_patches_are_in_order() -> None:
     """Bytes are equal, too."""
     server = Answering()
-    wanted = PodConditionPatch("T", "True", "R", "M")
+    wanted = ConditionPatch("T", "True", "R", "M")
     asyncio.run(writer(server).patch_pod_status(pod(), wanted, "n"))
     assert (
         b'{"status":{"conditions":[{"lastProbeTime":null,"lastTransitionTime":"2024-05-01T10:00:00Z",'
@@ -314,11 +314,12 @@ GROUP_CONDITION = Condition(
 
 
 @pytest.mark.parametrize(
-    ("conditions", "wanted", "expected"),
+    ("conditions", "wanted", "generation", "expected"),
     [
         pytest.param(
             (),
-            PodGroupConditionPatch("PodGroupScheduled", "True", "Scheduled", "", 2),
+            ConditionPatch("PodGroupScheduled", "True", "Scheduled", ""),
+            2,
             {
                 "conditions": [
                     {
@@ -335,13 +336,15 @@ GROUP_CONDITION = Condition(
         ),
         pytest.param(
             (GROUP_CONDITION,),
-            PodGroupConditionPatch("PodGroupScheduled", "False", "Unschedulable", "no room", 2),
+            ConditionPatch("PodGroupScheduled", "False", "Unschedulable", "no room"),
+            2,
             None,
             id="nothing new",
         ),
         pytest.param(
             (GROUP_CONDITION,),
-            PodGroupConditionPatch("PodGroupScheduled", "False", "Unschedulable", "no room", 3),
+            ConditionPatch("PodGroupScheduled", "False", "Unschedulable", "no room"),
+            3,
             {
                 "$setElementOrder/conditions": [{"type": "PodGroupScheduled"}],
                 "conditions": [{"observedGeneration": 3, "type": "PodGroupScheduled"}],
@@ -350,7 +353,8 @@ GROUP_CONDITION = Condition(
         ),
         pytest.param(
             (GROUP_CONDITION,),
-            PodGroupConditionPatch("PodGroupScheduled", "True", "Scheduled", "", 0),
+            ConditionPatch("PodGroupScheduled", "True", "Scheduled", ""),
+            0,
             {
                 "$setElementOrder/conditions": [{"type": "PodGroupScheduled"}],
                 "conditions": [
@@ -369,11 +373,15 @@ GROUP_CONDITION = Condition(
     ],
 )
 def test_pod_groups(
-    conditions: tuple[Condition, ...], wanted: PodGroupConditionPatch, expected: Plain | None
+    conditions: tuple[Condition, ...],
+    wanted: ConditionPatch,
+    generation: int,
+    expected: Plain | None,
 ) -> None:
     """A group's condition is written as a pod's is, but with the generation."""
     group = PodGroup(
-        metadata=ObjectMeta(name="g", namespace="ns"), status=PodGroupStatus(conditions=conditions)
+        metadata=ObjectMeta(name="g", namespace="ns", generation=generation),
+        status=PodGroupStatus(conditions=conditions),
     )
     server = Answering()
     asyncio.run(writer(server).patch_pod_group_status(group, wanted))

@@ -10,7 +10,7 @@ from kubesched.api.core import Pod
 from kubesched.api.event_handler import ResourceEventHandler
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.event_recorder import EventRecorder
 from kubesched.client.pod_client import Recorder, SchedulerClient
@@ -50,10 +50,10 @@ def test_writes_and_events() -> None:
 
     async def main() -> None:
         client: ApiClient = SchedulerClient(server, kept, lambda: 0)
-        await client.patch_pod_status(pod, PodConditionPatch("T", "True", "R", "M"), "n")
+        await client.patch_pod_status(pod, ConditionPatch("T", "True", "R", "M"), "n")
         await client.bind(pod, "n")
         await client.delete_pod(pod)
-        condition = PodGroupConditionPatch("T", "True", "R", "M", 1)
+        condition = ConditionPatch("T", "True", "R", "M")
         await client.patch_pod_group_status(group, condition)
         client.record_event(event)
 

@@ -22,7 +22,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.volume import ObjectReference
-from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.apiserver import request as served
 from kubesched.app.authentication import ClusterAuthentication
 from kubesched.app.authorization import SubjectAccessReviews
@@ -82,10 +82,10 @@ async def pods(rest: Echo) -> None:
     writer, pod = PodClient(rest, lambda: 0), Pod(metadata=METADATA)
     await writer.bind(pod, "n")
     await writer.delete_pod(pod)
-    await writer.patch_pod_status(pod, PodConditionPatch("T", "True", "R", "M"), "n")
+    await writer.patch_pod_status(pod, ConditionPatch("T", "True", "R", "M"), "n")
     claim = PodExtendedResourceClaimStatus(resource_claim_name="c")
     await writer.patch_extended_resource_claim_status(pod, claim)
-    condition = PodGroupConditionPatch("T", "True", "R", "M", 1)
+    condition = ConditionPatch("T", "True", "R", "M")
     await writer.patch_pod_group_status(PodGroup(metadata=METADATA), condition)
 
 

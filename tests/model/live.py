@@ -19,8 +19,8 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.event_handler import ResourceEventHandler
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
+from kubesched.api.writes import ConditionPatch
 from kubesched.api.writes import EventRecord as Event
-from kubesched.api.writes import PodConditionPatch, PodGroupConditionPatch
 from kubesched.framework.status import Status
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.queue.moves import QueuePlace
@@ -217,7 +217,7 @@ class Ledger:
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Check nominations, and that only victims are disrupted."""
@@ -230,9 +230,7 @@ class Ledger:
             self._expect(uid in self._witness.condemned, f"{key(pod)} is no victim")
         await self.api.patch_pod_status(pod, condition, nominated_node_name)
 
-    async def patch_pod_group_status(
-        self, group: PodGroup, condition: PodGroupConditionPatch
-    ) -> None:
+    async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Not used: there are no groups."""
         self._expect(holds=False, words=f"a group {group.metadata.name} out of nowhere")
 

@@ -11,7 +11,7 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.simulator.faults import NO_FAULTS, Latencies
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams
@@ -69,7 +69,7 @@ class RecordingApi(SimulatedApi):
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Set condition and nomination."""
@@ -92,9 +92,7 @@ class RecordingApi(SimulatedApi):
             return f"nomination {before or '-'} stays"
         return f"nomination {before or '-'} becomes {node_name or '-'}"
 
-    async def patch_pod_group_status(
-        self, group: PodGroup, condition: PodGroupConditionPatch
-    ) -> None:
+    async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Set the group's condition."""
         state = f"{condition.type}={condition.status} {condition.reason}"
         line = f'patch group {group.metadata.name} {state} "{condition.message}"'

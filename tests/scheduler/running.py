@@ -21,7 +21,7 @@ from kubesched.api.scheduling import (
     PodGroupSchedulingPolicy,
     PodGroupSpec,
 )
-from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.framework.registry import Registry, SchedulerSetup
@@ -107,7 +107,7 @@ class FakeApi:
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Keep the last condition only."""
@@ -126,9 +126,7 @@ class FakeApi:
         if status != known.status:
             self.update(replace(known, status=status))
 
-    async def patch_pod_group_status(
-        self, group: PodGroup, condition: PodGroupConditionPatch
-    ) -> None:
+    async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Set the condition."""
         assert self.handlers is not None
         old = self.groups[group.metadata.name]
@@ -137,7 +135,7 @@ class FakeApi:
             status=condition.status,
             reason=condition.reason,
             message=condition.message,
-            observed_generation=condition.observed_generation,
+            observed_generation=group.metadata.generation,
         )
         new = replace(old, status=replace(old.status, conditions=(kept,)))
         self.groups[group.metadata.name] = new

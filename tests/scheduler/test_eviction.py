@@ -10,7 +10,7 @@ import pytest
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.api.writes import PodConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.nominator import Nominator
@@ -45,7 +45,7 @@ class SlowApi(FakeApi):
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Accept or refuse the condition of a victim."""

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.api.field_errors import ConfigError
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND, Configuration
@@ -44,16 +44,14 @@ class Api:
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Record the condition."""
         if condition is not None:
             self.conditions.append((condition.reason, condition.message))
 
-    async def patch_pod_group_status(
-        self, group: PodGroup, condition: PodGroupConditionPatch
-    ) -> None:
+    async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Not used: there are no groups."""
 
     async def delete_pod(self, pod: Pod) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.framework.status import Code, Status, unschedulable
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.observer import Observer
@@ -238,7 +238,7 @@ def test_the_same_condition_is_written_once() -> None:
             writes: list[object] = []
             write = cluster.api.patch_pod_group_status
 
-            async def counted(group: PodGroup, condition: PodGroupConditionPatch) -> None:
+            async def counted(group: PodGroup, condition: ConditionPatch) -> None:
                 writes.append(condition)
                 await write(group, condition)
 

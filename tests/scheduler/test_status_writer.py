@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
-from kubesched.api.writes import PodConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.client.pod_client import pod_status_patch
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.simulator.virtual_loop import run
@@ -37,7 +37,7 @@ class _Patches(FakeApi):
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Compute the patch against the given pod."""
@@ -60,8 +60,8 @@ def _pod(message: str, version: str = "10") -> Pod:
     return replace(pod, metadata=metadata, status=status)
 
 
-def _wanted(message: str) -> PodConditionPatch:
-    return PodConditionPatch("PodScheduled", "False", "Unschedulable", message)
+def _wanted(message: str) -> ConditionPatch:
+    return ConditionPatch("PodScheduled", "False", "Unschedulable", message)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_binding_waits_for_status_writes() -> None:
 
             async def slow_patch(
                 pod: Pod,
-                condition: PodConditionPatch | None = None,
+                condition: ConditionPatch | None = None,
                 nominated_node_name: str | None = None,
             ) -> None:
                 await asyncio.sleep(20)

@@ -9,12 +9,12 @@ import pytest
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PriorityClass
-from kubesched.api.writes import PodConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.cluster.server import kind_name
 from kubesched.simulator.object_server import ObjectServer, key_of
 from kubesched.testing.builders import make_node, make_pod
 
-NO = PodConditionPatch("PodScheduled", "False", "Unschedulable", "0/1 nodes are available.")
+NO = ConditionPatch("PodScheduled", "False", "Unschedulable", "0/1 nodes are available.")
 
 
 class Clock:

@@ -7,17 +7,17 @@ import pytest
 from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.simulator.object_server import ObjectServer, with_group_condition
 
 NAME = "PodGroupScheduled"
-REJECTED = PodGroupConditionPatch(NAME, "False", "Unschedulable", "no", 1)
+REJECTED = ConditionPatch(NAME, "False", "Unschedulable", "no")
 GROUP = PodGroup(metadata=ObjectMeta(name="gang", namespace="default"))
 
 
 def test_a_new_condition_has_a_transition_time() -> None:
     """And all fields of the patch."""
-    (condition,) = with_group_condition(GROUP, REJECTED, 5.0).status.conditions
+    (condition,) = with_group_condition(GROUP, REJECTED, 1, 5.0).status.conditions
     assert (NAME, "False", "Unschedulable", "no", 1) == (
         condition.type,
         condition.status,
@@ -30,28 +30,24 @@ def test_a_new_condition_has_a_transition_time() -> None:
 
 def test_an_equal_condition_changes_nothing() -> None:
     """The group is the same object."""
-    group = with_group_condition(GROUP, REJECTED, 5.0)
-    assert group is with_group_condition(group, REJECTED, 9.0)
+    group = with_group_condition(GROUP, REJECTED, 1, 5.0)
+    assert group is with_group_condition(group, REJECTED, 1, 9.0)
 
 
 @pytest.mark.parametrize(
-    ("patch", "moves"),
+    ("patch", "generation", "moves"),
     [
-        pytest.param(
-            PodGroupConditionPatch(NAME, "False", "Unschedulable", "still", 1), False, id="words"
-        ),
-        pytest.param(
-            PodGroupConditionPatch(NAME, "False", "Unschedulable", "no", 2), False, id="generation"
-        ),
-        pytest.param(PodGroupConditionPatch(NAME, "True", "Scheduled", "", 1), True, id="status"),
+        pytest.param(ConditionPatch(NAME, "False", "Unschedulable", "still"), 1, False, id="words"),
+        pytest.param(REJECTED, 2, False, id="generation"),
+        pytest.param(ConditionPatch(NAME, "True", "Scheduled", ""), 1, True, id="status"),
     ],
 )
 def test_the_transition_time_changes_with_the_status_only(
-    patch: PodGroupConditionPatch, moves: bool
+    patch: ConditionPatch, generation: int, moves: bool
 ) -> None:
     """Not with other fields."""
-    before = with_group_condition(GROUP, REJECTED, 5.0)
-    after = with_group_condition(before, patch, 9.0)
+    before = with_group_condition(GROUP, REJECTED, 1, 5.0)
+    after = with_group_condition(before, patch, generation, 9.0)
     (old,), (new,) = before.status.conditions, after.status.conditions
     assert old != new
     assert moves == (old.last_transition_time != new.last_transition_time)
@@ -61,8 +57,8 @@ def test_the_server_writes_changes_only() -> None:
     """The first write makes a new version, the second does not."""
     server = ObjectServer(lambda: 0.0)
     server.create(GROUP)
-    first = server.patch_pod_group_status("default", "gang", REJECTED)
-    again = server.patch_pod_group_status("default", "gang", REJECTED)
+    first = server.patch_pod_group_status("default", "gang", REJECTED, 1)
+    again = server.patch_pod_group_status("default", "gang", REJECTED, 1)
     assert first.metadata.resource_version == again.metadata.resource_version
     with pytest.raises(NotFoundError):
-        server.patch_pod_group_status("default", "other", REJECTED)
+        server.patch_pod_group_status("default", "other", REJECTED, 1)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
-from kubesched.api.writes import PodConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, PodLedger, Waiting
 from kubesched.testing.builders import make_node, make_pod
@@ -81,7 +81,7 @@ def test_each_step_of_a_pod_is_reported_once() -> None:
         "default",
         "a",
         "",
-        PodConditionPatch("DisruptionTarget", "True", "PreemptionByScheduler", "m"),
+        ConditionPatch("DisruptionTarget", "True", "PreemptionByScheduler", "m"),
         None,
     )
     server.set_phase(pod, "Running")

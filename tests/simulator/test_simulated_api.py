@@ -9,7 +9,7 @@ import pytest
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
-from kubesched.api.writes import EventRecord, PodConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.simulator.faults import FaultPlan, Latencies, RequestFaultDraws, RequestFaults
 from kubesched.simulator.object_server import ObjectServer
@@ -18,7 +18,7 @@ from kubesched.simulator.simulated_api import SimulatedApi
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_pod
 
-NO = PodConditionPatch("PodScheduled", "False", "Unschedulable", "no room")
+NO = ConditionPatch("PodScheduled", "False", "Unschedulable", "no room")
 ALWAYS = 1.0
 
 Test = Callable[[ObjectServer, SimulatedApi, Pod], Awaitable[None]]

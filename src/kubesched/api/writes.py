@@ -4,15 +4,20 @@ Upstream: pkg/scheduler/util/utils.go, pkg/scheduler/framework/preemption (v1.36
 Differs:  nothing.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from kubesched.api.conditions import conditions_with
 from kubesched.api.meta import Condition
 from kubesched.api.pod import Pod, PodCondition
 
+C = TypeVar("C", PodCondition, Condition)
 
-class PodConditionPatch(msgspec.Struct, frozen=True):
-    """A pod condition to set; the client fills in the transition time."""
+
+class ConditionPatch(msgspec.Struct, frozen=True):
+    """A condition to set on a pod or a pod group; the client fills in the transition time."""
 
     type: str
     status: str
@@ -31,35 +36,16 @@ class PodConditionPatch(msgspec.Struct, frozen=True):
         )
 
     def set_in(
-        self, conditions: tuple[PodCondition, ...], generation: int, now: str | None
-    ) -> tuple[PodCondition, ...]:
-        """Return a pod's conditions with this one; `now` is the time if its status changes."""
-        condition = PodCondition(
+        self, conditions: tuple[C, ...], new: Callable[..., C], generation: int, now: str | None
+    ) -> tuple[C, ...]:
+        """Return conditions with this one, made by `new`.
+
+        `now` is its time if its status changes.
+        """
+        condition = new(
             type=self.type,
             status=self.status,
             observed_generation=generation,
-            last_transition_time=now,
-            reason=self.reason,
-            message=self.message,
-        )
-        return conditions_with(conditions, condition)
-
-
-class PodGroupConditionPatch(msgspec.Struct, frozen=True):
-    """A pod group's condition to set; the client fills in the transition time."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-    observed_generation: int
-
-    def set_in(self, conditions: tuple[Condition, ...], now: str) -> tuple[Condition, ...]:
-        """Return a group's conditions with this one; `now` is the time if its status changes."""
-        condition = Condition(
-            type=self.type,
-            status=self.status,
-            observed_generation=self.observed_generation,
             last_transition_time=now,
             reason=self.reason,
             message=self.message,

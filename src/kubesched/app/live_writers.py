@@ -14,12 +14,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from random import Random
 from typing import Any
 
+from msgspec.structs import asdict
+
 from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
 from kubesched.api.errors import ApiError
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.times import moment_at, second_time
-from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.client.claim_client import ClaimClient, VolumeClient
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Rest
@@ -139,38 +141,21 @@ class DryRunClient:
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Report a pod's condition and nominated node."""
         report: Plain = {"action": "status", "pod": pod.metadata.key}
         if condition is not None:
-            report |= {
-                "type": condition.type,
-                "status": condition.status,
-                "reason": condition.reason,
-                "message": condition.message,
-            }
+            report |= asdict(condition)
         if nominated_node_name:
             report["nominatedNode"] = nominated_node_name
         if len(report) > 2:
             self._report(report)
 
-    async def patch_pod_group_status(
-        self, group: PodGroup, condition: PodGroupConditionPatch
-    ) -> None:
+    async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Report a pod group's condition."""
-        metadata = group.metadata
-        self._report(
-            {
-                "action": "status",
-                "podGroup": metadata.key,
-                "type": condition.type,
-                "status": condition.status,
-                "reason": condition.reason,
-                "message": condition.message,
-            }
-        )
+        self._report({"action": "status", "podGroup": group.metadata.key, **asdict(condition)})
 
     async def delete_pod(self, pod: Pod) -> None:
         """Report an eviction."""

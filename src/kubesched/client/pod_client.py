@@ -25,7 +25,7 @@ from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import moment_at, second_time
-from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.client.requests import Request, Rest, path_of
 
 Plain = dict[str, Any]
@@ -36,7 +36,7 @@ _NOMINATED: Final = "nominatedNodeName"
 
 
 def pod_status_patch(
-    pod: Pod, wanted: PodConditionPatch | None, nominated_node_name: str | None, now: str
+    pod: Pod, wanted: ConditionPatch | None, nominated_node_name: str | None, now: str
 ) -> Plain:
     """Return the patch of the status of a pod as last observed, empty if nothing changes.
 
@@ -48,7 +48,8 @@ def pod_status_patch(
     is_nominated = nominated_node_name not in {None, status.nominated_node_name}
     if (wanted is None or wanted.is_in(before)) and not is_nominated:
         return {}
-    after = before if wanted is None else wanted.set_in(before, pod.metadata.generation, now)
+    generation = pod.metadata.generation
+    after = before if wanted is None else wanted.set_in(before, PodCondition, generation, now)
     # The patch also has differences that alone would be no reason to write.
     patch = _conditions_patch(
         [_plain_pod_condition(one) for one in before], [_plain_pod_condition(one) for one in after]
@@ -73,10 +74,10 @@ def _plain_pod_condition(condition: PodCondition) -> Plain:
     return plain | {name: value for name, value in optional.items() if value}
 
 
-def pod_group_status_patch(group: PodGroup, wanted: PodGroupConditionPatch, now: str) -> Plain:
+def pod_group_status_patch(group: PodGroup, wanted: ConditionPatch, now: str) -> Plain:
     """Return the patch of a pod group's status, empty if nothing changes."""
     before = group.status.conditions
-    after = wanted.set_in(before, now)
+    after = wanted.set_in(before, Condition, group.metadata.generation, now)
     return _conditions_patch(
         [_plain_condition(one) for one in before], [_plain_condition(one) for one in after]
     )
@@ -159,7 +160,7 @@ class PodClient:
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Set a condition and the nominated node; sends nothing if nothing changes.
@@ -187,9 +188,7 @@ class PodClient:
             {name: changed} if changed else {},
         )
 
-    async def patch_pod_group_status(
-        self, group: PodGroup, condition: PodGroupConditionPatch
-    ) -> None:
+    async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Set a condition of a pod group; sends nothing if nothing changes."""
         metadata = group.metadata
         await self._patch_status(

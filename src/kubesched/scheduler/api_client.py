@@ -11,7 +11,7 @@ from typing import Protocol
 
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 
 
 class ApiClient(Protocol):
@@ -24,15 +24,13 @@ class ApiClient(Protocol):
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """PATCH condition and nomination; None keeps the value, and no change sends nothing."""
         ...
 
-    async def patch_pod_group_status(
-        self, group: PodGroup, condition: PodGroupConditionPatch
-    ) -> None:
+    async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """PATCH a condition of a pod group; no change sends nothing."""
         ...
 

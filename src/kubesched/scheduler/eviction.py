@@ -16,7 +16,7 @@ from typing import Final, Self
 import msgspec
 
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.api.writes import EventRecord, PodConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.nominator import Nominator
@@ -228,7 +228,7 @@ class Evictions:
         )
 
     async def _delete(self, victim: PodInfo, preemption: Preemption) -> None:
-        condition = PodConditionPatch(
+        condition = ConditionPatch(
             "DisruptionTarget",
             "True",
             "PreemptionByScheduler",

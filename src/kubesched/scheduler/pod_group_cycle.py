@@ -284,7 +284,7 @@ class PodGroupCycle:
         if group is None:
             log.error("Pod group %s/%s was deleted; its status is not written", namespace, name)
             return
-        condition = condition_of(status, group.metadata.generation)
+        condition = condition_of(status)
         known = find_condition(group.status.conditions, SCHEDULED)
         if known is not None:
             if known.status == "True" and condition.status != "True":

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.writes import PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.pod_group_plugin import ProposedAssignment
 from kubesched.framework.queued_pod_info import QueuedPodInfo
@@ -116,12 +116,12 @@ def final_attempt(attempt: MemberAttempt, outcome: Outcome) -> MemberAttempt:
     return msgspec.structs.replace(refused(attempt, status), nominated_node_name=nominated)
 
 
-def condition_of(status: Status, generation: int) -> PodGroupConditionPatch:
+def condition_of(status: Status) -> ConditionPatch:
     """Return the group's condition after a cycle that ended with `status`."""
     if status.is_success:
-        return PodGroupConditionPatch(SCHEDULED, "True", "Scheduled", status.message, generation)
+        return ConditionPatch(SCHEDULED, "True", "Scheduled", status.message)
     reason = "Unschedulable" if status.is_rejected else "SchedulerError"
-    return PodGroupConditionPatch(SCHEDULED, "False", reason, status.message, generation)
+    return ConditionPatch(SCHEDULED, "False", reason, status.message)
 
 
 def _rejection(reason: str) -> Status:

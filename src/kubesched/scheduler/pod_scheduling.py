@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVarTuple
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
-from kubesched.api.writes import EventRecord, PodConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.cache.cache import Cache
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
@@ -347,7 +347,7 @@ class PodScheduling:
         queued.pending_plugins = diagnosis.pending_plugins if diagnosis else _NONE
         queued.gating_plugin, queued.gating_plugin_events = "", ()
         reason = "Unschedulable" if status.is_rejected else "SchedulerError"
-        condition = PodConditionPatch("PodScheduled", "False", reason, message)
+        condition = ConditionPatch("PodScheduled", "False", reason, message)
         queued.standing_message = ""
         now = self.now()
         for observer in self.observers:

@@ -21,11 +21,11 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.background import drain
 
@@ -43,7 +43,7 @@ class _Written(NamedTuple):
     """The last write to a pod, and the version of the pod it was based on."""
 
     version: str
-    condition: PodConditionPatch | None
+    condition: ConditionPatch | None
     nominated_node_name: str | None
 
 
@@ -58,7 +58,7 @@ class StatusWriter:
     def write(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> asyncio.Future[bool]:
         """Send a change after earlier ones; the result is whether it succeeded.
@@ -76,7 +76,7 @@ class StatusWriter:
         )
 
     def is_written(
-        self, pod: Pod, condition: PodConditionPatch | None, nominated_node_name: str | None
+        self, pod: Pod, condition: ConditionPatch | None, nominated_node_name: str | None
     ) -> bool:
         """Whether the pod has this state already, and no write to it is under way."""
         if _key("pod", pod.metadata) in self._last:
@@ -88,7 +88,7 @@ class StatusWriter:
         return self._last.get(_key("pod", pod.metadata)) if self._last else None
 
     async def _patch(
-        self, pod: Pod, condition: PodConditionPatch | None, nominated_node_name: str | None
+        self, pod: Pod, condition: ConditionPatch | None, nominated_node_name: str | None
     ) -> None:
         """Send a change as a patch against the server's current state. Raises ApiError."""
         before = self._not_observed_yet(pod)
@@ -117,9 +117,7 @@ class StatusWriter:
         before = self._not_observed_yet(pod)
         return pod if before is None else _as_written(pod, before)
 
-    def write_pod_group(
-        self, group: PodGroup, condition: PodGroupConditionPatch
-    ) -> asyncio.Task[bool]:
+    def write_pod_group(self, group: PodGroup, condition: ConditionPatch) -> asyncio.Task[bool]:
         """Send a group's condition after earlier ones."""
         return self._write(
             "pod group",
@@ -170,9 +168,7 @@ def _key(kind: str, metadata: ObjectMeta) -> str:
     return metadata.uid or _subject(kind, metadata)
 
 
-def _changes(
-    pod: Pod, condition: PodConditionPatch | None, nominated_node_name: str | None
-) -> bool:
+def _changes(pod: Pod, condition: ConditionPatch | None, nominated_node_name: str | None) -> bool:
     """Whether the pod lacks the condition or nomination; ignores observedGeneration."""
     if nominated_node_name not in {None, pod.status.nominated_node_name}:
         return True
@@ -183,7 +179,7 @@ def _as_written(pod: Pod, written: _Written) -> Pod:
     """Return the pod as it is on the server after a write whose watch event is still to come."""
     status, patch = pod.status, written.condition
     if patch is not None:
-        conditions = patch.set_in(status.conditions, pod.metadata.generation, None)
+        conditions = patch.set_in(status.conditions, PodCondition, pod.metadata.generation, None)
         status = replace(status, conditions=conditions)
     if written.nominated_node_name is not None:
         status = replace(status, nominated_node_name=written.nominated_node_name)

@@ -24,7 +24,7 @@ from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import controller_of
 from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.writes import PodConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.cluster.eviction import (
     REFUSED,
     SEVERAL_BUDGETS,
@@ -38,7 +38,7 @@ from kubesched.cluster.nodes import with_state_taints
 from kubesched.simulator.object_server import ObjectServer, with_condition
 from kubesched.simulator.virtual_loop import timestamp
 
-_EVICTED: Final = PodConditionPatch(
+_EVICTED: Final = ConditionPatch(
     "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting"
 )
 

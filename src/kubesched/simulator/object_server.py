@@ -27,11 +27,11 @@ from kubesched.api.core import (
     Toleration,
 )
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
-from kubesched.api.meta import KubeObject, ObjectMeta
+from kubesched.api.meta import Condition, KubeObject, ObjectMeta
 from kubesched.api.pod import FINISHED
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.well_known import REGION, ZONE
-from kubesched.api.writes import PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
 from kubesched.simulator.defaults import PriorityClasses, node_with_defaults, pod_with_defaults
@@ -41,7 +41,7 @@ from kubesched.simulator.virtual_loop import timestamp
 
 
 def with_condition(
-    pod: Pod, patch: PodConditionPatch, now: float, *, observed_generation: int | None = None
+    pod: Pod, patch: ConditionPatch, now: float, *, observed_generation: int | None = None
 ) -> Pod:
     """Return the pod with a condition; the same object if it has the condition already.
 
@@ -58,19 +58,21 @@ def with_condition(
 
 def _with(
     conditions: tuple[PodCondition, ...],
-    patch: PodConditionPatch,
+    patch: ConditionPatch,
     now: float,
     observed_generation: int,
 ) -> tuple[PodCondition, ...]:
     """Return conditions with another one; the same if it is there already."""
     if patch.is_in(conditions):
         return conditions
-    return patch.set_in(conditions, observed_generation, timestamp(now))
+    return patch.set_in(conditions, PodCondition, observed_generation, timestamp(now))
 
 
-def with_group_condition(group: PodGroup, patch: PodGroupConditionPatch, now: float) -> PodGroup:
+def with_group_condition(
+    group: PodGroup, patch: ConditionPatch, generation: int, now: float
+) -> PodGroup:
     """Return the group with a condition; the same object if it has the condition already."""
-    conditions = patch.set_in(group.status.conditions, timestamp(now))
+    conditions = patch.set_in(group.status.conditions, Condition, generation, timestamp(now))
     if conditions == group.status.conditions:
         return group
     return replace(group, status=replace(group.status, conditions=conditions))
@@ -87,7 +89,7 @@ _DEFAULT_TOLERATIONS: Final = tuple(
     Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=300)
     for key in (NOT_READY, UNREACHABLE)
 )
-_GATED: Final = PodConditionPatch(
+_GATED: Final = ConditionPatch(
     "PodScheduled",
     "False",
     "SchedulingGated",
@@ -135,9 +137,9 @@ T = TypeVar("T", bound=KubeObject)
 
 PODS: Final = "pods"
 NODES: Final = "nodes"
-_SCHEDULED: Final = PodConditionPatch("PodScheduled", "True", "", "")
-_READY: Final = PodConditionPatch("Ready", "True", "", "")
-_NOT_READY: Final = PodConditionPatch("Ready", "False", "", "")
+_SCHEDULED: Final = ConditionPatch("PodScheduled", "True", "", "")
+_READY: Final = ConditionPatch("Ready", "True", "", "")
+_NOT_READY: Final = ConditionPatch("Ready", "False", "", "")
 _WITHOUT_GENERATION: Final = (Node, PersistentVolume, PersistentVolumeClaim)
 TOPOLOGY_LABELS: Final[tuple[str, ...]] = (ZONE, REGION)
 # Enough for a watcher that gets changes within milliseconds.
@@ -284,7 +286,7 @@ class ObjectServer:
         namespace: str,
         name: str,
         uid: str,
-        condition: PodConditionPatch | None,
+        condition: ConditionPatch | None,
         nominated_node_name: str | None,
     ) -> Pod:
         """Set a condition and the nomination; nothing is written if nothing changes.
@@ -302,9 +304,9 @@ class ObjectServer:
         return pod if patched is pod else self.update(patched)
 
     def patch_pod_group_status(
-        self, namespace: str, name: str, condition: PodGroupConditionPatch
+        self, namespace: str, name: str, condition: ConditionPatch, generation: int
     ) -> PodGroup:
-        """Set a condition of a pod group; nothing is written if nothing changes.
+        """Set a condition of a pod group of that generation; nothing is written if nothing changes.
 
         Raises:
             NotFoundError: There is no such group.
@@ -312,7 +314,7 @@ class ObjectServer:
         group = self.find(PodGroup, namespace, name)
         if group is None:
             raise NotFoundError(f'podgroups.scheduling.k8s.io "{name}" not found')
-        patched = with_group_condition(group, condition, self._now())
+        patched = with_group_condition(group, condition, generation, self._now())
         return group if patched is group else self.update(patched)
 
     def delete_pod(

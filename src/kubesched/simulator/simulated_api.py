@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVarTuple
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.simulator.faults import FINE, FaultPlan, Latencies, RequestFaultDraws
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams
+
+Arguments = TypeVarTuple("Arguments")
 
 
 class SimulatedApi:
@@ -60,62 +63,62 @@ class SimulatedApi:
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Assign the pod to the node."""
+        try:
+            await self._request("bind", self._bind, pod, node_name)
+        except ApiError as error:
+            if not error.code:
+                self.on_unanswered(node_name)
+            raise
 
-        def carry_out() -> None:
-            self._delete_by_chance(pod)
-            metadata = pod.metadata
-            self._server.bind(metadata.namespace, metadata.name, metadata.uid, node_name)
-
-        if not await self._request("bind", carry_out):
-            self.on_unanswered(node_name)
-            raise ApiError(0, "Unanswered", "simulated: the answer was lost")
+    def _bind(self, pod: Pod, node_name: str) -> None:
+        self._delete_by_chance(pod)
+        metadata = pod.metadata
+        self._server.bind(metadata.namespace, metadata.name, metadata.uid, node_name)
 
     async def patch_pod_status(
         self,
         pod: Pod,
-        condition: PodConditionPatch | None = None,
+        condition: ConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
         """Set condition and nomination."""
         metadata = pod.metadata
+        await self._request(
+            "status",
+            self._server.patch_status,
+            metadata.namespace,
+            metadata.name,
+            metadata.uid,
+            condition,
+            nominated_node_name,
+        )
 
-        def carry_out() -> None:
-            self._server.patch_status(
-                metadata.namespace, metadata.name, metadata.uid, condition, nominated_node_name
-            )
-
-        await self._answered("status", carry_out)
-
-    async def patch_pod_group_status(
-        self, group: PodGroup, condition: PodGroupConditionPatch
-    ) -> None:
+    async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Set the group's condition."""
         metadata = group.metadata
-
-        def carry_out() -> None:
-            self._server.patch_pod_group_status(metadata.namespace, metadata.name, condition)
-
-        await self._answered("status", carry_out)
+        patch, generation = self._server.patch_pod_group_status, metadata.generation
+        await self._request(
+            "status", patch, metadata.namespace, metadata.name, condition, generation
+        )
 
     async def delete_pod(self, pod: Pod) -> None:
         """Delete the pod with its grace period."""
         metadata = pod.metadata
-
-        def carry_out() -> None:
-            self._server.delete_pod(metadata.namespace, metadata.name, metadata.uid)
-
-        await self._answered("delete", carry_out)
+        delete = self._server.delete_pod
+        await self._request("delete", delete, metadata.namespace, metadata.name, metadata.uid)
 
     def record_event(self, event: EventRecord) -> None:
         """Pass the event to `on_event`."""
         self.on_event(event)
 
-    async def _answered(self, kind: str, carry_out: Callable[[], None]) -> None:
-        if not await self._request(kind, carry_out):
-            raise ApiError(0, "Unanswered", "simulated: the answer was lost")
+    async def _request(
+        self, kind: str, carry_out: Callable[[*Arguments], object], *arguments: *Arguments
+    ) -> None:
+        """Send a request.
 
-    async def _request(self, kind: str, carry_out: Callable[[], None]) -> bool:
-        """Send a request and return whether a response came; raises ApiError if it is refused."""
+        Raises:
+            ApiError: It was refused, or with code 0: the response was lost.
+        """
         self.requests[kind] += 1
         fate = self._fates[kind].draw()
         takes_time = not self._is_instant or fate is not FINE
@@ -126,16 +129,16 @@ class SimulatedApi:
         refusal = fate.refusal
         if refusal is None:
             try:
-                carry_out()
+                carry_out(*arguments)
             except ApiError as error:
                 refusal = error
         if takes_time:
             await asyncio.sleep(seconds / 2)
+        if refusal is None and not fate.is_answered:
+            refusal = ApiError(0, "Unanswered", "simulated: the answer was lost")
         if refusal is not None:
             self.failures[kind] += 1
             raise refusal
-        self.failures[kind] += not fate.is_answered
-        return fate.is_answered
 
     def _delete_by_chance(self, pod: Pod) -> None:
         share = self._deleted_while_binding

@@ -212,7 +212,7 @@ def test_unchanged_documents_are_not_sent_again() -> None:
         ("/why?pod=shop/nobody", (422, "nobody")),
         ("/explain?pod=shop/nobody", (422, "nobody")),
         ("/why", (422, "pod: name one, as namespace/name")),
-        ("/top?group=<b>", (422, "<b> is none of nodes, pools")),
+        ("/top?group=<b>", (422, "<b>: there is no such group; there are nodes, pools")),
         ("/nothing", (404, "not found")),
     ],
 )

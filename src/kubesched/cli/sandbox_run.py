@@ -298,14 +298,7 @@ def _taint(text: str) -> Plain:
         raise UserError(
             f"--node-taint: {text!r}: write KEY=VALUE:EFFECT; EFFECT is one of {effects}"
         )
-    return (
-        {"key": key, "value": value, "effect": effect}
-        if equals
-        else {
-            "key": key,
-            "effect": effect,
-        }
-    )
+    return {"key": key, **({"value": value} if equals else {}), "effect": effect}
 
 
 def read_node(file: Path) -> Plain:

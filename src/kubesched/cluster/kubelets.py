@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -208,11 +209,9 @@ class Kubelets(Watching):
             return
         if pod.metadata.finalizers and pod.status.phase not in FINISHED:
             self._reports.ended(pod, 0)
-        try:
+        # Another client may have been faster.
+        with suppress(ApiError):
             self._server.delete(work.key, work.uid, grace_seconds=0)
-        except ApiError:
-            # Another client was faster.
-            return
 
     def _after(self, seconds: float, work: _Work, step: Callable[[_Work], None]) -> None:
         work.cancel()

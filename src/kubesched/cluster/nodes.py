@@ -8,11 +8,13 @@ Differs:  nothing is measured; a node reports once that it is ready, and stays r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
-from typing import Final
+from itertools import compress
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -39,13 +41,16 @@ _OF_CONDITIONS: Final = {
 STATE_TAINTS: Final = (*_OF_CONDITIONS.values(), CORDON_TAINT)
 """The keys of taints that follow from a node's state."""
 
+TaintName: TypeAlias = tuple[str, str]
+"""Key and effect."""
 
-def wanted_taints(
-    conditions: Iterable[tuple[str, str]], *, is_unschedulable: bool
-) -> list[tuple[str, str]]:
-    """Return the keys and effects of the taints that a node in a state has.
 
-    `conditions` are types and statuses.
+def state_taints(
+    known: Sequence[TaintName], conditions: Iterable[tuple[str, str]], *, is_unschedulable: bool
+) -> tuple[list[bool], list[TaintName]]:
+    """Return which of a node's taints stay, and which are missing.
+
+    The node has these taints, and conditions of these types and statuses.
     """
     wanted = [(CORDON_TAINT, "NoSchedule")] if is_unschedulable else []
     for condition in conditions:
@@ -54,21 +59,20 @@ def wanted_taints(
             wanted.append((key, "NoSchedule"))
             if key in _LOST:
                 wanted.append((key, "NoExecute"))
-    return wanted
+    stays = [one[0] not in STATE_TAINTS or one in wanted for one in known]
+    return stays, [one for one in wanted if one not in known]
 
 
 def with_state_taints(node: Node) -> Node:
     """Return a node with the taints that follow from its state, and its other taints."""
-    states = ((one.type, one.status) for one in node.status.conditions)
-    wanted = wanted_taints(states, is_unschedulable=node.spec.unschedulable)
-    kept = [
-        taint
-        for taint in node.spec.taints
-        if taint.key not in STATE_TAINTS or (taint.key, taint.effect) in wanted
-    ]
-    known = [(taint.key, taint.effect) for taint in kept]
-    new = [Taint(key=key, effect=effect) for key, effect in wanted if (key, effect) not in known]
-    return replace(node, spec=replace(node.spec, taints=(*kept, *new)))
+    taints = node.spec.taints
+    stays, missing = state_taints(
+        [(taint.key, taint.effect) for taint in taints],
+        ((one.type, one.status) for one in node.status.conditions),
+        is_unschedulable=node.spec.unschedulable,
+    )
+    new = [Taint(key=key, effect=effect) for key, effect in missing]
+    return replace(node, spec=replace(node.spec, taints=(*compress(taints, stays), *new)))
 
 
 # Templates.
@@ -203,24 +207,14 @@ def _addresses(name: str, address: str) -> list[Plain]:
 
 def _taints(spec: Plain, status: Plain, now: str) -> list[Plain]:
     """Return the taints of a node: those that follow from its state, and the others."""
-    states = ((one["type"], one["status"]) for one in status.get("conditions", ()))
-    wanted = wanted_taints(states, is_unschedulable=bool(spec.get("unschedulable")))
-    kept = [
-        one
-        for one in spec.get("taints", [])
-        if one["key"] not in STATE_TAINTS or _name(one) in wanted
-    ]
-    known = [_name(one) for one in kept]
-    new = [
-        {"key": key, "effect": effect, "timeAdded": now}
-        for key, effect in wanted
-        if (key, effect) not in known
-    ]
-    return [*kept, *new]
-
-
-def _name(taint: Plain) -> tuple[str, str]:
-    return taint["key"], taint["effect"]
+    taints = spec.get("taints", [])
+    stays, missing = state_taints(
+        [(one["key"], one["effect"]) for one in taints],
+        ((one["type"], one["status"]) for one in status.get("conditions", ())),
+        is_unschedulable=bool(spec.get("unschedulable")),
+    )
+    new = [{"key": key, "effect": effect, "timeAdded": now} for key, effect in missing]
+    return [*compress(taints, stays), *new]
 
 
 # Readiness.
@@ -283,12 +277,8 @@ class NodeKeeper(Watching):
 
     def _create(self, node: Plain, now: str) -> None:
         metadata = node["metadata"]
-        owner = {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        }
+        kind = {"apiVersion": "v1", "kind": "Node"}
+        owner = {**kind, "name": metadata["name"], "uid": metadata["uid"]}
         lease: Plain = {
             "metadata": {
                 "name": metadata["name"],
@@ -301,8 +291,6 @@ class NodeKeeper(Watching):
                 "renewTime": now,
             },
         }
-        try:
+        # The namespace may be terminating; the next renewal tries again.
+        with suppress(ApiError):
             self._server.create(_LEASES, lease)
-        except ApiError:
-            # The namespace may be terminating; the next renewal tries again.
-            return

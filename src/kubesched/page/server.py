@@ -29,6 +29,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from kubesched.answers.cluster import Cluster
+from kubesched.answers.top import TopGroup
 from kubesched.explain.document import Document
 from kubesched.framework.plugin_error import PluginError
 from kubesched.inputs.errors import UserError, cannot_listen
@@ -39,7 +40,6 @@ HOST: Final = "127.0.0.1"
 _NAMES: Final = (HOST, "localhost", "[::1]")
 _TOKEN_BYTES: Final = 32
 _BODY_BYTES_MAX: Final = 1024
-_GROUPS: Final = ("nodes", "pools", "zones", "namespaces", "priorities", "owners")
 
 
 class PageServer:
@@ -137,9 +137,7 @@ class PageServer:
         return await self._ask(lambda cluster: cluster.explain(pod))
 
     async def _top(self, request: web.Request) -> web.Response:
-        group = request.query.get("group", _GROUPS[0])
-        if group not in _GROUPS:
-            raise UserError(f"group: {group} is none of {', '.join(_GROUPS)}")
+        group = request.query.get("group", TopGroup.NODES)
         return await self._ask(lambda cluster: cluster.top(group))
 
     async def _ask(self, question: Callable[[Cluster], Document]) -> web.Response:

@@ -10,6 +10,7 @@ Invariants: memory grows with the number of pods, up to a limit; the record then
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from kubesched.api.core import Node, Pod
@@ -60,20 +61,18 @@ class _Distinct(Generic[T]):
         return self.values.setdefault(value, len(self.values))
 
 
+@dataclass(slots=True)
 class _PodRow:
     """A pod; see PlaybackPods."""
 
-    __slots__ = ("arrived", "bound", "end", "ended", "name", "node", "reason", "workload")
-
-    def __init__(self, name: str, workload: int, arrived: float) -> None:
-        self.name = name
-        self.workload = workload
-        self.arrived = arrived
-        self.node = -1
-        self.bound = -1.0
-        self.ended = -1.0
-        self.end = PodEnd.NONE
-        self.reason = -1
+    name: str
+    workload: int
+    arrived: float
+    node: int = -1
+    bound: float = -1.0
+    ended: float = -1.0
+    end: PodEnd = PodEnd.NONE
+    reason: int = -1
 
 
 class PlaybackRecorder(LedgerReader, Observer):

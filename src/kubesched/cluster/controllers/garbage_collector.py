@@ -12,6 +12,7 @@ Differs:  events are not collected; references to deleted owners stay while othe
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from kubesched.api.core import Node, Pod
@@ -149,11 +150,9 @@ class GarbageCollector(Following):
     def _delete(self, key: Key, plain: Plain) -> None:
         has_own = bool(self._dependents.get(_uid(plain)))
         policy = "Foreground" if has_own else "Background"
-        try:
+        # It is gone, or is tried again with its owner.
+        with suppress(ApiError):
             self._server.delete(key, _uid(plain), policy=policy)
-        except ApiError:
-            # It is gone, or is tried again with its owner.
-            return
 
 
 def _uid(plain: Plain) -> str:
@@ -223,10 +222,8 @@ class NamespaceController(Following):
         if spec != namespace.get("spec", {}):
             namespace = self._server.write(key, {**namespace, "spec": spec})
         if "finalizers" not in spec and not namespace["metadata"].get("finalizers"):
-            try:
+            with suppress(NotFoundError):
                 self._server.delete(key, namespace["metadata"]["uid"])
-            except NotFoundError:
-                return
 
 
 # Pods whose node is gone.

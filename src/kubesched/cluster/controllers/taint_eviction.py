@@ -7,6 +7,7 @@ Differs:  no condition of the pod gives the reason for its deletion.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import NotFoundError
@@ -75,10 +76,8 @@ class TaintEviction(Following):
             return
         self._since.pop(key, None)
         self.on_evicted(pod)
-        try:
+        with suppress(NotFoundError):
             self._server.delete(key, pod.metadata.uid)
-        except NotFoundError:
-            return
 
 
 def _uid(pod: Pod | None) -> str:

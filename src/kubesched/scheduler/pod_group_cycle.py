@@ -289,8 +289,9 @@ class PodGroupCycle:
         if known is not None:
             if known.status == "True" and condition.status != "True":
                 return
-            same = (known.status, known.reason, known.message, known.observed_generation)
-            if same == msgspec.structs.astuple(condition)[1:]:
+            is_observed = known.observed_generation == group.metadata.generation
+            written = (SCHEDULED, known.status, known.reason, known.message)
+            if is_observed and written == msgspec.structs.astuple(condition):
                 return
         self._steps.status_writer.write_pod_group(group, condition)
 

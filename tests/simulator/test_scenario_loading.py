@@ -149,7 +149,7 @@ def _workload(**fields: Any) -> dict[str, Any]:
         ),
         pytest.param(
             _scenario(nodes=[{"name": "a", "count": -1}]),
-            ["nodes[0].count: Invalid value: -1: expected int >= 0"],
+            ["nodes[0].count: Invalid value: -1: expected integer >= 0"],
             id="negative-count",
         ),
         pytest.param(
@@ -244,7 +244,7 @@ def _workload(**fields: Any) -> dict[str, Any]:
         ),
         pytest.param(
             _scenario(faults={"bind": {"conflict": 1.5}}),
-            ["faults.bind.conflict: Invalid value: 1.5: expected float <= 1.0"],
+            ["faults.bind.conflict: Invalid value: 1.5: expected number <= 1.0"],
             id="share",
         ),
         pytest.param(

@@ -12,8 +12,9 @@ Differs:  errors about unknown fields suggest the nearest known one; a missing r
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -40,6 +41,14 @@ def parse_duration(text: str) -> float:
 # Structs.
 
 T = TypeVar("T")
+
+_TYPES: Final = {"str": "text", "int": "integer", "float": "number", "bool": "true or false"}
+_TYPE: Final = re.compile(r"`(\w+)([^`]*)`")
+
+
+def _type_word(found: re.Match[str]) -> str:
+    return _TYPES.get(found[1], found[1]) + found[2]
+
 
 # The result for a value that cannot be decoded; its parent uses the default instead.
 _FAULTY = object()
@@ -154,8 +163,9 @@ def _decode_leaf(annotation: Any, raw: object, path: str, errors: list[FieldErro
     try:
         return msgspec.convert(raw, annotation)
     except msgspec.ValidationError as error:
-        words = str(error).replace("`", "").partition(" - at ")[0]
-        errors.append(invalid(path, _printable(raw), words[:1].lower() + words[1:]))
+        words = _TYPE.sub(_type_word, str(error).partition(" - at ")[0])
+        remedy = "; write it in quotes" if words.startswith("Expected text, got") else ""
+        errors.append(invalid(path, _printable(raw), words[:1].lower() + words[1:] + remedy))
         return _FAULTY
 
 

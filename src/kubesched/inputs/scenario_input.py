@@ -22,7 +22,7 @@ from kubesched.config.load import encode_configuration
 from kubesched.framework.registry import Registry
 from kubesched.inputs.cluster_input import head_of
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import in_file, load_scheduler, texts_in_file
+from kubesched.inputs.loading import check_plugins, in_file, load_scheduler, texts_in_file
 from kubesched.inputs.sources import SchedulerOptions, read_problem
 from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.plugins.registry import in_tree_registry
@@ -242,6 +242,8 @@ def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
         feature_gates=",".join(filter(None, (own, options.feature_gates))),
     )
     scheduler = load_scheduler(merged, spec.configuration or None)
+    # With the written configuration: below, its defaults are entries of `pluginConfig` too.
+    check_plugins(scheduler, file or play.file)
     changed = replace(
         spec,
         configuration=encode_configuration(scheduler.configuration),

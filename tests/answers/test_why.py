@@ -30,6 +30,7 @@ from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
+from tests.plugins.volume_objects import claim_volumes, make_claim, make_class
 
 GATES: Final = FeatureGates()
 CONFIGURATION: Final = exhaustive(default_configuration(GATES))
@@ -322,6 +323,57 @@ def test_nothing_is_suggested_for_a_pod_that_fits() -> None:
     report = ask(make_pod(), make_node("n"))
     assert (report.state, report.changes) == (PodState.FITS, ())
     assert report.sentence == "Pod default/pod fits the only node now, and would go to n."
+
+
+def test_preemption_names_its_victims() -> None:
+    """So that nobody has to ask again."""
+    full = make_pod("idle", requests={"cpu": "2"}, node_name="n")
+    report = ask(
+        make_pod(priority=5, requests={"cpu": "2"}), make_node("n", allocatable={"cpu": "2"}), full
+    )
+    assert (
+        "Pod default/pod fits no node as it is, and would evict default/idle on n to get there."
+    ) == report.sentence
+
+
+def test_a_pod_that_may_not_preempt() -> None:
+    """A high priority does not help it; a note says why."""
+    full = make_pod("idle", requests={"cpu": "2"}, node_name="n")
+    pod = make_pod(priority=5, requests={"cpu": "2"}, spec={"preemptionPolicy": "Never"})
+    report = ask(pod, make_node("n", allocatable={"cpu": "2"}), full)
+    assert (
+        "It may not preempt other pods: not eligible due to preemptionPolicy=Never.",
+    ) == report.notes
+
+
+def test_the_sentence_names_the_claim() -> None:
+    """The scheduler's message does not."""
+    others = [make_claim("data", storage_class="fast"), make_class("fast", mode="Immediate")]
+    report = ask(make_pod(volumes=claim_volumes("data")), make_node("n"), *others)
+    assert (
+        "Pod default/pod cannot be placed: pod has unbound immediate PersistentVolumeClaims (claim "
+        "data has no volume, and StorageClass fast binds at once: csi.example.com must create a "
+        "volume before any pod is placed)."
+    ) == report.sentence
+
+
+def test_a_node_is_not_labelled_with_the_name_of_another() -> None:
+    """What a node says of itself stays; labels of other domains may change."""
+    host, disk = "kubernetes.io/hostname", "disk"
+    node = make_node("n", labels={host: "n", disk: "hdd"})
+    labelling = ChangeKind.LABEL_NODE
+    assert labelling not in kinds(ask(make_pod(node_selector={host: "gone"}), node))
+    assert labelling in kinds(ask(make_pod(node_selector={disk: "ssd"}), node))
+
+
+def test_a_toleration_is_smaller_than_a_device_less() -> None:
+    """To drop a request is no small change, as to lower it would be."""
+    gpu = {"nvidia.com/gpu": "1"}
+    nodes = [make_node("a"), make_node("b", allocatable=gpu, taints=[TAINT])]
+    report = ask(make_pod(requests={"nvidia.com/gpu": "1"}), *nodes)
+    sentences = [change.sentence for change in report.changes]
+    drop = "drop the nvidia.com/gpu request of container container"
+    assert ["tolerate the taint dedicated=gpu:NoSchedule", drop] == sentences[:2]
 
 
 def test_near_misses_are_pointed_out() -> None:

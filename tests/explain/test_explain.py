@@ -211,6 +211,15 @@ def test_rejections_have_details() -> None:
     }
 
 
+def test_a_plugin_rejects_a_node_with_nominated_pods_once() -> None:
+    """For what it rejects without them, even if there is more with them."""
+    promised = make_pod("promised", priority=9, requests={"cpu": "3"}, nominated_node_name="a")
+    cluster = cluster_of([make_node("a", allocatable={"memory": "8Gi"})], [promised])
+    pod = make_pod(requests={"cpu": "2", "memory": "9Gi"})
+    report = explain(cluster, pod, all_filters=True)
+    assert ["Insufficient memory"] == [one.message for one in report.nodes[0].rejections]
+
+
 def test_nominated_pods_are_named_where_they_decide() -> None:
     """For a node that is full only with nominated pods, the detail names them."""
     promised = make_pod("promised", priority=9, requests={"cpu": "3"}, nominated_node_name="a")

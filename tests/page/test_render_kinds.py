@@ -17,7 +17,7 @@ from tests.page.browsing import opened, violations
 pytestmark = pytest.mark.slow
 
 LEADS: Final = {
-    "WhyReport": "Pod shop/big fits no node as it is, and would evict 1 pod on beta",
+    "WhyReport": "Pod shop/big fits no node as it is, and would evict shop/busy on beta",
     "FitReport": "Everything fits in a cluster of 4 nodes. 1 more pod fits.",
     "DrainReport": "Node delta can be drained: no pods are there.",
     "WhatIfReport": "The plan works: ",

@@ -126,12 +126,14 @@ def _untaint(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChan
 
 
 def _label(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
+    """Try labels that the pod selects; what a node says of itself, as its zone, is not replaced."""
     wanted = sorted((trial.pod.spec.node_selector or {}).items())
     lacking = (
         (name, key, text)
         for name in _bounded(trial, names)
         for key, text in wanted
-        if _node(trial, name).metadata.labels.get(key) != text
+        if (has := _node(trial, name).metadata.labels.get(key)) != text
+        and (has is None or "kubernetes.io/" not in key)
     )
     for name, key, text in lacking:
         node = _node(trial, name)

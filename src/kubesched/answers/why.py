@@ -37,6 +37,7 @@ from kubesched.explain.sentences import (
     headline,
     is_rejected_everywhere,
     names,
+    preemption_sentence,
 )
 from kubesched.explain.unknown import (
     always_needed,
@@ -226,12 +227,19 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
         together=together,
         near_misses=misses,
         causes=causes_of(explanation.nodes),
-        notes=explanation.notes,
+        notes=(*explanation.notes, *_preemption_note(state, explanation)),
         message=explanation.message,
         last_attempt=_last_attempt(pod),
         retry_after=explanation.retry_after,
         unknown=explanation.unknown,
     )
+
+
+def _preemption_note(state: PodState, explanation: PodExplanation) -> Iterable[str]:
+    """Yield why a pod that stays pending does not preempt others, if it may not."""
+    preemption = explanation.preemption
+    if state is PodState.UNSCHEDULABLE and preemption is not None and not preemption.eligible:
+        yield preemption_sentence(preemption)
 
 
 def _varied(changes: Iterable[SuggestedChange]) -> tuple[SuggestedChange, ...]:
@@ -281,7 +289,7 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
             chosen = next(one for one in preemption.candidates if one.node == preemption.chosen)
             return (
                 f"{subject} fits no node as it is, and would evict "
-                f"{count(len(chosen.victims), 'pod')} on {chosen.node} to get there."
+                f"{names([victim.pod for victim in chosen.victims])} on {chosen.node} to get there."
             )
         case PodState.UNSCHEDULABLE if explanation.node_count and explanation.nodes:
             return _fits_nowhere(explanation)
@@ -294,7 +302,9 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
 def _fits_nowhere(explanation: PodExplanation) -> str:
     step = explanation.pre_filter
     if step is not None and step.plugin:
-        return f"Pod {explanation.pod} cannot be placed: {', '.join(step.reasons)}."
+        reasons = ", ".join(step.reasons)
+        detail = f" ({step.detail})" if step.detail else ""
+        return f"Pod {explanation.pod} cannot be placed: {reasons}{detail}."
     words = fits_nowhere(explanation.node_count)
     return f"Pod {explanation.pod} {words}{_causes(explanation)}."
 
@@ -335,8 +345,12 @@ def cause_words(plugin: str, message: str) -> tuple[str, str]:
         lacking = message.replace("Insufficient ", "").replace("Too many pods", "room for pods")
         lacking = " and ".join(lacking.rsplit(", ", 1))
         return f"has too little {lacking}", f"have too little {lacking}"
-    words = message or plugin
-    return _CAUSE_WORDS.get(plugin, (f"rejects it ({words})", f"reject it ({words})"))
+    if plugin in _CAUSE_WORDS:
+        return _CAUSE_WORDS[plugin]
+    words = message.removeprefix("node(s) ")
+    if message.startswith("node(s) "):
+        return words, words
+    return f"rejects it ({words or plugin})", f"reject it ({words or plugin})"
 
 
 def causes_of(verdicts: Iterable[NodeVerdict]) -> tuple[Cause, ...]:

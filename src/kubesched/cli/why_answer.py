@@ -183,7 +183,7 @@ def _write_causes(writer: Writer, report: WhyReport) -> None:
     left = report.causes[_CAUSES_MAX:]
     if left:
         nodes = count(sum(cause.count for cause in left), "node")
-        writer.item(f"and {nodes} for {len(left)} other combinations of reasons")
+        writer.item(f"and {nodes} for {count(len(left), 'other combination')} of reasons")
 
 
 def _write_cause(writer: Writer, cause: Cause) -> None:

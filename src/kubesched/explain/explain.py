@@ -255,7 +255,8 @@ def _rejections(trace: Trace, asked: list[list[Status]], row: int) -> list[Statu
     if not asked:
         return first
     # A rejection that only holds with nominated pods on the node is not in `asked`.
-    return [*(status for status in first if status not in asked[row]), *asked[row]]
+    plugins = {status.plugin for status in asked[row]}
+    return [*(status for status in first if status.plugin not in plugins), *asked[row]]
 
 
 def _untried_answer(decision: Decision) -> tuple[Answer, ...]:

@@ -166,7 +166,7 @@ def _reason_for_node(report: PodExplanation) -> str:
 def preemption_sentence(preemption: PreemptionExplanation) -> str:
     """Return whether and where evicting pods would help."""
     if not preemption.eligible:
-        return f"It may not preempt other pods: {preemption.reason}."
+        return f"It may not preempt other pods: {preemption.reason.removesuffix('.')}."
     if preemption.chosen:
         chosen = next(c for c in preemption.candidates if c.node == preemption.chosen)
         victims = count(len(chosen.victims), "pod")

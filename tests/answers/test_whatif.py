@@ -213,7 +213,11 @@ def test_an_applied_workload_gets_its_pods() -> None:
         ({"loseZone": "y"}, "steps[0].loseZone: y: there is no such zone; there is only x"),
         (
             {"scale": {"workload": "deploy/api", "replicas": 1}},
-            "steps[0].scale: deploy/api: neither it nor a pod of it is in namespace default",
+            "steps[0].scale: deploy/api: namespace default has no pods of it; name another one",
+        ),
+        (
+            {"setPriority": {"workload": "deploy/web", "namespace": "shop", "priority": 1}},
+            "steps[0].setPriority: deploy/web: namespace shop has no pods of it, but default has",
         ),
         (
             {"setPriority": {"workload": "deploy/web", "className": "high"}},

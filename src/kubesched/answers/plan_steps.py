@@ -248,10 +248,7 @@ class PlanRun:
         """Create further pods like the existing ones."""
         model = next(filter(None, map(replacement_of, pods)), None)
         if model is None:
-            raise QuestionError(
-                f"{step.workload}: neither it nor a pod of it is in namespace {step.namespace}; "
-                "name another one, or apply its manifest"
-            )
+            raise self._no_pods(step)
         used = {_ordinal(pod) for pod in pods}
         ordinal = 0
         for _ in range(number):
@@ -268,7 +265,7 @@ class PlanRun:
     def _(self, step: SetPriority) -> str:
         pods = self._pods_of(step)
         if not pods:
-            raise QuestionError(f"{step.workload}: it has no pods in namespace {step.namespace}")
+            raise self._no_pods(step)
         priority = step.priority
         if priority is None:
             priority = self._priority_of(step.class_name)
@@ -284,6 +281,16 @@ class PlanRun:
         if name not in classes:
             raise QuestionError(_no_such("PriorityClass", name, classes))
         return classes[name].value
+
+    def _no_pods(self, step: OfWorkload) -> QuestionError:
+        kind, name = step.kind_and_name
+        pods = [pod for pod in self._cluster.server.all(Pod) if belongs_to(pod, kind, name)]
+        others = sorted({pod.metadata.namespace for pod in pods} - {step.namespace})
+        remedy = "; name another one, or apply its manifest"
+        if others:
+            remedy = f", but {names(others)} {'has' if len(others) == 1 else 'have'}"
+        text = f"{step.workload}: namespace {step.namespace} has no pods of it{remedy}"
+        return QuestionError(text)
 
     def _pods_of(self, step: OfWorkload) -> list[Pod]:
         kind, name = step.kind_and_name

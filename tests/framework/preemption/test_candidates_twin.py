@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import cmp_to_key
+from itertools import count
 
 import msgspec
 import pytest
@@ -230,12 +230,20 @@ class SlowTwin:
         return CROWDED.reasons[0] if crowded else ""
 
     @staticmethod
-    def compare(one: BoundPod, other: BoundPod) -> int:
-        """Return a negative number if `one` is more important."""
-        if one.rank != other.rank:
-            return other.rank - one.rank
-        first, second = ("9" if pod.start is None else str(pod.start) for pod in (one, other))
-        return -1 if first < second else int(first > second)
+    def by_importance(pods: list[BoundPod]) -> list[BoundPod]:
+        """Insert one pod after the other; the time passes while pods without a start are read."""
+        clock = count(9)
+        ordered: list[BoundPod] = []
+        for pod in pods:
+            at = len(ordered)
+            while at:
+                other = ordered[at - 1]
+                starts = [next(clock) if one.start is None else one.start for one in (pod, other)]
+                if (-pod.rank, starts[0]) >= (-other.rank, starts[1]):
+                    break
+                at -= 1
+            ordered.insert(at, pod)
+        return ordered
 
     def is_protected(self, victims: list[BoundPod]) -> dict[str, bool]:
         """Return, by name, whether evicting the victims in this order violates a budget."""
@@ -258,7 +266,7 @@ class SlowTwin:
             self.remove(pod)
         if reason := self.reason():
             return reason
-        lower.sort(key=cmp_to_key(self.compare))
+        lower = self.by_importance(lower)
         protected = self.is_protected(lower)
         tried = sorted(lower, key=lambda pod: not protected[pod.name])
         for pod in tried:
@@ -266,10 +274,11 @@ class SlowTwin:
             if self.reason():
                 self.remove(pod)
         evicted = [pod for pod in tried if pod not in self.present]
-        victims = [pod.name for pod in sorted(evicted, key=cmp_to_key(self.compare))]
-        if not victims:
+        if not evicted:
             return f'expected at least one victim pod on node "{self.node}"'
-        return victims, sum(protected[name] for name in victims)
+        if len(set(protected.values())) > 1:
+            evicted = self.by_importance(evicted)
+        return [pod.name for pod in evicted], sum(protected[pod.name] for pod in evicted)
 
 
 def plain(found: Candidate | Status) -> tuple[list[str], int] | str:

@@ -9,7 +9,7 @@ from .cluster import time
 
 
 def test_importance() -> None:
-    """Higher priority first, then older; pods that have not started last, in order of arrival."""
+    """Higher priority first, then older; pods that have not started last, the latest first."""
     pods = [
         make_pod_info("unstarted-1", priority=1),
         make_pod_info("young", priority=1, start_time=time(9)),
@@ -19,5 +19,5 @@ def test_importance() -> None:
         make_pod_info("none"),
         make_pod_info("negative", priority=-1, start_time=time(1)),
     ]
-    expected = ["high", "old", "young", "unstarted-1", "unstarted-2", "none", "negative"]
+    expected = ["high", "old", "young", "unstarted-2", "unstarted-1", "none", "negative"]
     assert expected == [pod.name for pod in by_importance(pods)]

@@ -150,12 +150,12 @@ def test_only_what_changed_is_judged_again(
 def test_a_budget_with_another_status_concerns_the_nodes_of_its_pods() -> None:
     """An eviction uses up a budget, which may change the victims on the other nodes of its pods."""
     cluster = _Cluster()
-    selector = {"matchLabels": {"app": "n0-1"}}
+    selector = {"matchLabels": {"app": "n0-0"}}
     cluster.cache.put(make_budget("budget", selector, allowed=1))
     cluster.cache.put(make_budget("other", {"matchLabels": {"app": "n2-0"}}, allowed=1))
-    assert ["n0-1"] == cluster.judge()["n0"]
-    cluster.cache.put(make_budget("budget", selector, allowed=0))
     assert ["n0-0"] == cluster.judge()["n0"]
+    cluster.cache.put(make_budget("budget", selector, allowed=0))
+    assert ["n0-1"] == cluster.judge()["n0"]
     assert {"n0"} == set(cluster.handle.filtered)
 
 
@@ -193,9 +193,9 @@ def test_own_nominations_do_not_count(history: list[tuple[str, str, str]]) -> No
 def test_templates_have_their_own_verdicts() -> None:
     """A preemptor of another priority is not mistaken for the first."""
     cluster = _Cluster()
-    assert ["n0-1"] == cluster.judge(priority=5)["n0"]
+    assert ["n0-0"] == cluster.judge(priority=5)["n0"]
     assert [] == cluster.judge(priority=0)["n0"]
-    assert ["n0-1"] == cluster.judge(priority=5)["n0"]
+    assert ["n0-0"] == cluster.judge(priority=5)["n0"]
     assert [] == cluster.handle.filtered
 
 

@@ -2,8 +2,8 @@
 
 Upstream: pkg/scheduler/util/utils.go (v1.36)
 Reads:    pod.spec.priority, pod.status.startTime
-Differs:  a pod that has not started is younger than every pod that has; upstream uses the current
-          time instead, read at each comparison. Equal pods stay in order of arrival.
+Differs:  pods that started at the same time stay in order of arrival; upstream's sort is unstable
+          for more than twelve pods.
 """
 
 from __future__ import annotations
@@ -24,5 +24,14 @@ def start_time_nanoseconds(pod: PodInfo) -> int:
 
 
 def by_importance(pods: Iterable[PodInfo]) -> list[PodInfo]:
-    """Return the pods with the most important first: higher priority, then earlier start."""
-    return sorted(pods, key=lambda pod: (-pod.priority, start_time_nanoseconds(pod)))
+    """Return the pods with the most important first: higher priority, then earlier start.
+
+    Of pods that have not started, the last to arrive is the most important.
+    """
+    started, waiting = [], []
+    for pod in pods:
+        (waiting if pod.start_time is None else started).append(pod)
+    # Upstream takes the current time for a missing start time and reads the clock again for each
+    # pod that it compares. So of two such pods the one it looks at first, the later one, is older.
+    waiting.reverse()
+    return sorted(started + waiting, key=lambda pod: (-pod.priority, start_time_nanoseconds(pod)))

@@ -81,7 +81,9 @@ def select_victims_on_rows(question: Question, rows: Sequence[int]) -> list[Verd
     _let_pods_come_back(question, what_if, reprieves)
     for reprieve in reprieves:
         name = nodes.names[rows[reprieve.place]]
-        verdicts[reprieve.place] = verdict(name, reprieve.evicted, reprieve.violating)
+        verdicts[reprieve.place] = verdict(
+            name, reprieve.pods, reprieve.evicted, reprieve.violating
+        )
     return verdicts
 
 

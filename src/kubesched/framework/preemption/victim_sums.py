@@ -101,7 +101,7 @@ def select_victims_by_sums(
             rejections += len(outcome)
             name = question.snapshot.nodes.names[trial.row]
             evicted = [trial.pods[at] for at in outcome]
-            verdicts[trial.place] = verdict(name, evicted, trial.violating)
+            verdicts[trial.place] = verdict(name, trial.pods, evicted, trial.violating)
     _count_evaluations(question, passes, rejections)
     known.keep(found_now)
     return verdicts

@@ -87,29 +87,35 @@ def select_victims_on_node(question: Question, row: int) -> Verdict:
     if not status.is_success:
         return status
     violating, others = question.budgets.split(by_importance(potential))
+    tried = (*violating, *others)
     evicted: list[PodInfo] = []
-    for victim in (*violating, *others):
+    for victim in tried:
         status = what_if.add(victim)
         if status.is_success and not what_if.fits().is_success:
             status = what_if.remove(victim)
             evicted.append(victim)
         if not status.is_success:
             return status
-    return verdict(question.snapshot.nodes.names[row], evicted, violating)
+    return verdict(question.snapshot.nodes.names[row], tried, evicted, violating)
 
 
-def verdict(node_name: str, evicted: Sequence[PodInfo], violating: Sequence[PodInfo]) -> Verdict:
+def verdict(
+    node_name: str,
+    tried: Sequence[PodInfo],
+    evicted: Sequence[PodInfo],
+    violating: Sequence[PodInfo],
+) -> Verdict:
     """Return a candidate, or a failure if no pod needs to be evicted.
 
-    `evicted` are the pods that could not return, in the order in which they were tried; `violating`
-    those that a disruption budget protects.
+    `tried` are the pods of lower priority, `evicted` those of them that could not return, in the
+    same order, and `violating` those that a disruption budget protects.
     """
     if not evicted:
         return failure(f'expected at least one victim pod on node "{node_name}"')
     protected = {pod.uid for pod in violating}
     violations = sum(pod.uid in protected for pod in evicted)
     # Protected pods were tried first, regardless of importance.
-    victims = by_importance(evicted) if violating else evicted
+    victims = by_importance(evicted) if 0 < len(violating) < len(tried) else evicted
     return Candidate(node_name, tuple(victims), violations)
 
 

@@ -28,7 +28,8 @@ def by_importance(pods: Iterable[PodInfo]) -> list[PodInfo]:
 
     Of pods that have not started, the last to arrive is the most important.
     """
-    started, waiting = [], []
+    started: list[PodInfo] = []
+    waiting: list[PodInfo] = []
     for pod in pods:
         (waiting if pod.start_time is None else started).append(pod)
     # Upstream takes the current time for a missing start time and reads the clock again for each

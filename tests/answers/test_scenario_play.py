@@ -92,3 +92,23 @@ def test_a_playback_has_the_pods_of_the_report(scenario: Path) -> None:
     """It has as many pods as arrive in the report."""
     play = ScenarioPlay.from_scenario(scenario)
     assert play.simulate().totals.arrived == len(play.playback().pods.names)
+
+
+def test_a_scenario_as_a_mapping(scenario: Path) -> None:
+    """It is what a file would say."""
+    content = json.loads(scenario.read_text(encoding="utf-8"))
+    expected = ScenarioPlay.from_scenario(scenario, seed=5).simulate()
+    assert expected == ScenarioPlay.from_scenario(content, seed=5).simulate()
+    with pytest.raises(UserError, match="nodes: Invalid value: 3: must be a list, not a number"):
+        ScenarioPlay.from_scenario({**content, "nodes": 3})
+
+
+def test_keywords_are_checked(scenario: Path, tmp_path: Path) -> None:
+    """An unknown one was ignored, and a negative seed stands for the positive one."""
+    unknown: Any = {"sed": 1}
+    with pytest.raises(TypeError, match="keyword argument 'sed'; did you mean seed"):
+        ScenarioPlay.from_scenario(scenario, **unknown)
+    with pytest.raises(UserError, match="seed -1: it must not be negative"):
+        ScenarioPlay.from_scenario(scenario, seed=-1)
+    with pytest.raises(UserError, match=r"none\.yaml: it cannot be read: No such file"):
+        ScenarioPlay.from_scenario(tmp_path / "none.yaml")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 from kubesched import Cluster, UserError
@@ -108,3 +109,28 @@ def test_no_nodes() -> None:
     """Is an error that names the argument."""
     with pytest.raises(UserError, match="nodes has no Node"):
         SchedulingEnv([], random_pods)
+
+
+@pytest.mark.parametrize("action", [-1, 3, 0.5, None])
+def test_an_action_that_is_no_row(action: Any) -> None:
+    """A negative one would count from the end; 0.5 would be 0."""
+    env = SchedulingEnv(NODES, three_pods)
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match="it must be an integer from 0 to 2, a row of node_names"):
+        env.step(action)
+
+
+def test_a_step_without_a_pod() -> None:
+    """Before the first episode, and after the last pod."""
+    env = SchedulingEnv(NODES, lambda _random: [])
+    with pytest.raises(ResetNeeded, match="no pod is left to place: call reset"):
+        env.step(0)
+
+
+@pytest.mark.parametrize("found", [None, "much"])
+def test_a_reward_that_is_no_number(found: Any) -> None:
+    """The error names the pod."""
+    env = SchedulingEnv(NODES, three_pods, reward=lambda *_: found)
+    env.reset(seed=1)
+    with pytest.raises(TypeError, match=f"shop/large must be a number, not {found!r}"):
+        env.step(0)

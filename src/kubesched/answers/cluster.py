@@ -81,7 +81,7 @@ class SchedulerArguments(TypedDict, total=False):
     config: str | os.PathLike[str] | None
     profile: str | None
     feature_gates: str
-    plugins: Iterable[str | type[Plugin]]
+    plugins: str | type[Plugin] | Iterable[str | type[Plugin]]
     seed: int
 
 
@@ -588,12 +588,23 @@ def _scheduler_of(options: SchedulerOptions) -> SchedulerSetup:
 
 
 def scheduler_options(scheduler: SchedulerArguments) -> SchedulerOptions:
-    """Return the options that the keywords of the Python API stand for."""
-    config = scheduler.get("config")
+    """Return the options that the keywords of the Python API stand for.
+
+    Raises:
+        TypeError: A keyword is unknown.
+        UserError: The seed is negative.
+    """
+    known = SchedulerArguments.__annotations__
+    for name in scheduler.keys() - known.keys():
+        hint = did_you_mean(name, known, f"there are {', '.join(known)}", most=1)
+        raise TypeError(f"unexpected keyword argument {name!r}; {hint}")
+    if scheduler.get("seed", 0) < 0:
+        raise UserError(f"seed {scheduler['seed']}: it must not be negative")
+    config, plugins = scheduler.get("config"), scheduler.get("plugins", ())
     return SchedulerOptions(
         config=None if config is None else Path(config),
         profile=scheduler.get("profile"),
         feature_gates=scheduler.get("feature_gates", ""),
-        plugins=tuple(scheduler.get("plugins", ())),
+        plugins=(plugins,) if isinstance(plugins, str | type) else tuple(plugins),
         seed=scheduler.get("seed", 0),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Self, Unpack, overload
+from typing import Any, Self, Unpack, overload
 
 from kubesched.answers.cluster import Cluster, SchedulerArguments, scheduler_options
 from kubesched.answers.cluster_comparison import ClusterComparison, ClusterEnd, compared_clusters
@@ -36,7 +36,7 @@ class ScenarioPlay:
     @classmethod
     def from_scenario(
         cls,
-        file: str | os.PathLike[str],
+        file: str | os.PathLike[str] | Mapping[str, Any],
         *,
         duration_seconds: float | None = None,
         **scheduler: Unpack[SchedulerArguments],
@@ -44,15 +44,21 @@ class ScenarioPlay:
         """Read a scenario.
 
         Args:
-            file: The scenario, as `kubesched simulate` reads it.
+            file: The scenario, as `kubesched simulate` reads it, or what such a file says, as a
+                mapping.
             duration_seconds: Virtual time to simulate; None for the scenario's.
             **scheduler: See `SchedulerArguments`; what is left out is the scenario's.
 
         Raises:
             UserError: The scenario is wrong, or a file or plugin is.
         """
-        play = with_scheduler(read_scenario(Path(file)), scheduler_options(scheduler))
-        return cls(play.changed(scheduler.get("seed"), duration_seconds))
+        options = scheduler_options(scheduler)
+        try:
+            play = read_scenario(file if isinstance(file, Mapping) else Path(file))
+        except OSError as error:
+            raise UserError(f"{file}: it cannot be read: {error.strerror}") from error
+        changed = with_scheduler(play, options)
+        return cls(changed.changed(scheduler.get("seed"), duration_seconds))
 
     def simulate(self) -> TimelineReport:
         """Play the scenario to its end.

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -106,15 +106,20 @@ def _holds_objects(file: Path, head: bytes) -> bool:
     return _OF_OBJECTS.search(head if is_large else head + file.read_bytes()) is not None
 
 
-def read_scenario(file: Path, changes: Mapping[str, object] = NO_CHANGES) -> Play:
-    """Read a scenario; `changes` are values that replace those of the file, by their paths.
+def read_scenario(
+    source: Path | Mapping[str, Any], changes: Mapping[str, object] = NO_CHANGES
+) -> Play:
+    """Read a scenario; `changes` are values that replace those of the source, by their paths.
 
     Raises:
         UserError: With one line per field error, or with what the file is instead.
+        OSError: The file cannot be read.
     """
-    _refuse_dump(file)
+    file = source if isinstance(source, Path) else None
+    if file is not None:
+        _refuse_dump(file)
     with in_file(file):
-        return Play(load_scenario(file, changes), in_tree_registry(), file)
+        return Play(load_scenario(source, changes), in_tree_registry(), file)
 
 
 def _refuse_dump(file: Path) -> None:

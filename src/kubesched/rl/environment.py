@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import gymnasium
 import numpy as np
+from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Space
 from numpy.typing import NDArray
 
@@ -41,6 +42,7 @@ UNPLACED: Final = -1
 """The row of a pod that was placed on no node."""
 
 Reward = Callable[[ClusterState, PodInfo, int], float]
+"""(cluster, pod, row that it went to or UNPLACED) -> reward."""
 
 
 def packing(cluster: ClusterState, _pod: PodInfo, row: int) -> float:
@@ -165,8 +167,18 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         return self._observe(), self._info()
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Place the pod on a node; return what `gymnasium.Env.step` does."""
-        assert self._pod is not None, "the episode is over; call reset"
+        """Place the pod on a node; return what `gymnasium.Env.step` does.
+
+        Raises:
+            ResetNeeded: No pod is left to place.
+            ValueError: The action is no row.
+            TypeError: The reward is no number.
+        """
+        if self._pod is None:
+            raise ResetNeeded("no pod is left to place: call reset")
+        if not self.action_space.contains(action):
+            rows = f"an integer from 0 to {len(self.node_names) - 1}, a row of node_names"
+            raise ValueError(f"action {action!r}: it must be {rows}")
         pod, row = self._pod, int(action)
         if self._mask[row]:
             self._cluster.bind(pod, self.node_names[row])
@@ -175,8 +187,15 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             self._cluster.pending.pop(pod.uid, None)
             self._unplaced += 1
             row = UNPLACED
-        reward = self._reward(self._cluster, pod, row) + self._next()
+        reward = self._rewarded(pod, row) + self._next()
         return self._observe(), reward, self._pod is None, False, self._info()
+
+    def _rewarded(self, pod: PodInfo, row: int) -> float:
+        found: object = self._reward(self._cluster, pod, row)
+        if not isinstance(found, int | float | np.number):
+            hint = "; is a `return` missing?" if found is None else ""
+            raise TypeError(f"the reward of pod {pod.key} must be a number, not {found!r}{hint}")
+        return float(found)
 
     def _next(self) -> float:
         """Go on to the next pod that fits somewhere; return the reward of those that do not."""
@@ -192,7 +211,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
                 return reward
             self._cluster.pending.pop(info.uid)
             self._unplaced += 1
-            reward += self._reward(self._cluster, info, UNPLACED)
+            reward += self._rewarded(info, UNPLACED)
         self._pod, self._chosen = None, UNPLACED
         self._mask = np.zeros(len(self.node_names), np.int8)
         return reward

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from kubesched.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from kubesched.answers.cluster import Cluster, SchedulerArguments
+    from kubesched.answers.cluster import Cluster
     from kubesched.answers.scenario_play import ScenarioPlay, compare
     from kubesched.api.codec import DecodeError
     from kubesched.api.errors import SetupError
     from kubesched.api.field_errors import ConfigError
     from kubesched.framework.plugin_error import PluginError
     from kubesched.inputs.errors import UserError
+    from kubesched.inputs.sources import SchedulerArguments
 
 __all__ = [
     "Cluster",
@@ -48,7 +49,7 @@ __getattr__ = lazy_names(
         "DecodeError": "kubesched.api.decode",
         "PluginError": "kubesched.framework.plugin_error",
         "ScenarioPlay": "kubesched.answers.scenario_play",
-        "SchedulerArguments": "kubesched.answers.cluster",
+        "SchedulerArguments": "kubesched.inputs.sources",
         "SetupError": "kubesched.api.errors",
         "UserError": "kubesched.inputs.errors",
         "compare": "kubesched.answers.scenario_play",

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import msgspec
 
@@ -41,7 +41,6 @@ from kubesched.answers.workload_pods import decoded, read_manifests
 from kubesched.api.core import Node, Pod
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import count
-from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.cluster_input import ClusterInput, owned, read_cluster
 from kubesched.inputs.completed_input import ALL_KINDS, completed
@@ -55,7 +54,7 @@ from kubesched.inputs.loading import (
     with_scheduler_name,
 )
 from kubesched.inputs.pod_names import find_nodes, find_pod
-from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.inputs.sources import ClusterSource, SchedulerArguments, SchedulerOptions
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.evaluate import exhaustive
@@ -65,24 +64,6 @@ from kubesched.simulator.simulation import SimulationEnd, Watch, simulate_cluste
 from kubesched.snapshot.pod_info import PodInfo
 
 T = TypeVar("T")
-
-
-class SchedulerArguments(TypedDict, total=False):
-    """The keywords that choose the scheduler; by default it is that of kube-scheduler 1.36.
-
-    Attributes:
-        config: A KubeSchedulerConfiguration file.
-        profile: Scheduler name to use for all pods.
-        feature_gates: As `A=true,B=false`.
-        plugins: Out-of-tree plugins: classes, or as `module:Class` or `file.py:Class`.
-        seed: Of the random source that breaks ties.
-    """
-
-    config: str | os.PathLike[str] | None
-    profile: str | None
-    feature_gates: str
-    plugins: str | type[Plugin] | Iterable[str | type[Plugin]]
-    seed: int
 
 
 class Cluster:
@@ -154,7 +135,7 @@ class Cluster:
         if not files:
             raise UserError("from_files: name at least one file")
         source = ClusterSource(files=tuple(map(Path, files)), complete=complete)
-        return cls.read(source, scheduler_options(scheduler))
+        return cls.read(source, SchedulerOptions.of(scheduler))
 
     @classmethod
     def from_snapshot(
@@ -182,7 +163,7 @@ class Cluster:
             SetupError: The kubeconfig or a certificate cannot be used.
         """
         source = ClusterSource(kubeconfig=None if file is None else Path(file), context=context)
-        return cls.read(source, scheduler_options(scheduler))
+        return cls.read(source, SchedulerOptions.of(scheduler))
 
     @classmethod
     def from_objects(
@@ -203,7 +184,7 @@ class Cluster:
             UserError: An object is there twice, or invalid.
             DecodeError: An object cannot be decoded.
         """
-        options = scheduler_options(scheduler)
+        options = SchedulerOptions.of(scheduler)
         setup = _scheduler_of(options)
         given = distinct_objects(decoded(objects, Counter()))
         found, warnings, listed = completed(given, Counter())
@@ -216,7 +197,7 @@ class Cluster:
         Raises:
             UserError: A file, plugin or profile is invalid.
         """
-        return self.under(scheduler_options(scheduler))
+        return self.under(SchedulerOptions.of(scheduler))
 
     def under(self, options: SchedulerOptions) -> Self:
         """Return the same cluster with another scheduler, as commands name it."""
@@ -585,26 +566,3 @@ def _scheduler_of(options: SchedulerOptions) -> SchedulerSetup:
     # Its errors come before those of the input.
     check_plugins(setup, options.config)
     return setup
-
-
-def scheduler_options(scheduler: SchedulerArguments) -> SchedulerOptions:
-    """Return the options that the keywords of the Python API stand for.
-
-    Raises:
-        TypeError: A keyword is unknown.
-        UserError: The seed is negative.
-    """
-    known = SchedulerArguments.__annotations__
-    for name in scheduler.keys() - known.keys():
-        hint = did_you_mean(name, known, f"there are {', '.join(known)}", most=1)
-        raise TypeError(f"unexpected keyword argument {name!r}; {hint}")
-    if scheduler.get("seed", 0) < 0:
-        raise UserError(f"seed {scheduler['seed']}: it must not be negative")
-    config, plugins = scheduler.get("config"), scheduler.get("plugins", ())
-    return SchedulerOptions(
-        config=None if config is None else Path(config),
-        profile=scheduler.get("profile"),
-        feature_gates=scheduler.get("feature_gates", ""),
-        plugins=(plugins,) if isinstance(plugins, str | type) else tuple(plugins),
-        seed=scheduler.get("seed", 0),
-    )

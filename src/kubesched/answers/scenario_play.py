@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self, Unpack, overload
 
-from kubesched.answers.cluster import Cluster, SchedulerArguments, scheduler_options
+from kubesched.answers.cluster import Cluster
 from kubesched.answers.cluster_comparison import ClusterComparison, ClusterEnd, compared_clusters
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play, read_scenario, with_scheduler
+from kubesched.inputs.sources import SchedulerArguments, SchedulerOptions
 from kubesched.scheduler.decision_recorder import DecisionRecorder
 from kubesched.simulator.comparison import TimelineComparison, compared
 from kubesched.simulator.playback import Playback
@@ -52,7 +53,7 @@ class ScenarioPlay:
         Raises:
             UserError: The scenario is wrong, or a file or plugin is.
         """
-        options = scheduler_options(scheduler)
+        options = SchedulerOptions.of(scheduler)
         try:
             play = read_scenario(file if isinstance(file, Mapping) else Path(file))
         except OSError as error:

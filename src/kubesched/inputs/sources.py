@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.framework.plugin import Plugin
-from kubesched.inputs.errors import UserError
+from kubesched.inputs.errors import UserError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,24 @@ class ClusterSource:
             raise UserError(f"{flag} names a live cluster, and there are files; leave out one")
 
 
+class SchedulerArguments(TypedDict, total=False):
+    """The keywords that choose the scheduler; by default it is that of kube-scheduler 1.36.
+
+    Attributes:
+        config: A KubeSchedulerConfiguration file.
+        profile: Scheduler name to use for all pods.
+        feature_gates: As `A=true,B=false`.
+        plugins: Out-of-tree plugins: classes, or as `module:Class` or `file.py:Class`.
+        seed: Of the random source that breaks ties.
+    """
+
+    config: str | os.PathLike[str] | None
+    profile: str | None
+    feature_gates: str
+    plugins: str | type[Plugin] | Iterable[str | type[Plugin]]
+    seed: int
+
+
 @dataclass(frozen=True, slots=True)
 class SchedulerOptions:
     """The options of the scheduler.
@@ -54,6 +74,30 @@ class SchedulerOptions:
     feature_gates: str = ""
     plugins: tuple[str | type[Plugin], ...] = ()
     seed: int = 0
+
+    @classmethod
+    def of(cls, arguments: SchedulerArguments) -> SchedulerOptions:
+        """Return the options that keywords stand for.
+
+        Raises:
+            TypeError: A keyword is unknown.
+            UserError: The seed is negative.
+        """
+        known = SchedulerArguments.__annotations__
+        for name in arguments.keys() - known.keys():
+            hint = did_you_mean(name, known, f"there are {', '.join(known)}", most=1)
+            raise TypeError(f"unexpected keyword argument {name!r}; {hint}")
+        config, plugins = arguments.get("config"), arguments.get("plugins", ())
+        seed = arguments.get("seed", 0)
+        if seed < 0:
+            raise UserError(f"seed {seed}: it must not be negative")
+        return cls(
+            config=None if config is None else Path(config),
+            profile=arguments.get("profile"),
+            feature_gates=arguments.get("feature_gates", ""),
+            plugins=(plugins,) if isinstance(plugins, str | type) else tuple(plugins),
+            seed=seed,
+        )
 
 
 def read_problem(file: Path) -> str:

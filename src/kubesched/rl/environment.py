@@ -169,8 +169,9 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Place the pod on a node; return what `gymnasium.Env.step` does.
 
+        Without a pod that is left to place, gymnasium's ResetNeeded is raised.
+
         Raises:
-            ResetNeeded: No pod is left to place.
             ValueError: The action is no row.
             TypeError: The reward is no number.
         """

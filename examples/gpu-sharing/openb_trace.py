@@ -18,7 +18,8 @@ from gpu_sharing import GPU_MILLI, MODEL_LABEL, WHOLE
 
 from kubesched.api.core import Container, Node, NodeStatus, Pod, PodSpec, ResourceRequirements
 from kubesched.api.meta import ObjectMeta
-from kubesched.simulator.openb import OpenbRecord, affinity_to_models, read_records
+from kubesched.simulator.openb import affinity_to_models, read_records
+from kubesched.simulator.trace_records import TraceRecord
 
 NAMESPACE: Final = "openb"
 ARRIVING_PERCENT: Final = 130
@@ -91,7 +92,7 @@ def read_pods(path: Path) -> list[PodRow]:
     return sorted(pods)
 
 
-def _records(path: Path, kind: type[Node | Pod]) -> Iterator[OpenbRecord]:
+def _records(path: Path, kind: type[Node | Pod]) -> Iterator[TraceRecord]:
     found, records = read_records(path.read_bytes(), str(path))
     if found is not kind:
         raise TraceError(f"{path}: this is no list of {kind.__name__.lower()}s; pods come first")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import cast
 
@@ -91,19 +90,6 @@ def test_columns_may_be_missing() -> None:
     assert pods[0].metadata.creation_timestamp is None
 
 
-def test_file_formats() -> None:
-    """Compression, byte order mark, Windows' line ends and blank lines make no difference."""
-    plain = f"{NODES}n-1,1,1,0,\n"
-    forms = (
-        gzip.compress(plain.encode()),
-        b"\xef\xbb\xbf" + plain.encode(),
-        plain.replace("\n", "\r\n\r\n").encode(),
-    )
-    expected = [found.object for found in read_openb(plain.encode(), "f")]
-    for data in forms:
-        assert expected == [found.object for found in read_openb(data, "f")]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -146,20 +132,6 @@ def test_errors_have_line_and_column(text: str, expected: str) -> None:
     with pytest.raises(DecodeError) as raised:
         read_openb(text.encode(), "f")
     assert expected in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(gzip.compress(NODES.encode())[:-9], id="truncated"),
-        pytest.param(b"\x1f\x8bnothing", id="no gzip"),
-        pytest.param(NODES.encode() + b"\xff,1,1,0,\n", id="no UTF-8"),
-    ],
-)
-def test_unreadable_files_are_user_errors(data: bytes) -> None:
-    """Not exceptions of the reader."""
-    with pytest.raises(DecodeError):
-        read_openb(data, "f")
 
 
 @pytest.mark.parametrize(

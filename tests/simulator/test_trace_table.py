@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from kubesched.api.codec import DecodeError
@@ -48,24 +47,6 @@ def test_the_earliest_pods_are_kept(tmp_path: Path) -> None:
     """`count` limits them."""
     pods = pods_of_trace(_workload(tmp_path / "jobs.csv", TABLE, count=1))
     assert ["early"] == [pod.metadata.name for _, pod in pods]
-
-
-def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
-    """Numbers that are whole are written without a fraction, and null is no value."""
-    table = pl.DataFrame(
-        {"name": ["a", "b"], "arrival": [0, 1], "duration": [60.0, None], "cpu": [1.0, 0.5]}
-    )
-    table.write_parquet(tmp_path / "table.parquet")
-    data = (tmp_path / "table.parquet").read_bytes()
-    text = "name,arrival,duration,cpu\na,0,60,1\nb,1,,0.5\n"
-    expected = pods_of_trace(_workload(tmp_path / "jobs.csv", text))
-    assert expected == pods_of_trace(_workload(tmp_path / "jobs.parquet", data))
-
-
-def test_a_damaged_parquet_file(tmp_path: Path) -> None:
-    """It is the user's error."""
-    with pytest.raises(DecodeError, match=r"jobs\.csv: it is no Parquet file"):
-        pods_of_trace(_workload(tmp_path / "jobs.csv", b"PAR1nothing"))
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,8 @@ Differs:  a pod runs for as long after its binding as in the trace; a pod that w
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -37,12 +34,18 @@ from kubesched.api.core import (
     PodSpec,
     ResourceRequirements,
 )
-from kubesched.api.decode import decompressed
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.quantity import Quantity
 from kubesched.api.times import EPOCH, second_time
 from kubesched.api.well_known import HOSTNAME
 from kubesched.simulator.pod_reports import RUN_SECONDS
+from kubesched.simulator.trace_records import (
+    TraceRecord,
+    check_columns,
+    checked_once,
+    read_file,
+    rows_of,
+)
 
 NAMESPACE: Final = "openb"
 GPU: Final = "nvidia.com/gpu"
@@ -61,11 +64,6 @@ _POD_COLUMNS_MORE: Final = (
     "scheduled_time",
 )
 _EXPECTED: Final = f"an openb list begins {','.join(_NODE_COLUMNS)} or {','.join(_POD_COLUMNS)},..."
-# Pods with their times.
-
-_AMOUNT_MAX: Final = 10**15
-# RFC 3339 times end with the year 9999.
-_SECONDS_MAX: Final = 200_000_000_000
 
 
 def is_openb(head: bytes) -> bool:
@@ -86,7 +84,7 @@ def read_openb(data: bytes, file: str) -> list[Loaded]:
     return [Loaded(pod, record.source) for record, pod in _pods(records)]
 
 
-def _pods(records: Iterable[OpenbRecord]) -> list[tuple[OpenbRecord, Pod]]:
+def _pods(records: Iterable[TraceRecord]) -> list[tuple[TraceRecord, Pod]]:
     """Return the pods of a list with their rows, in order of creation, then name."""
     found = [(record.seconds("creation_time"), record.name("name"), record) for record in records]
     found.sort(key=lambda entry: entry[:2])
@@ -94,68 +92,18 @@ def _pods(records: Iterable[OpenbRecord]) -> list[tuple[OpenbRecord, Pod]]:
     return [(record, _pod(record, templates)) for *_, record in found]
 
 
-def read_records(data: bytes, file: str) -> tuple[type[Node | Pod], Iterator[OpenbRecord]]:
+def read_records(data: bytes, file: str) -> tuple[type[Node | Pod], Iterator[TraceRecord]]:
     """Return what a list describes, and yield its rows; the list may be compressed.
 
     Raises:
         DecodeError: if it is not an openb list, or while its rows are read.
     """
-    rows = _rows(data, file)
+    rows = rows_of(data, file)
     header = next(rows, None)
     if header is None:
         raise DecodeError(Source(file, 0), "it is empty; an openb list begins with its columns")
     kind = _kind(header[1], file)
-    return kind, (OpenbRecord(file, line, header[1], values) for line, values in rows)
-
-
-def read_rows(path: str) -> Iterator[tuple[int, Sequence[str]]]:
-    """Yield the line number and values of each row of a file, CSV or Parquet.
-
-    Raises:
-        DecodeError: if the file cannot be read.
-    """
-    return _rows(_bytes(path), path)
-
-
-def _rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number and values of each row that is not blank."""
-    if data.startswith(b"PAR1"):
-        yield from _parquet_rows(data, file)
-        return
-    try:
-        text = decompressed(data, file).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        problem = f"it is no UTF-8: {error.reason} (byte {error.start})"
-        raise DecodeError(Source(file, 0), problem) from None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        for values in reader:
-            if values:
-                yield reader.line_num, [value.strip() for value in values]
-    except csv.Error as error:
-        raise DecodeError(LineSource(file, reader.line_num), str(error)) from None
-
-
-def _parquet_rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the columns' names, then the rows, with the values as they are written in CSV."""
-    try:
-        import polars  # noqa: ICN001, PLC0415 - optional, and only for these files
-    except ImportError:
-        words = "Parquet needs polars; run: pip install 'kubesched[sweep]', or write CSV"
-        raise DecodeError(Source(file, 0), words) from None
-    try:
-        table = polars.read_parquet(io.BytesIO(data))
-    except (polars.exceptions.PolarsError, OSError) as error:
-        raise DecodeError(Source(file, 0), f"it is no Parquet file: {error}") from None
-    yield 1, table.columns
-    for line, values in enumerate(table.iter_rows(), 2):
-        yield line, [_value_text(value) for value in values]
-
-
-def _value_text(value: object) -> str:
-    if value is None:
-        return ""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return kind, (TraceRecord(file, line, header[1], values) for line, values in rows)
 
 
 def _kind(header: Sequence[str], file: str) -> type[Node | Pod]:
@@ -166,93 +114,7 @@ def _kind(header: Sequence[str], file: str) -> type[Node | Pod]:
     return Pod
 
 
-def check_columns(
-    header: Sequence[str], required: Sequence[str], known: Sequence[str], file: str, expected: str
-) -> None:
-    """Check the names of columns; `expected` tells which there are.
-
-    Raises:
-        DecodeError: if columns are missing, unknown or there twice.
-    """
-    missing = [name for name in required if name not in header]
-    unknown = [repr(name[:40]) for name in header if name not in known]
-    twice = sorted({name for name in header if header.count(name) > 1})
-    for names, words in ((missing, "missing"), (unknown, "unknown"), (twice, "there twice")):
-        if names:
-            problem = f"column {', '.join(names[:5])} is {words}; {expected}"
-            raise DecodeError(LineSource(file, 1), problem)
-
-
-class LineSource(Source, frozen=True):
-    """A line of a file; the document number is the line number."""
-
-    def __str__(self) -> str:
-        return f"{self.file}: line {self.document}"
-
-
-class OpenbRecord:
-    """One row by column; errors name file, line and column."""
-
-    def __init__(self, file: str, line: int, columns: Sequence[str], values: Sequence[str]) -> None:
-        self.source = LineSource(file, line)
-        if len(values) != len(columns):
-            problem = f"{len(values)} values for {len(columns)} columns"
-            raise DecodeError(self.source, problem)
-        self._columns = columns
-        self.values: Mapping[str, str] = dict(zip(columns, values, strict=True))
-
-    def text(self, column: str) -> str:
-        """Return a value; empty if the column is missing."""
-        return self.values.get(column, "")
-
-    def name(self, column: str) -> str:
-        """Return a name, which must not be empty."""
-        found = self.values[column]
-        if not found:
-            raise self.error(column, "a name is required")
-        return found
-
-    def amount(self, column: str) -> int:
-        """Return a non-negative integer."""
-        text = self.values[column]
-        if not (text.isascii() and text.isdigit()) or len(text) > 20:
-            raise self.error(column, f"a whole number is required, not {text[:40]!r}")
-        found = int(text)
-        if found > _AMOUNT_MAX:
-            raise self.error(column, f"{text} is more than anything has")
-        return found
-
-    def seconds(self, column: str) -> int:
-        """Return a time in seconds; 0 if the column is missing or empty."""
-        if not self.text(column):
-            return 0
-        found = self.amount(column)
-        if found > _SECONDS_MAX:
-            raise self.error(column, f"{found} seconds are too many")
-        return found
-
-    def error(self, column: str, problem: str) -> DecodeError:
-        """Return the error of a value."""
-        at = self._columns.index(column) + 1
-        return DecodeError(self.source, problem, path=f"column {at} ({column})")
-
-
-def checked_once(records: Iterable[OpenbRecord], column: str) -> Iterator[OpenbRecord]:
-    """Yield the records.
-
-    Raises:
-        DecodeError: if two have the same name.
-    """
-    lines: dict[str, Source] = {}
-    for record in records:
-        name = record.name(column)
-        if name in lines:
-            raise record.error(column, f"{name!r} is in {lines[name]} already; remove one")
-        lines[name] = record.source
-        yield record
-
-
-def _node(record: OpenbRecord) -> Node:
+def _node(record: TraceRecord) -> Node:
     name = record.name("sn")
     amounts: dict[str, Quantity] = {
         "cpu": f"{record.amount('cpu_milli')}m",
@@ -273,7 +135,7 @@ def _node(record: OpenbRecord) -> Node:
     )
 
 
-def _pod(record: OpenbRecord, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
+def _pod(record: TraceRecord, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
     name = record.name("name")
     created = record.text("creation_time") and EPOCH + timedelta(
         seconds=record.seconds("creation_time")
@@ -295,7 +157,7 @@ def _pod(record: OpenbRecord, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
     )
 
 
-def _spec(record: OpenbRecord) -> PodSpec:
+def _spec(record: TraceRecord) -> PodSpec:
     amounts: dict[str, Quantity] = {
         "cpu": f"{record.amount('cpu_milli')}m",
         "memory": f"{record.amount('memory_mib')}Mi",
@@ -354,22 +216,15 @@ def trace_pods(path: str, speed: float = 1.0, count: int | None = None) -> list[
     ]
 
 
-def _records(path: str, kind: type[Node | Pod]) -> Iterator[OpenbRecord]:
-    found, records = read_records(_bytes(path), path)
+def _records(path: str, kind: type[Node | Pod]) -> Iterator[TraceRecord]:
+    found, records = read_records(read_file(path), path)
     if found is not kind:
         listed, expected = (f"{each.__name__.lower()}s" for each in (found, kind))
         raise DecodeError(Source(path, 0), f"this is a list of {listed}; expected {expected}")
     return records
 
 
-def _bytes(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise DecodeError(Source(path, 0), f"it cannot be read: {error.strerror}") from None
-
-
-def _running(pod: Pod, record: OpenbRecord, speed: float) -> Pod:
+def _running(pod: Pod, record: TraceRecord, speed: float) -> Pod:
     """Return the pod to create: without a uid, annotated with its run time."""
     annotations = dict(pod.metadata.annotations)
     if record.text("deletion_time"):

@@ -16,17 +16,17 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod, PodTemplateSpec
 from kubesched.api.quantity import Quantity, QuantityError, nano_value
-from kubesched.simulator.openb import (
-    OpenbRecord,
-    TracedPod,
-    check_columns,
-    checked_once,
-    read_rows,
-    trace_pods,
-)
+from kubesched.simulator.openb import TracedPod, trace_pods
 from kubesched.simulator.pod_reports import RUN_SECONDS
 from kubesched.simulator.scenario import ScenarioWorkload
 from kubesched.simulator.scenario_objects import template_of
+from kubesched.simulator.trace_records import (
+    TraceRecord,
+    check_columns,
+    checked_once,
+    read_file,
+    rows_of,
+)
 from kubesched.simulator.workloads import pod_of_template
 
 _REQUIRED: Final = ("name", "arrival")
@@ -43,13 +43,13 @@ def pods_of_trace(workload: ScenarioWorkload) -> list[TracedPod]:
     """
     trace = workload.trace
     assert trace is not None, "only of workloads with a trace"
-    rows = read_rows(trace.pods)
+    rows = rows_of(read_file(trace.pods), trace.pods)
     _, header = next(rows, (0, ()))
     if "cpu_milli" in header:
         return trace_pods(trace.pods, trace.speed, trace.count)
     known = (*_KNOWN, *(name for name in header if "/" in name))
     check_columns(header, _REQUIRED, known, trace.pods, _EXPECTED)
-    records = (OpenbRecord(trace.pods, line, header, values) for line, values in rows)
+    records = (TraceRecord(trace.pods, line, header, values) for line, values in rows)
     found = [*_pods(checked_once(records, "name"), workload, trace.speed)]
     found.sort(key=lambda traced: traced.at)
     begin = found[0].at if found else 0.0
@@ -57,7 +57,7 @@ def pods_of_trace(workload: ScenarioWorkload) -> list[TracedPod]:
 
 
 def _pods(
-    records: Iterator[OpenbRecord], workload: ScenarioWorkload, speed: float
+    records: Iterator[TraceRecord], workload: ScenarioWorkload, speed: float
 ) -> Iterator[TracedPod]:
     """Yield the pods of rows, each from the workload's template; at times from 0."""
     template = template_of(workload)
@@ -75,7 +75,7 @@ def _pods(
         yield TracedPod(_time(record, "arrival") / speed, _running(pod, record, speed))
 
 
-def _with(template: PodTemplateSpec, record: OpenbRecord, own: dict[str, str]) -> PodTemplateSpec:
+def _with(template: PodTemplateSpec, record: TraceRecord, own: dict[str, str]) -> PodTemplateSpec:
     """Return the template with a row's requests, and its priority class."""
     spec = template.spec
     requests: dict[str, Quantity] = {
@@ -90,7 +90,7 @@ def _with(template: PodTemplateSpec, record: OpenbRecord, own: dict[str, str]) -
     )
 
 
-def _running(pod: Pod, record: OpenbRecord, speed: float) -> Pod:
+def _running(pod: Pod, record: TraceRecord, speed: float) -> Pod:
     """Return the pod with its run time; without one, it runs for ever."""
     if not record.text("duration"):
         return pod
@@ -99,7 +99,7 @@ def _running(pod: Pod, record: OpenbRecord, speed: float) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
 
 
-def _time(record: OpenbRecord, column: str) -> float:
+def _time(record: TraceRecord, column: str) -> float:
     text = record.text(column)
     try:
         found = float(text)
@@ -111,7 +111,7 @@ def _time(record: OpenbRecord, column: str) -> float:
     return found
 
 
-def _quantity(record: OpenbRecord, column: str) -> str:
+def _quantity(record: TraceRecord, column: str) -> str:
     text = record.text(column)
     try:
         amount = nano_value(text)

@@ -306,23 +306,19 @@ def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOpti
     Raises:
         StatusError: It has another uid, or it has changed.
     """
-    uid, version = options.precondition("uid"), options.precondition("resourceVersion")
-    name = metadata["name"]
     # Events of both groups are kept in the older one.
     group = "" if resource.built_in_kind == "Event" else resource.group
-    if uid and uid != metadata["uid"]:
-        why = (
-            f"the UID in the precondition ({uid}) does not match the UID in record "
-            f"({metadata['uid']}). The object might have been deleted and then recreated"
-        )
-        raise conflict_of(group, resource.kind, name, why)
-    found = metadata["resourceVersion"]
-    if version and version != found:
-        why = (
-            f"the ResourceVersion in the precondition ({version}) does not match the "
-            f"ResourceVersion in record ({found}). The object might have been modified"
-        )
-        raise conflict_of(group, resource.kind, name, why)
+    for field, name, change in (
+        ("uid", "UID", "deleted and then recreated"),
+        ("resourceVersion", "ResourceVersion", "modified"),
+    ):
+        wanted, found = options.precondition(field), metadata[field]
+        if wanted and wanted != found:
+            why = (
+                f"the {name} in the precondition ({wanted}) does not match the {name} in record "
+                f"({found}). The object might have been {change}"
+            )
+            raise conflict_of(group, resource.kind, metadata["name"], why)
 
 
 def _terminating(registry: ObjectRegistry, namespace: Plain, options: DeleteOptions) -> Plain:

@@ -323,7 +323,7 @@ class Endpoints:
             if request.method == "DELETE":
                 metrics.reset()
                 return plain_response("metrics reset\n")
-            content_type, body = metrics.page(request.header("Accept"))
+            content_type, body = metrics.page()
             return HttpResponse(content_type=content_type, body=body, headers=started)
 
         self.add(path, answer)

@@ -17,10 +17,10 @@ def _pages() -> Pages:
 
 
 def test_content_type_as_recorded() -> None:
-    """The content type is kube-scheduler's, whatever the client accepts."""
+    """The content type is kube-scheduler's."""
     (recorded,) = {each["headers"]["content-type"] for each in exchanges() if "families" in each}
     assert recorded == CONTENT_TYPE
-    content_type, _ = _pages().metrics.page("application/openmetrics-text;version=1.0.0")
+    content_type, _ = _pages().metrics.page()
     assert recorded == content_type
 
 

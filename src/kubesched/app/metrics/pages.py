@@ -65,8 +65,8 @@ class MetricsPage:
         self._reset = reset
         self._exposure = exposure
 
-    def page(self, accept: str = "") -> tuple[str, bytes]:
-        """Return content type and text; the format does not depend on the Accept header."""
+    def page(self) -> tuple[str, bytes]:
+        """Return content type and text, whatever the client accepts."""
         return CONTENT_TYPE, write_page(self._exposure.shown(self.collect()))
 
     def collect(self) -> list[Metric]:

@@ -70,10 +70,7 @@ class SuggestedChange(DocumentPart, frozen=True):
 
 def by_size(change: SuggestedChange) -> tuple[int, float, str]:
     """Return the key that sorts changes from the smallest to the largest."""
-    kind = change.kind
-    if kind is ChangeKind.LOWER_REQUEST and change.after == "0":
-        kind = ChangeKind.DROP_CONSTRAINT
-    return list(ChangeKind).index(kind), change.size, change.sentence
+    return list(ChangeKind).index(change.kind), change.size, change.sentence
 
 
 # Trials.

@@ -242,11 +242,18 @@ def _preemption_note(state: PodState, explanation: PodExplanation) -> Iterable[s
         yield preemption_sentence(preemption)
 
 
+def _by_size(change: SuggestedChange) -> tuple[int, float, str]:
+    """Return the key that sorts changes; a dropped request is as large as a dropped constraint."""
+    if change.kind is ChangeKind.LOWER_REQUEST and change.after == "0":
+        change = replace(change, kind=ChangeKind.DROP_CONSTRAINT)
+    return by_size(change)
+
+
 def _varied(changes: Iterable[SuggestedChange]) -> tuple[SuggestedChange, ...]:
     """Sort changes by size, the best one of each kind before the second of any."""
     seen: Counter[ChangeKind] = Counter()
     ranked: list[tuple[int, SuggestedChange]] = []
-    for change in sorted(changes, key=by_size):
+    for change in sorted(changes, key=_by_size):
         ranked.append((seen[change.kind], change))
         seen[change.kind] += 1
     return tuple(change for _, change in sorted(ranked, key=lambda pair: pair[0]))

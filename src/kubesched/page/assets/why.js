@@ -22,7 +22,7 @@ export function Changes({ report }) {
   return html`<section>
     <h2>${changes.length ? "Any one of these makes it fit, the smallest first" : "These together make it fit"}</h2>
     <ol class="changes">${shown.map(
-      (change) => html`<li>${change.sentence}${change.node && html`<span class="dim"> Then it goes to ${change.node}.</span>`}</li>`,
+      (change, at) => html`<li>${change.sentence}${change.node && (changes.length || at === together.length - 1) && html`<span class="dim"> Then it goes to ${change.node}.</span>`}</li>`,
     )}</ol>
   </section>`;
 }

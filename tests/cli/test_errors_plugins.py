@@ -154,25 +154,35 @@ def _line(text: str) -> int:
 _RAISE = '        raise RuntimeError("boom")'
 
 _FAULTS = [
-    pytest.param("Gate", "PreEnqueue", "RuntimeError: boom", "Gate.pre_enqueue", id="PreEnqueue"),
+    pytest.param(
+        "Gate", "raised in PreEnqueue", "RuntimeError: boom", "pre_enqueue", id="PreEnqueue"
+    ),
     pytest.param(
         "Short",
-        "Score",
-        "ValueError: answered for 1 rows, and was asked about 2",
-        "Short",
+        "answered wrongly in Score",
+        "score must return an array of int64, one for each of 2 rows, not the shape (1,)",
+        "score",
         id="scores of some rows",
     ),
-    pytest.param("Lax", "Filter", "TypeError: object of type", "Lax", id="no answer"),
-    pytest.param("Rude", "Filter", "RuntimeError: boom", "Rude.filter", id="Filter"),
-    pytest.param("Greedy", "Unreserve", "RuntimeError: boom", "Greedy.unreserve", id="Unreserve"),
-    pytest.param("Shy", "Sign", "RuntimeError: boom", "Shy.sign", id="Sign"),
-    pytest.param("Deaf", "QueueingHint", "RuntimeError: boom", "Deaf._hint", id="hint"),
+    pytest.param(
+        "Lax",
+        "answered wrongly in Filter",
+        "filter must return a NodeToStatus",
+        "filter",
+        id="no answer",
+    ),
+    pytest.param("Rude", "raised in Filter", "RuntimeError: boom", "filter", id="Filter"),
+    pytest.param(
+        "Greedy", "raised in Unreserve", "RuntimeError: boom", "unreserve", id="Unreserve"
+    ),
+    pytest.param("Shy", "raised in Sign", "RuntimeError: boom", "sign", id="Sign"),
+    pytest.param("Deaf", "raised in QueueingHint", "RuntimeError: boom", "_hint", id="hint"),
 ]
 
 
-@pytest.mark.parametrize(("name", "point", "error", "function"), _FAULTS)
+@pytest.mark.parametrize(("name", "deed", "error", "method"), _FAULTS)
 def test_a_plugin_that_raises_ends_a_simulation(
-    name: str, point: str, error: str, function: str, faulty: Path, tmp_path: Path
+    name: str, deed: str, error: str, method: str, faulty: Path, tmp_path: Path
 ) -> None:
     """Plugin, extension point, pod, error and place are named; there is no report."""
     pods = [pod("b", priority=1), pod("a")] if name == "Deaf" else [pod("a")]
@@ -181,10 +191,10 @@ def test_a_plugin_that_raises_ends_a_simulation(
     assert (1, "") == (result.exit_code, result.stdout)
     first, place, *_ = result.stderr.splitlines()
     subject = "shop/b" if name == "Deaf" else "shop/a"
-    expected = f"kubesched: error: plugin {name} raised in {point} for pod {subject}: {error}"
+    expected = f"kubesched: error: plugin {name} {deed} for pod {subject}: {error}"
     assert first.startswith(expected)
     assert place.startswith(f"  {faulty}:")
-    assert place.endswith(f", in {function}")
+    assert place.endswith(f", in {name}.{method}")
     assert "  File " not in result.stderr
 
 
@@ -243,7 +253,9 @@ def test_errors_name_the_plugin(tmp_path: Path) -> None:
     )
     cluster = write(tmp_path, [node("alpha"), pod("a"), pod("b")])
     result = run("simulate", cluster, "--plugin", f"{file}:Sort", "--config", configuration)
-    assert "error: a plugin raised RuntimeError: boom" in result.stderr
+    assert (
+        "error: plugin Sort raised in QueueSort for pod shop/a: RuntimeError: boom" in result.stderr
+    )
     assert "in Sort.sort_key" in result.stderr
     assert "bug in kubesched" not in result.stderr
     assert result.exit_code == 1

@@ -102,7 +102,8 @@ def _workload(**fields: Any) -> dict[str, Any]:
             [
                 (
                     "this is neither a scenario nor Kubernetes objects, but has services; a "
-                    "scenario has `version: 1`, and objects have `apiVersion` and `kind`"
+                    "scenario has `version: 1`, `duration` and `nodes`, objects have `apiVersion` "
+                    "and `kind`"
                 )
             ],
             id="docker-compose",
@@ -112,8 +113,8 @@ def _workload(**fields: Any) -> dict[str, Any]:
             [
                 (
                     "this is neither a scenario nor Kubernetes objects, but has lockfileVersion "
-                    "and packages; a scenario has `version: 1`, and objects have `apiVersion` and "
-                    "`kind`"
+                    "and packages; a scenario has `version: 1`, `duration` and `nodes`, objects "
+                    "have `apiVersion` and `kind`"
                 )
             ],
             id="json-of-another-program",

@@ -82,7 +82,7 @@ def test_every_wrong_input_and_configuration_is_reported_at_once(tmp_path: Path)
     """With file and path, once, however many combinations have them."""
     write(
         tmp_path,
-        day="version: 1\nnode: []\n",
+        day="version: 1\nnodes: []\nnode: []\n",
         config="apiVersion: kubescheduler.config.k8s.io/v1\nkind: X\n",
         sweep="""
             version: 1

@@ -100,7 +100,8 @@ def _refuse_others(read: object) -> None:
     if others and not read.keys() & (_FIELDS - {"version", "name"}):
         words = (
             f"this is neither a scenario nor Kubernetes objects, but has {names(others)}; a "
-            f"scenario has `version: {VERSION}`, and objects have `apiVersion` and `kind`"
+            f"scenario has `version: {VERSION}`, `duration` and `nodes`, objects have `apiVersion` "
+            "and `kind`"
         )
         raise ConfigError([FieldError("", words)])
 

@@ -62,8 +62,8 @@ WRONG: list[tuple[str, object, str]] = [
         "names as node_names, not 'no'",
     ),
     ("filter", [SUCCESS, SUCCESS], "must return a NodeToStatus, such as"),
-    ("filter", NodeToStatus.passing(3), "answered for 3 rows, not for all 2"),
     ("filter", NodeToStatus.everywhere(2, TEXT), "must return a Status such as SUCCESS, not 'no'"),
+    ("filter", NodeToStatus.passing(3), "answered for 3 rows, not for all 2"),
     ("post_filter", SUCCESS, "must return a PostFilterResult, such as"),
     (
         "post_filter",
@@ -126,12 +126,11 @@ def test_changed_objects(labels: dict[str, str], message: str) -> None:
     del labels["mine"]
 
 
-@pytest.mark.parametrize("calls", [1, 1000])
-def test_a_branch_without_a_return(calls: int) -> None:
-    """Late answers are checked as well as the first ones."""
-    answers: list[Any] = [SUCCESS] * (calls - 1) + [None]
+def test_methods_that_answer_rightly_are_trusted() -> None:
+    """Those that are called often, by the type of their answers, after fifty calls."""
     checks = AnswerChecks()
-    for _ in answers[:-1]:
-        checks.ask("filter_row", answers.__getitem__, 0)
-    with pytest.raises(WrongAnswerError, match="is a `return` missing"):
-        checks.ask("filter_row", answers.__getitem__, -1)
+    for _ in range(49):
+        checks.ask("filter_row", lambda: SUCCESS)
+    assert {} == checks.trusted
+    checks.ask("filter_row", lambda: SUCCESS)
+    assert {"filter_row": Status} == checks.trusted

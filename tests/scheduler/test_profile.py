@@ -600,6 +600,23 @@ def test_a_wrong_answer_is_a_failure_of_the_plugin(caplog: pytest.LogCaptureFixt
     assert re.fullmatch(r".*/toys\.py:\d+, in Toy.normalize_score", fields["place"])
 
 
+@pytest.mark.parametrize("calls", [1, 1000])
+def test_a_branch_without_a_return(calls: int) -> None:
+    """Late answers are checked as well as the first ones."""
+    profile = profile_of(toy("P", score={"a": 1}))
+    (plugin,) = profile.score_plugins
+    answers: list[Any] = [*range(calls - 1), None]
+
+    def score_row(call: int) -> int:
+        answer: int = answers[call]
+        return answer
+
+    for call in range(calls - 1):
+        profile.ask("", plugin, score_row, call)
+    with pytest.raises(PluginFailure, match="score_row must return a whole number, not None"):
+        profile.ask("", plugin, score_row, calls - 1)
+
+
 class Binds(Bind):
     """Forgets to return a status."""
 

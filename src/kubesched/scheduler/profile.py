@@ -213,12 +213,20 @@ class Profile:
             checks = self._checks.get(plugin)
             if checks is None:
                 return timed(*args)
-            return checks.ask(question.__name__, timed, *args)
+            method = question.__name__
+            trusted = checks.trusted.get(method)
+            if trusted is None:
+                return checks.ask(method, timed, *args)
+            answer = timed(*args)
+            if type(answer) is not trusted:
+                check_answer(method, answer, args)
         except PluginFailure:
             raise
         except (Exception, SystemExit) as error:
             pods = (each.key for each in args if isinstance(each, PodInfo))
             raise self.raised(prefix, plugin, question, next(pods, ""), error) from error
+        else:
+            return answer
 
     def raised(
         self,

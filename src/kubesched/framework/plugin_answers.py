@@ -24,7 +24,7 @@ Arguments = TypeVarTuple("Arguments")
 
 _CHECKED_CALLS: Final = 50
 """The number of calls of a method after which its answers are trusted if the type is right."""
-_FIRST_CALLS: Final = 3
+_COMPARED_CALLS: Final = 3
 """The number of calls of a method around which objects are compared, which takes long."""
 _WATCHED_NODES: Final = 2
 
@@ -195,15 +195,15 @@ class AnswerChecks:
         Raises:
             WrongAnswerError: The answer is wrong, or an object was changed.
         """
-        calls = self._calls[method] = self._calls[method] + 1
-        is_first = calls <= _FIRST_CALLS
-        given: Sequence[object] = args
-        before = [*map(_objects_of, given)] if is_first else ()
+        self._calls[method] += 1
+        calls = self._calls[method]
+        objects: Sequence[object] = args if calls <= _COMPARED_CALLS else ()
+        before = [*map(_text_of, objects)]
         answer = question(*args)
         check_answer(method, answer, args)
-        for arg, was in zip(given, before, strict=is_first):
-            if was != _objects_of(arg):
-                what = f"pod {arg.key}" if isinstance(arg, PodInfo) else "a Node object"
+        for item, was in zip(objects, before, strict=True):
+            if was != _text_of(item):
+                what = f"pod {item.key}" if isinstance(item, PodInfo) else "a Node object"
                 raise WrongAnswerError(
                     method, f"changed {what}, which the scheduler shares: change a copy.deepcopy"
                 )
@@ -219,7 +219,8 @@ def check_answer(method: str, answer: object, args: Sequence[object]) -> None:
         check(method, answer, args)
 
 
-def _objects_of(arg: object) -> str:
+def _text_of(arg: object) -> str:
+    """Return what an argument has of Kubernetes' objects, as text; "" if it has none."""
     if isinstance(arg, PodInfo):
         return repr(arg.pod)
     if isinstance(arg, NodeTable):

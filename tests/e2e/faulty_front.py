@@ -58,7 +58,11 @@ class FaultyFront:
         assert parts.hostname is not None, "a URL with a host"
         assert parts.port is not None, "a URL with a port"
         self._upstream = (parts.hostname, parts.port)
-        self._port = 0
+        # While nobody listens, no connection of another process may get the port.
+        self._reserved = socket.socket()
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reserved.bind((_HOST, 0))
+        self._port = self._reserved.getsockname()[1]
         self._server: asyncio.Server | None = None
         self._network = Network.GOOD
         self._is_stopped = False
@@ -72,9 +76,8 @@ class FaultyFront:
         return f"http://{_HOST}:{self._port}"
 
     async def start(self) -> None:
-        """Listen; after a restart, at the same port."""
+        """Listen, also after a restart."""
         self._server = await asyncio.start_server(self._accept, _HOST, self._port)
-        self._port = self._server.sockets[0].getsockname()[1]
 
     async def become(self, network: Network) -> None:
         """Change the state of the network."""
@@ -102,6 +105,7 @@ class FaultyFront:
         self._is_stopped = True
         self.reset()
         await self._close()
+        self._reserved.close()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -60,10 +60,10 @@ function CommonCharts({ names, reports }) {
   const charts = useMemo(() => commonCharts(names, reports), [reports]);
   return html`<section>
     <h2>Over time</h2>
-    <${Zoom} times=${charts[0].times} range=${range} onRange=${setRange} />
+    <${Zoom} times=${charts[0].span} range=${range} onRange=${setRange} />
     <div class="charts">${charts.map(
       (chart) => html`<${TimeChart}
-        key=${chart.title} title=${chart.title} times=${chart.times} lines=${chart.lines} range=${range} onRange=${setRange}
+        key=${chart.title} title=${chart.title} times=${chart.times} lines=${chart.lines} range=${range ?? chart.span} onRange=${setRange}
         text=${chart.unit === "share" ? percent : number} top=${chart.unit === "share" ? 1 : null}
       />`,
     )}</div>
@@ -89,7 +89,7 @@ function commonCharts(names, reports) {
     const times = Array.from({ length: Math.ceil(end / width) }, (_, at) => (at + 0.5) * width);
     const valueAt = ({ means, widthSeconds }, time) => means[Math.min(means.length - 1, Math.floor(time / widthSeconds))];
     const lines = names.map((name, at) => ({ name, values: times.map((time) => (runs[at] ? valueAt(runs[at], time) : 0)) }));
-    return { title, unit, times, lines };
+    return { title, unit, times, span: [0, end], lines };
   });
 }
 

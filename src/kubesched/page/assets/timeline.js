@@ -22,8 +22,7 @@ export function TimelinePage({ report, documents }) {
     </section>
     <${Records} name="moves" heading="Moves in the queue" records=${report.moves.map((move) => ({ ...move, origin: move.origin || "new", destination: move.destination || "gone" }))} />
     <${Records} name="requests" heading="Requests to the API server" records=${report.requests} />
-    <p class="dim">Seed ${report.seed}. Decision log:
-      ${plural(report.decisions, "line")}, SHA-256 <code>${report.decisionDigest}</code>; the same scenario and seed give the same.</p>`;
+    <p class="dim">Seed ${report.seed}. Decision log: ${plural(report.decisions, "line")}, SHA-256 <code>${report.decisionDigest}</code>; the same scenario and seed give the same.</p>`;
 }
 
 /** The answer in one sentence: what arrived, and how long it waited. */
@@ -109,17 +108,17 @@ function Charts({ series }) {
     const found = new Map();
     for (const one of series) {
       const key = `${one.chart} ${one.unit}`;
-      if (!found.has(key)) found.set(key, { title: titleOf(one), unit: one.unit, times: middlesOf(one.values), lines: [] });
+      if (!found.has(key)) found.set(key, { title: titleOf(one), unit: one.unit, ...timesOf(one.values), lines: [] });
       found.get(key).lines.push({ name: one.name, values: one.values.means });
     }
     return [...found.values()];
   }, [series]);
   return html`<section aria-labelledby="charts-heading">
     <h2 id="charts-heading">Over time</h2>
-    ${charts.length > 0 && html`<${Zoom} times=${charts[0].times} range=${range} onRange=${setRange} />`}
+    ${charts.length > 0 && html`<${Zoom} times=${charts[0].span} range=${range} onRange=${setRange} />`}
     <div class="charts">${charts.map(
       (chart) => html`<${TimeChart}
-        title=${chart.title} times=${chart.times} lines=${chart.lines} range=${range} onRange=${setRange}
+        title=${chart.title} times=${chart.times} lines=${chart.lines} range=${range ?? chart.span} onRange=${setRange}
         text=${chart.unit === "share" ? percent : number} top=${chart.unit === "share" ? 1 : null}
       />`,
     )}</div>
@@ -130,6 +129,7 @@ function titleOf({ chart, unit }) {
   return unit === "share" || chart.toLowerCase().startsWith(unit) ? chart : `${chart}, ${unit}`;
 }
 
-function middlesOf({ widthSeconds, means }) {
-  return means.map((_, at) => (at + 0.5) * widthSeconds);
+/** The middles of the bins, and what they cover together. */
+function timesOf({ widthSeconds, means }) {
+  return { times: means.map((_, at) => (at + 0.5) * widthSeconds), span: [0, means.length * widthSeconds] };
 }

@@ -166,18 +166,20 @@ def _children(process: int) -> list[str]:
 
 @pytest.mark.slow
 def test_killed_sandbox(tmp_path: Path) -> None:
-    """Its scheduler ends too, and acknowledged writes are there after a restart."""
+    """Its scheduler ends too; acknowledged writes and the token are there after a restart."""
     data, file = tmp_path / "data.sqlite", tmp_path / "kubeconfig"
     arguments = ("--nodes", 1, "--data", data, "--kubeconfig", file)
     with running(*arguments) as (process, cluster, said):
         assert f"It is kept in {data}." in said
         [child] = _children(process.pid)
         cluster.ask("/api/v1/namespaces", {"metadata": {"name": "mine"}})
+        token = cluster.token
         end(process, signal.SIGKILL)
     assert _is_gone(int(child))
     with running(*arguments, "--no-scheduler") as (process, cluster, said):
         assert f"It goes on from {data}." in said
         assert "mine" == cluster.ask("/api/v1/namespaces/mine")["metadata"]["name"]
+        assert token == cluster.token
         assert 1 == len(cluster.ask("/api/v1/nodes")["items"])
         assert 0 == end(process, signal.SIGINT)
 

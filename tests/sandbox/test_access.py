@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import threading
@@ -76,3 +77,23 @@ def test_without_tls_there_is_no_certificate(tmp_path: Path) -> None:
     assert {"server": "http://127.0.0.1:1"} == cluster["cluster"]
     assert [] == list(tmp_path.iterdir())
     assert {access.admin, access.scheduler} == set(access.users())
+
+
+def test_access_of_a_cluster_that_is_kept(tmp_path: Path) -> None:
+    """A later sandbox has the same tokens and certificate, until the file is half a year old."""
+    kept = tmp_path / "data-access"
+    first = SandboxAccess(tmp_path, kept_in=kept)
+    first.keep(kept)
+    second = SandboxAccess(tmp_path, kept_in=kept)
+    url = "https://127.0.0.1:1"
+    assert first.kubeconfig(url, first.admin) == second.kubeconfig(url, second.admin)
+    assert first.scheduler == second.scheduler
+    assert 0o600 == kept.stat().st_mode & 0o777
+    os.utime(kept, (0, 0))
+    third = SandboxAccess(tmp_path, kept_in=kept)
+    third.keep(kept)
+    assert first.admin != third.admin
+    assert third.admin in kept.read_text()
+    kept.write_text("{}")
+    with pytest.raises(UserError, match=r"data-access: has no tokens .*; remove it for new ones"):
+        SandboxAccess(tmp_path, kept_in=kept)

@@ -30,7 +30,8 @@ def sandbox(**flags: Any) -> int:
     The API server listens on 127.0.0.1 only; clients need the token in the kubeconfig.
 
     The sandbox runs until Ctrl-C, or until COMMAND ends. COMMAND gets KUBECONFIG, and its exit code
-    is returned. At the end everything is removed, except the file of --data.
+    is returned. At the end everything is removed, except the file of --data and FILE-access, which
+    keeps token and certificate.
 
     \b
     Three nodes:
@@ -42,7 +43,7 @@ def sandbox(**flags: Any) -> int:
     A test against a cluster of its own:
       kubesched sandbox --nodes 10 -- ./test.sh
     A cluster that survives restarts:
-      kubesched sandbox --data cluster.sqlite --kubeconfig cluster.kubeconfig
+      kubesched sandbox --data cluster.sqlite --port 6443 --kubeconfig cluster.kubeconfig
     """
     from kubesched.cli.sandbox_run import run_sandbox
 

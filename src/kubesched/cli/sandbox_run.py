@@ -78,9 +78,13 @@ class _Sandbox:
     async def run(self) -> int:
         self._listen_to_signals()
         async with AsyncExitStack() as opened:
-            access = SandboxAccess(self._folder)
+            data: Path | None = self._flags["data"]
+            kept_in = None if data is None else Path(f"{data}-access")
+            access = SandboxAccess(self._folder, kept_in=kept_in)
             server = self._server(access)
             opened.push_async_callback(server.stop)
+            if kept_in is not None:
+                access.keep(kept_in)
             await self._begin(server, access, opened)
             await self._start_scheduler(server, access, opened)
             tune_collector()

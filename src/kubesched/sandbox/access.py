@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
+
 from kubesched.api.yaml_syntax import YamlError, dump, load_documents
 from kubesched.apiserver.authorization import SCHEDULER
 from kubesched.apiserver.request import User
@@ -31,7 +33,18 @@ from kubesched.inputs.errors import UserError
 CONTEXT: Final = "kubesched-sandbox"
 HOST: Final = "127.0.0.1"
 _TOKEN_BYTES: Final = 32
+# Half of the time for which a certificate is valid.
+_KEPT_DAYS_MAX: Final = 180
 _ANSWER_SECONDS_MAX: Final = 5.0
+
+
+class _Secrets(msgspec.Struct, frozen=True):
+    """Two tokens, and certificate and key as PEM; "" for plain HTTP."""
+
+    admin: str
+    scheduler: str
+    certificate: str = ""
+    key: str = ""
 
 
 class SandboxAccess:
@@ -43,23 +56,34 @@ class SandboxAccess:
         tls: The server's TLS context; None for plain HTTP.
     """
 
-    def __init__(self, folder: Path, *, has_tls: bool = True) -> None:
-        """Generate tokens and, for TLS, a certificate and its key in a private directory."""
-        self.admin = secrets.token_urlsafe(_TOKEN_BYTES)
-        self.scheduler = secrets.token_urlsafe(_TOKEN_BYTES)
-        self.tls: ssl.SSLContext | None = None
-        self._certificate = b""
-        if has_tls:
-            self._add_certificate(folder)
+    def __init__(self, folder: Path, *, has_tls: bool = True, kept_in: Path | None = None) -> None:
+        """Generate tokens and, for TLS, a certificate and its key in a private directory.
 
-    def _add_certificate(self, folder: Path) -> None:
-        pair = make_pair(HOST, datetime.now(UTC))
-        files = folder / "certificate.pem", folder / "key.pem"
-        write_private(files[0], pair.certificate.decode())
-        write_private(files[1], pair.key.decode())
-        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.tls.load_cert_chain(*files)
-        self._certificate = pair.certificate
+        Those of an earlier sandbox are used if it kept them in `kept_in` in the last half year.
+
+        Raises:
+            UserError: That file cannot be used.
+        """
+        found = (kept_in and _kept(kept_in)) or _new_secrets(has_tls=has_tls)
+        self._secrets = found
+        self.admin, self.scheduler = found.admin, found.scheduler
+        self.tls: ssl.SSLContext | None = None
+        self._certificate = found.certificate.encode()
+        if has_tls:
+            files = folder / "certificate.pem", folder / "key.pem"
+            write_private(files[0], found.certificate)
+            write_private(files[1], found.key)
+            self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.tls.load_cert_chain(*files)
+
+    def keep(self, file: Path) -> None:
+        """Write tokens, certificate and key to a file for later sandboxes, unless it has them.
+
+        Raises:
+            UserError: It cannot be written.
+        """
+        if _kept(file) != self._secrets:
+            write_private(file, msgspec.json.encode(self._secrets).decode())
 
     def users(self) -> dict[str, User]:
         """Return the users by token."""
@@ -89,6 +113,28 @@ class SandboxAccess:
         """Return how kubesched's own client connects with a token."""
         tls = TlsSettings(ca_pem=self._certificate)
         return ConnectionSettings(server=url, tls=tls, user=UserSettings(token=token))
+
+
+def _new_secrets(*, has_tls: bool) -> _Secrets:
+    admin, scheduler = secrets.token_urlsafe(_TOKEN_BYTES), secrets.token_urlsafe(_TOKEN_BYTES)
+    if not has_tls:
+        return _Secrets(admin, scheduler)
+    pair = make_pair(HOST, datetime.now(UTC))
+    return _Secrets(admin, scheduler, pair.certificate.decode(), pair.key.decode())
+
+
+def _kept(file: Path) -> _Secrets | None:
+    """Return the secrets in a file; None if there is none, or its certificate is too old."""
+    try:
+        age = datetime.now(UTC).timestamp() - file.stat().st_mtime
+        found = msgspec.json.decode(file.read_bytes(), type=_Secrets)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UserError(
+            f"{file}: has no tokens that can be read: {error}; remove it for new ones"
+        ) from None
+    return found if age < _KEPT_DAYS_MAX * 86400 else None
 
 
 def check_ours(file: Path) -> None:

@@ -159,9 +159,18 @@ def test_messages_are_gos(run: Run[Any]) -> None:
     run(main())
 
 
-def test_connecting_times_out(run: Run[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        pytest.param("_CONNECT_SECONDS_MAX", r"dial tcp 127.0.0.1:\d+: i/o timeout", id="connect"),
+        pytest.param("_HANDSHAKE_SECONDS_MAX", "^net/http: TLS handshake timeout$", id="handshake"),
+    ],
+)
+def test_connecting_times_out(
+    limit: str, words: str, run: Run[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If a server does not answer the handshake, the connection is closed."""
-    monkeypatch.setattr("kubesched.client.dial._CONNECT_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(f"kubesched.client.dial.{limit}", 0.05)
 
     async def main() -> None:
         accepted, closed = asyncio.Event(), asyncio.Event()
@@ -177,9 +186,7 @@ def test_connecting_times_out(run: Run[Any], monkeypatch: pytest.MonkeyPatch) ->
             async with asyncio.timeout(5):
                 # On a busy machine the time may be up before the connection begins.
                 while not accepted.is_set():
-                    with pytest.raises(
-                        TimeoutError, match=rf"dial tcp 127.0.0.1:{port}: i/o timeout"
-                    ):
+                    with pytest.raises((TimeoutError, DialError), match=words):
                         await Dialer(f"https://127.0.0.1:{port}", _TLS).dial()
                 await closed.wait()
 

@@ -156,3 +156,9 @@ def test_failures_have_reasons(failure: Exception, reason: str, is_broken: bool)
     assert (0, reason) == (error.code, error.reason)
     assert error.message.startswith('GET "http://h/x": ')
     assert is_broken == is_broken_connection(failure)
+
+
+def test_a_timeout_is_no_name_of_python() -> None:
+    """A request that took too long has Go's words."""
+    error = error_of_failure(TimeoutError(), "PUT", "http://h/x")
+    assert 'PUT "http://h/x": context deadline exceeded' == error.message

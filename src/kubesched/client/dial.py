@@ -21,6 +21,7 @@ from kubesched.client.http_connection import HttpConnection
 from kubesched.client.tls import tls_context, tls_words
 
 _CONNECT_SECONDS_MAX: Final = 30.0
+_HANDSHAKE_SECONDS_MAX: Final = 10.0
 _KEEP_ALIVE_SECONDS: Final = 30
 # After this time the next address is tried in parallel; as in Go.
 _NEXT_ADDRESS_SECONDS: Final = 0.3
@@ -85,7 +86,7 @@ class Dialer:
         """Return a new connection.
 
         Raises:
-            DialError: The connection failed.
+            DialError: The connection failed, or a TLS handshake took longer than 10 seconds.
             TimeoutError: No answer came within 30 seconds.
         """
         first = self._proxy or self._server
@@ -127,7 +128,11 @@ class Dialer:
         inner = HttpConnection()
         try:
             transport = await asyncio.get_running_loop().start_tls(
-                outer.transport, inner, tls, server_hostname=self._server.name
+                outer.transport,
+                inner,
+                tls,
+                server_hostname=self._server.name,
+                ssl_handshake_timeout=_HANDSHAKE_SECONDS_MAX,
             )
         except OSError as error:
             raise dial_error(error, self._server.host, self._server.port) from error
@@ -152,6 +157,7 @@ async def _connected(place: _Place) -> HttpConnection:
             sock=opened,
             ssl=place.tls,
             server_hostname=place.name if place.tls is not None else None,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS_MAX if place.tls is not None else None,
         )
     except (OSError, RuntimeError) as error:
         # uvloop raises RuntimeError for addresses that it cannot use.
@@ -165,6 +171,8 @@ def dial_error(error: Exception, host: str, port: int) -> DialError:
         return DialError(f"tls: {tls_words(error)}")
     if isinstance(error, socket.gaierror):
         return _lookup_error(error, host)
+    if "SSL handshake is taking longer" in str(error):
+        return DialError("net/http: TLS handshake timeout")
     number = error.errno if isinstance(error, OSError) else None
     words = os.strerror(number).lower() if number else str(error)
     return DialError(f"dial tcp {_address(host, port)}: connect: {words}", number)

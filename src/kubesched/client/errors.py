@@ -166,7 +166,8 @@ def retry_after_seconds(header: str) -> int | None:
 
 def error_of_failure(failure: Exception, method: str, url: str) -> ApiError:
     """Return the error for a request without a response."""
-    words = str(failure) or type(failure).__name__
+    expired = "context deadline exceeded" if isinstance(failure, TimeoutError) else ""
+    words = str(failure) or expired or type(failure).__name__
     return ApiError(0, _reason_of_failure(failure), f'{method} "{url}": {words}')
 
 

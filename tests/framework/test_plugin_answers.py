@@ -17,6 +17,7 @@ from kubesched.framework.plugin_answers import (
     check_sort_key,
 )
 from kubesched.framework.status import SKIP, SUCCESS, Code, NodeToStatus, Status, unschedulable
+from kubesched.framework.structured_log import FIELDS
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing import make_node, make_pod_info, make_table
@@ -134,3 +135,21 @@ def test_methods_that_answer_rightly_are_trusted() -> None:
     assert {} == checks.trusted
     checks.ask("filter_row", lambda: SUCCESS)
     assert {"filter_row": Status} == checks.trusted
+
+
+def test_slow_methods_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The log names plugin, method and mean time; later calls are not timed."""
+    clock = [0.0]
+
+    def permit(seconds: float) -> tuple[Status, float]:
+        clock[0] += seconds
+        return SUCCESS, 0.0
+
+    quick, slow = (AnswerChecks(name, lambda: clock[0]) for name in ("Quick", "Slow"))
+    for _ in range(60):
+        quick.ask("permit", permit, 0.019)
+        slow.ask("permit", permit, 0.3)
+    quick.ask("permit", permit, 30.0)
+    [record] = caplog.records
+    wanted = {"plugin": "Slow", "method": "permit", "calls": 4, "mean": "0.3s"}
+    assert wanted == getattr(record, FIELDS)

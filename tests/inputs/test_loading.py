@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
+from kubesched.framework import ReservePlugin
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import load_scheduler, new_cluster, with_plugins, with_scheduler_name
 from kubesched.inputs.sources import SchedulerOptions
+from kubesched.scheduler.profile_building import build_profiles
 from kubesched.testing.builders import make_pod
 
 GATES = FeatureGates()
@@ -64,10 +67,26 @@ def test_with_plugins_adds_unmentioned_plugins() -> None:
         ],
     }
     configuration = load_configuration(raw, GATES)
-    assert with_plugins(configuration, ["Mine"]) is configuration
-    changed = with_plugins(configuration, ["Mine", "Other"])
+    mine, other = (type(name, (ReservePlugin,), {"name": name}) for name in ("Mine", "Other"))
+    assert with_plugins(configuration, [mine]) is configuration
+    changed = with_plugins(configuration, [mine, other])
     for profile in changed.profiles:
         assert [plugin.name for plugin in profile.plugins.multi_point.enabled][-1] == "Other"
+
+
+def test_a_queue_sort_plugin_replaces_priority_sort(tmp_path: Path) -> None:
+    """A profile has only one, so that naming another is enough."""
+    file = tmp_path / "newest.py"
+    file.write_text(
+        "from kubesched.framework import QueueSortPlugin\n"
+        "class NewestFirst(QueueSortPlugin):\n"
+        "    name = 'NewestFirst'\n"
+        "    def sort_key(self, queued):\n"
+        "        return (-queued.timestamp,)\n"
+    )
+    scheduler = load_scheduler(SchedulerOptions(plugins=(f"{file}:NewestFirst",)))
+    [profile] = build_profiles(scheduler, Random(0)).values()
+    assert "NewestFirst" == profile.queue_sort_plugin.name
 
 
 def test_with_plugins_without_any() -> None:

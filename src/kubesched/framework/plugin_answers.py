@@ -1,11 +1,12 @@
 """Checks what the methods of plugins that are not in-tree return, and that they change no object.
 
-A wrong answer is the plugin's error, like an exception: without the check it would fail later, and
-far from the plugin.
+It also warns of slow ones. A wrong answer is the plugin's error, like an exception: without the
+check it would fail later, and far from the plugin.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -16,8 +17,11 @@ import numpy as np
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
 from kubesched.framework.status import NodeToStatus, Status
+from kubesched.framework.structured_log import write
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
+
+log: Final = logging.getLogger(__name__)
 
 R = TypeVar("R")
 Arguments = TypeVarTuple("Arguments")
@@ -27,6 +31,8 @@ _CHECKED_CALLS: Final = 50
 _COMPARED_CALLS: Final = 3
 """The number of calls of a method around which objects are compared, which takes long."""
 _WATCHED_NODES: Final = 2
+_SLOW_SECONDS: Final = 1.0
+"""A method is slow if its checked calls take longer in total."""
 
 
 class WrongAnswerError(TypeError):
@@ -185,9 +191,13 @@ class AnswerChecks:
             is wrong later comes from another branch of the plugin, and mostly has another type.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, plugin: str = "", now: Callable[[], float] = float) -> None:
+        """Take the plugin's name and a monotonic clock in seconds; by default it stands still."""
         self.trusted: dict[str, type] = {}
+        self._plugin = plugin
+        self._now = now
         self._calls: Counter[str] = Counter()
+        self._seconds: dict[str, float] = {}
 
     def ask(self, method: str, question: Callable[[*Arguments], R], *args: *Arguments) -> R:
         """Call a method of the plugin, by its name and itself, and check what it returns.
@@ -197,9 +207,15 @@ class AnswerChecks:
         """
         self._calls[method] += 1
         calls = self._calls[method]
+        if calls > _CHECKED_CALLS:
+            answer = question(*args)
+            check_answer(method, answer, args)
+            return answer
         objects: Sequence[object] = args if calls <= _COMPARED_CALLS else ()
         before = [*map(_text_of, objects)]
+        began = self._now()
         answer = question(*args)
+        self._add_time(method, self._now() - began)
         check_answer(method, answer, args)
         for item, was in zip(objects, before, strict=True):
             if was != _text_of(item):
@@ -210,6 +226,22 @@ class AnswerChecks:
         if calls == _CHECKED_CALLS and method in _USUAL:
             self.trusted[method] = _USUAL[method]
         return answer
+
+    def _add_time(self, method: str, seconds: float) -> None:
+        """Add the time of one call, and warn when the method turns out to be slow."""
+        before = self._seconds.get(method, 0.0)
+        self._seconds[method] = total = before + seconds
+        if before < _SLOW_SECONDS <= total:
+            calls = self._calls[method]
+            write(
+                log,
+                logging.WARNING,
+                "A plugin is slow, and all pods wait for it",
+                plugin=self._plugin,
+                method=method,
+                calls=calls,
+                mean=f"{total / calls:.3g}s",
+            )
 
 
 def check_answer(method: str, answer: object, args: Sequence[object]) -> None:

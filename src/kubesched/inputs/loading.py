@@ -32,10 +32,11 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.explain.sentences import there_are
-from kubesched.framework.plugin import Plugin, Scope
+from kubesched.framework.plugin import Plugin, QueueSortPlugin, Scope
 from kubesched.framework.registry import PluginFactory, Registry, RegistryError, SchedulerSetup
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.inputs.sources import SchedulerOptions
+from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.simulator.cluster import ClusterState
@@ -164,11 +165,14 @@ def with_scheduler_name(pod: Pod, name: str | None) -> Pod:
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduler_name=name))
 
 
-def with_plugins(configuration: Configuration, names: Sequence[str]) -> Configuration:
-    """Enable plugins by multiPoint in all profiles, except those the configuration mentions."""
+def with_plugins(configuration: Configuration, plugins: Sequence[type[Plugin]]) -> Configuration:
+    """Enable plugins by multiPoint in all profiles, except those the configuration mentions.
+
+    A QueueSort plugin replaces PrioritySort, as a profile has only one.
+    """
     sets = _plugin_sets(configuration)
     mentioned = {plugin.name for one in sets for plugin in (*one.enabled, *one.disabled)}
-    new = tuple(PluginEntry(name) for name in names if name not in mentioned)
+    new = [plugin for plugin in plugins if plugin.name not in mentioned]
     if not new:
         return configuration
     profiles = tuple(_with_multi_point(profile, new) for profile in configuration.profiles)
@@ -176,11 +180,17 @@ def with_plugins(configuration: Configuration, names: Sequence[str]) -> Configur
 
 
 def _with_multi_point(
-    profile: ProfileConfiguration, new: tuple[PluginEntry, ...]
+    profile: ProfileConfiguration, new: Sequence[type[Plugin]]
 ) -> ProfileConfiguration:
-    own = profile.plugins.multi_point
-    multi_point = PluginSet(enabled=(*own.enabled, *new), disabled=own.disabled)
-    plugins = msgspec.structs.replace(profile.plugins, multi_point=multi_point)
+    own, queue_sort = profile.plugins.multi_point, profile.plugins.queue_sort
+    entries = (PluginEntry(plugin.name) for plugin in new)
+    multi_point = PluginSet(enabled=(*own.enabled, *entries), disabled=own.disabled)
+    if any(issubclass(plugin, QueueSortPlugin) for plugin in new):
+        replaced = (*queue_sort.disabled, PluginEntry(PrioritySort.name))
+        queue_sort = PluginSet(enabled=queue_sort.enabled, disabled=replaced)
+    plugins = msgspec.structs.replace(
+        profile.plugins, multi_point=multi_point, queue_sort=queue_sort
+    )
     return msgspec.structs.replace(profile, plugins=plugins)
 
 
@@ -192,21 +202,23 @@ def _plugin_sets(configuration: Configuration) -> list[PluginSet]:
     ]
 
 
-def register_plugins(registry: Registry, written: Iterable[str | type[Plugin]]) -> list[str]:
-    """Register the plugins of `--plugin`, or classes; return their names.
+def register_plugins(
+    registry: Registry, written: Iterable[str | type[Plugin]]
+) -> list[type[Plugin]]:
+    """Register the plugins of `--plugin`, or classes; return their classes.
 
     Raises:
         UserError: A plugin does not exist, or its name is taken.
     """
-    names: list[str] = []
+    plugins: list[type[Plugin]] = []
     for text in written:
         plugin = load_plugin(text)
         try:
             registry.register(plugin.name, PluginFactory(plugin))
         except RegistryError as error:
             raise UserError(f"--plugin {text}: {error}; give it another name") from error
-        names.append(plugin.name)
-    return names
+        plugins.append(plugin)
+    return plugins
 
 
 def _configuration(

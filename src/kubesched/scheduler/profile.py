@@ -135,11 +135,15 @@ class Profile:
         self.random_asked += 1
         return self._random
 
+    def _now(self) -> float:
+        # Metrics replace the timer.
+        return self.timer.now()
+
     def _set_extension_points(self, built: ProfilePlugins) -> None:
         self.plugins = built.plugins
         # In-tree plugins are not checked.
         self._checks: dict[Plugin, AnswerChecks] = {
-            plugin: AnswerChecks()
+            plugin: AnswerChecks(plugin.name, self._now)
             for plugin in built.plugins.values()
             if not is_in_tree(type(plugin))
         }

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import re
+import ssl
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from kubesched.client.connect import (
     environment_proxy,
     find_settings,
     impersonation_headers,
+    new_event_loop,
     user_agent,
 )
 from kubesched.client.connection_settings import (
@@ -183,3 +186,17 @@ def test_static_credentials_come_before_a_plugin(
 def test_proxy_of_the_environment(server: str, environ: dict[str, str], proxy: str) -> None:
     """It depends on the scheme; loopback and NO_PROXY have none."""
     assert proxy == environment_proxy(server, environ)
+
+
+def test_failed_connections_of_cancelled_requests_are_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Other exceptions that nobody reads are."""
+    loop = new_event_loop()
+    for error in (ssl.SSLError("verify failed"), ValueError("a bug")):
+        loop.create_future().set_exception(error)
+        gc.collect()
+    loop.close()
+    [record] = caplog.records
+    assert record.exc_info is not None
+    assert ValueError is record.exc_info[0]

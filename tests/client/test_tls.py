@@ -203,7 +203,7 @@ def test_keys_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
         ),
         pytest.param(
             TlsSettings(ca_pem=b"no"),
-            "unable to load root certificates from certificate-authority-data",
+            "from certificate-authority-data: unable to parse bytes as PEM block",
             id="no certificate",
         ),
         pytest.param(

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from kubesched import __version__
@@ -269,6 +269,19 @@ def _matches(host: str, entry: str) -> bool:
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """Return a new event loop: uvloop's if it is installed, else asyncio's."""
     if find_spec("uvloop") is None:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = importlib.import_module("uvloop").new_event_loop()
+        loop = asyncio.new_event_loop()
+    else:
+        loop = importlib.import_module("uvloop").new_event_loop()
+    loop.set_exception_handler(_report)
     return loop
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what a callback raised, except failures to connect that nobody waits for any more.
+
+    When one of several requests fails, the others are cancelled, and the loop would show the
+    traceback of those whose TLS handshake has failed too.
+    """
+    is_unread = context.get("message") == "Future exception was never retrieved"
+    if not (is_unread and isinstance(context.get("exception"), OSError)):
+        loop.default_exception_handler(context)

@@ -63,7 +63,9 @@ def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
         pem = settings.ca_pem or Path(settings.ca_file).read_bytes()
         context.load_verify_locations(cadata=pem.decode("ascii"))
     except (OSError, ValueError) as error:
-        raise TlsError(f"unable to load root certificates from {place}: {error}") from None
+        is_garbled = isinstance(error, ssl.SSLError)
+        why = "unable to parse bytes as PEM block" if is_garbled else error
+        raise TlsError(f"unable to load root certificates from {place}: {why}") from None
 
 
 def show_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:

@@ -163,6 +163,16 @@ def test_the_reason_why_no_further_pod_fits() -> None:
     assert report.more.stopped_by.reasons == ("Insufficient cpu",)
 
 
+@pytest.mark.parametrize(("priority", "expected"), [(10, (3, 1, 2)), (0, (1, 1, 0))])
+def test_further_pods_without_evictions(priority: int, expected: tuple[int, int, int]) -> None:
+    """A node has room for one; two more take the place of pods of lower priority."""
+    objects = [node("a", "4"), running("low-1", "a"), running("low-2", "a")]
+    asked = workload(replicas=1, pod={"priority": priority})
+    more = ask(objects, asked, more=True).more
+    assert more is not None
+    assert expected == (more.count, more.without_evictions, len(more.evicted))
+
+
 # Missing nodes.
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -116,6 +117,7 @@ class MorePods(DocumentPart, frozen=True):
         nodes: Where they go.
         evicted: The pods that preemption evicts for them.
         stopped_by: Why the next one does not fit; None if the search ended before.
+        without_evictions: How many of them fit before the first eviction.
     """
 
     count: int
@@ -123,6 +125,7 @@ class MorePods(DocumentPart, frozen=True):
     nodes: tuple[PodsOnNode, ...]
     evicted: tuple[PreemptedPod, ...]
     stopped_by: PodsWithoutNode | None
+    without_evictions: int = 0
 
 
 class FitReport(Document, frozen=True, kw_only=True):
@@ -356,13 +359,16 @@ async def _more(
     taken = [key.partition("/")[2] for key in asked.pods.values()]
     earlier = len(cluster.evictions)
     placed: list[PodOutcomeNow] = []
+    created: dict[str, str] = {}
     stopped_by = None
     number = _MORE_FIRST
     while stopped_by is None and len(placed) < _MORE_MAX:
         pods = _create_all(cluster, make(asked.item, number, taken))
         await cluster.settle()
         outcomes = PodOutcomes(cluster)
-        found = [outcomes.of(uid, key) for uid, key in _keys(pods).items()]
+        keys = _keys(pods)
+        created |= keys
+        found = [outcomes.of(uid, key) for uid, key in keys.items()]
         taken += [pod.metadata.name for pod in pods]
         placed += [one for one in found if one.node]
         left = grouped(found)
@@ -371,7 +377,21 @@ async def _more(
             watch(len(placed))
         number = min(2 * number, _MORE_AT_ONCE)
     evicted = PodOutcomes(cluster).evicted(earlier)
-    return MorePods(len(placed), stopped_by is None, _by_node(placed), evicted, stopped_by)
+    return MorePods(
+        len(placed),
+        stopped_by is None,
+        _by_node(placed),
+        evicted,
+        stopped_by,
+        _before_evictions(cluster, created),
+    )
+
+
+def _before_evictions(cluster: TrialCluster, created: Mapping[str, str]) -> int:
+    """Return how many of equal pods, uid -> name, were placed before one evicted others."""
+    outcomes = cluster.rehearsal.outcomes
+    found = (uid for uid in outcomes.placements if uid in created)
+    return sum(1 for _ in takewhile(lambda uid: uid not in outcomes.victims, found))
 
 
 # The question.

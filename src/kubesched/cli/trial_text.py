@@ -299,7 +299,10 @@ def _write_more_pods(writer: Writer, workload: WorkloadFit, more: MorePods) -> N
     writer.heading("How many more")
     begin = "At least " if more.at_least else ""
     verb = "fits" if more.count == 1 else "fit"
-    text = f"{begin}{count(more.count, 'more pod')} of {_workload_name(workload)} {verb}."
+    text = f"{begin}{count(more.count, 'more pod')} of {_workload_name(workload)} {verb}"
+    if more.evicted:
+        text = f"{text}, {more.without_evictions:,} without evictions"
+    text = f"{text}."
     writer.item(text[:1].upper() + text[1:])
     if more.nodes:
         _write_nodes(writer, "They go to ", more.nodes)

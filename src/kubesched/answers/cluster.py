@@ -26,6 +26,7 @@ from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.top import TopGroup, TopQuestion, TopReport, ask_top
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
+from kubesched.answers.uncreated import LackedPods, uncreated
 from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
 from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.answers.why import (
@@ -36,6 +37,7 @@ from kubesched.answers.why import (
     sampling_notes,
     state_of,
     why_pod,
+    why_uncreated,
 )
 from kubesched.answers.workload_pods import decoded, read_manifests
 from kubesched.api.core import Node, Pod
@@ -236,7 +238,9 @@ class Cluster:
             UserError: There is no such pod, or several.
             PluginError: A plugin raised.
         """
-        return self._why(self._state(), *self._find(pod, namespace))
+        return why_uncreated(self._uncreated(pod, namespace)) or self._why(
+            self._state(), *self._find(pod, namespace)
+        )
 
     def why_page(
         self, pod: str, namespace: str = ""
@@ -247,6 +251,9 @@ class Cluster:
             The answer; if the scheduler decides about the pod, then the explanation with every
             filter, and the view without causes.
         """
+        lacking = why_uncreated(self._uncreated(pod, namespace))
+        if lacking is not None:
+            return (lacking,)
         asked, notes = self._find(pod, namespace)
         cluster = self._state()
         if state_of(asked, cluster.profiles) is not None:
@@ -501,9 +508,17 @@ class Cluster:
         except QuestionError as error:
             raise UserError(f"{place}{error}") from error
 
-    def _find(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]]:
+    def _uncreated(self, pod: str, namespace: str) -> LackedPods | None:
         preferred = namespace or self._given.namespace
-        return find_pod(pod, self.pods, preferred, only=bool(namespace))
+        return uncreated(pod, self.objects, preferred, only=bool(namespace))
+
+    def _find(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]]:
+        lacked = self._uncreated(pod, namespace)
+        if lacked is not None and lacked.is_all:
+            raise UserError(f"{pod}: {lacked.sentence}")
+        preferred = namespace or self._given.namespace
+        found, notes = find_pod(pod, self.pods, preferred, only=bool(namespace))
+        return found, notes if lacked is None else (*notes, lacked.sentence)
 
     def _why(
         self,

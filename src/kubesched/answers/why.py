@@ -17,6 +17,7 @@ from kubesched.answers.combination import changes_together
 from kubesched.answers.near_misses import near_misses
 from kubesched.answers.pod_changes import pod_changes, requests_of
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
+from kubesched.answers.uncreated import LackedPods
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import Pod
 from kubesched.api.pod import FINISHED
@@ -74,6 +75,7 @@ class PodState(StrEnum):
     UNSCHEDULABLE = "Unschedulable"
     UNKNOWN = "Unknown"
     GONE = "Gone"
+    NOT_CREATED = "NotCreated"
 
 
 _NEEDS_CHANGES: Final = (PodState.GATED, PodState.UNSCHEDULABLE)
@@ -125,7 +127,7 @@ class WhyReport(Document, frozen=True, kw_only=True):
     """Why a pod is pending, and the smallest changes that make it fit.
 
     Attributes:
-        pod: `namespace/name`.
+        pod: `namespace/name`; empty if the workload that was named has none.
         state: Where the pod is on its way to a node.
         sentence: The answer in one sentence.
         uid: The pod's uid; empty if the input has none.
@@ -204,6 +206,13 @@ def why_undecided(pod: Pod, state: PodState, schedulers: Sequence[str]) -> WhyRe
         uid=pod.metadata.uid,
         last_attempt=_last_attempt(pod),
     )
+
+
+def why_uncreated(lacked: LackedPods | None) -> WhyReport | None:
+    """Answer for a workload without pods; None if it has some."""
+    if lacked is None or not lacked.is_all:
+        return None
+    return WhyReport(pod="", state=PodState.NOT_CREATED, sentence=lacked.sentence)
 
 
 def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:

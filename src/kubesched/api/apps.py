@@ -5,7 +5,7 @@ Differs:  rollout strategies and revision history are not read.
 """
 
 from kubesched.api.integers import Int32, Int64
-from kubesched.api.meta import KubeObject, KubeStruct, LabelSelector
+from kubesched.api.meta import Condition, KubeObject, KubeStruct, LabelSelector
 from kubesched.api.pod import PodTemplateSpec
 from kubesched.api.volume import PersistentVolumeClaim
 
@@ -26,6 +26,7 @@ class ReplicaSetStatus(KubeStruct):
     ready_replicas: Int32 = 0
     available_replicas: Int32 = 0
     observed_generation: Int64 = 0
+    conditions: tuple[Condition, ...] = ()
 
 
 class ReplicaSet(KubeObject):
@@ -84,6 +85,7 @@ class DeploymentStatus(KubeStruct):
     updated_replicas: Int32 = 0
     unavailable_replicas: Int32 = 0
     observed_generation: Int64 = 0
+    conditions: tuple[Condition, ...] = ()
 
 
 class Deployment(KubeObject):

@@ -8,7 +8,7 @@ from msgspec import field
 
 from kubesched.api.events import EventSeries
 from kubesched.api.integers import Int32, Int64
-from kubesched.api.meta import KubeObject, KubeStruct
+from kubesched.api.meta import Condition, KubeObject, KubeStruct
 from kubesched.api.node import (
     Node,
     NodeCondition,
@@ -142,6 +142,7 @@ class ReplicationControllerStatus(KubeStruct):
     ready_replicas: Int32 = 0
     available_replicas: Int32 = 0
     observed_generation: Int64 = 0
+    conditions: tuple[Condition, ...] = ()
 
 
 class ReplicationController(KubeObject):

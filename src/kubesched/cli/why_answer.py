@@ -78,7 +78,9 @@ def ask_why(
         if gone is None:
             raise
         return (gone,)
-    return report if running is None else _with_running(report, running, source), *more
+    if running is not None and report.pod:
+        report = _with_running(report, running, source)
+    return report, *more
 
 
 def _with_running(report: WhyReport, running: RunningScheduler, source: ClusterSource) -> WhyReport:

@@ -84,6 +84,12 @@ def pod_named(text: str, namespace: str) -> tuple[str, str] | None:
     return (namespace or "default" if prefix in ("", *_POD_KINDS) else prefix), name
 
 
+def workload_named(text: str) -> tuple[str, str] | None:
+    """Return kind and name of a workload such as `deploy/NAME`; None if the text names none."""
+    prefix, name = _split(text)
+    return (OWNER_KINDS[prefix], name) if prefix in OWNER_KINDS else None
+
+
 def _split(text: str) -> tuple[str, str]:
     """Return the namespace or kind before a name, and the name; a workload's without API group."""
     prefix, _, name = text.rpartition("/")
@@ -149,7 +155,8 @@ def _near_workloads(kind: str, name: str, pods: Sequence[Pod]) -> str:
     near = [other for other in found if other[1] == name]
     similar = near_names(name, [other for of, other in found if of == kind])
     near += [(kind, other) for other in similar]
-    listed = [f"{of.lower()}/{other}" for of, other in near or found]
+    of_kind = [each for each in found if each[0] == kind]
+    listed = [f"{of.lower()}/{other}" for of, other in near or of_kind or found]
     return f"did you mean {' or '.join(listed)}?" if near else there_are("workload", listed)
 
 

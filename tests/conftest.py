@@ -6,6 +6,9 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+# Reports are wrapped, as on a terminal.
+os.environ["COLUMNS"] = "80"
+
 pytest_plugins = ["kubesched.testing.pytest_plugin"]
 
 # A busy machine is not a bug; what takes long is marked slow and measured in benchmarks.

@@ -7,6 +7,8 @@ directory with links to the repository's files, as in a fresh clone. Output on s
 progress is an error unless the page shows it (`2>&1`), because a reader would see it. A command
 that fails and prints nothing is an error, too.
 
+Pages show what a terminal of 80 columns does.
+
 `--check` only compares, and exits 1 if a page is stale.
 """
 
@@ -85,7 +87,14 @@ def _run(command: list[str], directory: Path) -> str:
     found = subprocess.run(  # noqa: S603 - commands of our documents
         command,
         cwd=directory,
-        env={**os.environ, "PATH": path, "LC_ALL": "C", "PYTHONUTF8": "1", "KUBESCHED_DEBUG": ""},
+        env={
+            **os.environ,
+            "PATH": path,
+            "LC_ALL": "C",
+            "PYTHONUTF8": "1",
+            "KUBESCHED_DEBUG": "",
+            "COLUMNS": "80",
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",

@@ -71,6 +71,16 @@ def test_the_width_of_a_pipe(monkeypatch: pytest.MonkeyPatch, columns: str, widt
     assert page_width() == width
 
 
+@pytest.mark.parametrize(("columns", "lines"), [("", 1), ("0", 1), ("40", 4)])
+def test_sentences_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str, lines: int
+) -> None:
+    """A sentence is one line, which grep finds, unless COLUMNS asks for a width."""
+    monkeypatch.setenv("COLUMNS", columns)
+    Writer().headline("a sentence that is long " * 6)
+    assert lines == len(capsys.readouterr().out.splitlines())
+
+
 def test_aligned() -> None:
     """Columns are as wide as their widest cell, wide characters counting twice; numbers align."""
     assert list(aligned(TABLE)) == [

@@ -88,9 +88,10 @@ def _yaml(plain: Mapping[str, object]) -> str:
 
 
 class Writer:
-    """Writes a report as aligned text without colours, on lines of at most `page_width` columns.
+    """Writes a report as aligned text without colours.
 
-    Words are not broken, and tables are as wide as they are.
+    Paragraphs fit a terminal, or COLUMNS; in other pipes and files each is one line, so that grep
+    finds whole sentences. Words are not broken, and tables are as wide as they are.
     """
 
     def headline(self, text: str) -> None:
@@ -122,7 +123,7 @@ class Writer:
         """Write a paragraph; what is indented hangs, so that items are told apart."""
         lines = textwrap.wrap(
             printable(text),
-            page_width(),
+            page_width() if sys.stdout.isatty() or _columns() else sys.maxsize,
             initial_indent=" " * indent,
             subsequent_indent=" " * (indent + ITEM if indent else 0),
             break_long_words=False,
@@ -224,8 +225,13 @@ def page_width() -> int:
     """Return the columns of the terminal; elsewhere those of COLUMNS, or 80."""
     if sys.stdout.isatty():
         return shutil.get_terminal_size().columns
+    return _columns() or _PAGE_WIDTH
+
+
+def _columns() -> int:
+    """Return the number in COLUMNS; 0 for none."""
     wanted = os.environ.get("COLUMNS", "")
-    return int(wanted) if wanted.isdecimal() and int(wanted) else _PAGE_WIDTH
+    return int(wanted) if wanted.isdecimal() else 0
 
 
 def column_gap() -> int:

@@ -16,6 +16,7 @@ from kubesched.framework.plugin_answers import (
     check_score,
     check_sort_key,
 )
+from kubesched.framework.pod_group_plugin import GeneratedPlacements, Placement
 from kubesched.framework.status import SKIP, SUCCESS, Code, NodeToStatus, Status, unschedulable
 from kubesched.framework.structured_log import FIELDS
 from kubesched.snapshot.node_table import NodeTable
@@ -42,6 +43,8 @@ RIGHT = [
     ("score_row", 3.0),
     ("permit", (WAIT, 5)),
     ("bind", SKIP),
+    ("generate_placements", GeneratedPlacements((Placement("a", (0,)),))),
+    ("score_placement", (7, SUCCESS)),
     ("a_method_without_a_check", "anything"),
 ]
 
@@ -78,6 +81,11 @@ WRONG: list[tuple[str, object, str]] = [
     ("score", np.array([True, False]), "not of bool"),
     ("score", np.zeros((2, 2), np.int64), "not the shape (2, 2)"),
     ("score_row", 0.5, "must return a whole number, not 0.5"),
+    ("generate_placements", None, "must return a GeneratedPlacements, such as"),
+    ("generate_placements", GeneratedPlacements(PODS), "Placement values as placements, not 'web'"),
+    ("score_placement", 7, "must return a score and a status, such as (100, SUCCESS), not 7"),
+    ("score_placement", (0.5, SUCCESS), "must return a whole number, not 0.5"),
+    ("score_placement", (7, None), "must return a Status such as SUCCESS, not None"),
     ("permit", SUCCESS, "must return a status and a timeout in seconds, such as (SUCCESS, 0.0)"),
     ("permit", (WAIT, "5s"), "not '5s'"),
     ("permit", (SUCCESS, -1.0), "not -1.0"),
@@ -90,6 +98,21 @@ def test_wrong_answers(method: str, answer: object, message: str) -> None:
     with pytest.raises(WrongAnswerError, match=re.escape(message)) as raised:
         check_answer(method, answer, (None, POD, TABLE))
     assert str(raised.value).startswith(f"{method} ")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([1, 2], "must return scores and a status, such as (scores, SUCCESS), not list"),
+        (([1], SUCCESS), "returned 1 scores, not 2"),
+        (([1, 0.5], SUCCESS), "must return a whole number, not 0.5"),
+    ],
+)
+def test_wrong_scores_of_placements(answer: object, message: str) -> None:
+    """Each placement keeps a score."""
+    with pytest.raises(WrongAnswerError, match=re.escape(message)):
+        check_answer("normalize_placement_scores", answer, ([5, 10],))
+    check_answer("normalize_placement_scores", ([50, 100], SUCCESS), ([5, 10],))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import numpy as np
 
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
+from kubesched.framework.pod_group_plugin import GeneratedPlacements, Placement
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.framework.structured_log import write
 from kubesched.snapshot.node_table import NodeTable
@@ -146,6 +147,33 @@ def check_events(answer: object) -> None:
             refuse("events_to_register", wanted, event)
 
 
+def _check_placements(method: str, answer: object, _args: Sequence[object]) -> None:
+    if not isinstance(answer, GeneratedPlacements):
+        refuse(method, "a GeneratedPlacements, such as GeneratedPlacements(())", answer)
+    check_status(method, answer.status)
+    for placement in answer.placements:
+        if not isinstance(placement, Placement):
+            refuse(method, "Placement values as placements", placement)
+
+
+def _check_placement_score(method: str, answer: object, _args: Sequence[object]) -> None:
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        refuse(method, "a score and a status, such as (100, SUCCESS)", answer)
+    check_score(method, answer[0])
+    check_status(method, answer[1])
+
+
+def _check_placement_scores(method: str, answer: object, args: Sequence[Any]) -> None:
+    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Sequence):
+        refuse(method, "scores and a status, such as (scores, SUCCESS)", answer)
+    scores, status = answer
+    if len(scores) != len(args[0]):
+        raise WrongAnswerError(method, f"returned {len(scores)} scores, not {len(args[0])}")
+    for score in scores:
+        check_score(method, score)
+    check_status(method, status)
+
+
 def _check_status(method: str, answer: object, _args: Sequence[object]) -> None:
     check_status(method, answer)
 
@@ -168,6 +196,9 @@ _CHECKS: Final[Mapping[str, Callable[[str, object, Sequence[Any]], None]]] = {
     "pre_bind_pre_flight": _check_status,
     "pre_bind": _check_status,
     "bind": _check_status,
+    "generate_placements": _check_placements,
+    "score_placement": _check_placement_score,
+    "normalize_placement_scores": _check_placement_scores,
 }
 
 # Method -> the type of its answers, for those that are called often.

@@ -30,6 +30,7 @@ from kubesched.scheduler.plugin_failure import (
     PRE_BIND,
     PRE_BIND_PRE_FLIGHT,
     PluginFailure,
+    failed_with,
     failure_of,
     reported,
 )
@@ -183,7 +184,7 @@ class BindingCycle:
             elif status.is_success:
                 found = SUCCESS
             elif status.code is Code.ERROR:
-                return failure_of(PRE_BIND_PRE_FLIGHT, plugin.name, status.message)
+                return failed_with(PRE_BIND_PRE_FLIGHT, plugin.name, status)
             else:
                 return Status(
                     Code.ERROR,

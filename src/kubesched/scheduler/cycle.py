@@ -26,7 +26,7 @@ from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.nominated_rows import NominatedRows
 from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER
 from kubesched.scheduler.plan import Plan
-from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
+from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.rejecting import Rejecting
 from kubesched.scheduler.rejection_memory import RejectionMemory
@@ -300,7 +300,7 @@ class SchedulingCycle:
                 if status.code is Code.UNSCHEDULABLE:
                     outcome = status
                     continue
-                raise PluginFailure(failure_of(failures.PRE_FILTER, plugin.name, status.message))
+                raise PluginFailure(failed_with(failures.PRE_FILTER, plugin.name, status))
             if result.node_names is None:
                 continue
             contributors.append(plugin.name)

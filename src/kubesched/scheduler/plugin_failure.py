@@ -1,7 +1,7 @@
 """PluginFailure ends a cycle because a plugin failed; it carries upstream's message.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (v1.36)
-Differs:  nothing.
+Differs:  a status without a reason is named by its code; upstream's message ends with %!w(<nil>).
 """
 
 from __future__ import annotations
@@ -52,11 +52,17 @@ def failure_of(prefix: str, plugin: str, text: str) -> Status:
     return Status(Code.ERROR, plugin=plugin, error=prefix.format(plugin) + text)
 
 
+def failed_with(prefix: str, plugin: str, status: Status) -> Status:
+    """Return the failure of a plugin whose status is no success and no rejection."""
+    text = status.message or f"the plugin returned {status.code.label} without a reason"
+    return failure_of(prefix, plugin, text)
+
+
 def reported(prefix: str, plugin: str, status: Status) -> Status:
     """Return a plugin's status with its name; a failure gets upstream's message."""
     if status.is_success or status.is_rejected:
         return status.by(plugin)
-    return failure_of(prefix, plugin, status.message)
+    return failed_with(prefix, plugin, status)
 
 
 def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plugin: str) -> None:
@@ -66,7 +72,7 @@ def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plug
             continue
         code = answers.table.codes.get(status.by(plugin))
         if code is not None and ((answers.index == code) & (answers.failed_at == position)).any():
-            raise PluginFailure(failure_of(FILTER, plugin, status.message))
+            raise PluginFailure(failed_with(FILTER, plugin, status))
 
 
 def check_scores(plugin: str, scores: NDArray[np.int64]) -> None:

@@ -60,6 +60,7 @@ from kubesched.scheduler.plugin_failure import (
     SCORE,
     SIGN,
     PluginFailure,
+    failed_with,
     failure_of,
     raise_failures,
     reported,
@@ -338,7 +339,7 @@ class Profile:
             PluginFailure: if the plugin fails, or has no state.
         """
         if isinstance(state, NoState):
-            raise PluginFailure(failure_of(SCORE, plugin.name, state.status.message))
+            raise PluginFailure(failed_with(SCORE, plugin.name, state.status))
         return self.ask(SCORE, plugin, plugin.score, state, pod, nodes)
 
     def make_filter_states(
@@ -551,7 +552,7 @@ class Profile:
                 state = cycle.filter_states[plugin.name]
                 status = self.ask(ADD_POD, plugin, plugin.add_pod, state, pod, added, node)
                 if not status.is_success:
-                    return failure_of(ADD_POD, plugin.name, status.message)
+                    return failed_with(ADD_POD, plugin.name, status)
         return SUCCESS
 
     def remove_pod(
@@ -564,7 +565,7 @@ class Profile:
                 state = cycle.filter_states[plugin.name]
                 status = self.ask(REMOVE_POD, plugin, plugin.remove_pod, state, pod, removed, node)
                 if not status.is_success:
-                    return failure_of(REMOVE_POD, plugin.name, status.message)
+                    return failed_with(REMOVE_POD, plugin.name, status)
         return SUCCESS
 
 

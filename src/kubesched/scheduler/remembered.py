@@ -17,7 +17,7 @@ from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
 from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.answers import NOT_FEASIBLE, Answers, NodeAnswers
 from kubesched.scheduler.plan import ROW_SCOPES, Plan
-from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
+from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.row_answers import PASSED, RowAnswers
 from kubesched.scheduler.select_host import BestRows
@@ -201,7 +201,7 @@ class Remembered(Answers):
             )
             if not status.is_success:
                 if not status.is_rejected:
-                    raise PluginFailure(failure_of(failures.FILTER, plugin.name, status.message))
+                    raise PluginFailure(failed_with(failures.FILTER, plugin.name, status))
                 return position, self.rejections.table.code(status.by(plugin.name))
         return PASSED, 0
 

@@ -49,6 +49,16 @@ def test_the_earliest_pods_are_kept(tmp_path: Path) -> None:
     assert ["early"] == [pod.metadata.name for _, pod in pods]
 
 
+def test_openb_takes_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be ignored is an error."""
+    monkeypatch.chdir(tmp_path)
+    content = "name,cpu_milli,memory_mib,num_gpu\na,1,1,0\n"
+    with pytest.raises(DecodeError) as raised:
+        pods_of_trace(_workload(Path("pods.csv"), content))
+    wanted = "pods of openb do not take requests and labels of workload jobs; leave that out"
+    assert f"pods.csv: {wanted}" == str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -220,7 +220,7 @@ class ScenarioWorkload(_Part, frozen=True):
         pods: Pods that are created one after another.
         deployment: Pods whose number is kept.
         daemon_set: A pod on every node.
-        trace: Pods of an openb trace.
+        trace: Pods of a trace.
         requests: Requests of the single container.
         labels: Labels in addition to `app`, which is the name.
         priority_class_name: As in Kubernetes.

@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kubesched.api.codec import DecodeError, Source
 from kubesched.api.core import Pod, PodTemplateSpec
 from kubesched.api.quantity import Quantity, QuantityError, nano_value
 from kubesched.simulator.openb import TracedPod, trace_pods
@@ -32,6 +33,7 @@ from kubesched.simulator.workloads import pod_of_template
 _REQUIRED: Final = ("name", "arrival")
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 _KNOWN: Final = (*_REQUIRED, "duration", "priorityClassName", *_RESOURCES)
+_NOT_OF_OPENB: Final = ("requests", "labels", "template")
 _EXPECTED: Final = f"a trace has {', '.join(_KNOWN)} and resources such as nvidia.com/gpu"
 
 
@@ -39,13 +41,21 @@ def pods_of_trace(workload: ScenarioWorkload) -> list[TracedPod]:
     """Return the pods of a workload's trace in order of arrival, of openb's list or a table.
 
     Raises:
-        DecodeError: if the file cannot be read, or a column or value is wrong.
+        DecodeError: if the file cannot be read, a column or value is wrong, or the workload sets
+            what pods of openb do not take from it.
     """
     trace = workload.trace
     assert trace is not None, "only of workloads with a trace"
     rows = rows_of(read_file(trace.pods), trace.pods)
     _, header = next(rows, (0, ()))
     if "cpu_milli" in header:
+        ignored = [name for name in _NOT_OF_OPENB if getattr(workload, name)]
+        if ignored:
+            fields = " and ".join(ignored)
+            raise DecodeError(
+                Source(trace.pods, 0),
+                f"pods of openb do not take {fields} of workload {workload.name}; leave that out",
+            )
         return trace_pods(trace.pods, trace.speed, trace.count)
     known = (*_KNOWN, *(name for name in header if "/" in name))
     check_columns(header, _REQUIRED, known, trace.pods, _EXPECTED)

@@ -310,6 +310,21 @@ def test_the_sentence_lists_each_cause_once() -> None:
     )
 
 
+def test_the_last_cause_is_named() -> None:
+    """It is not counted as one other reason."""
+    labels = {"zone": "eu-1"}
+    report = ask(
+        make_pod(node_selector=labels, requests={"cpu": "9"}),
+        make_node("a"),
+        make_node("b", labels=labels, unschedulable=True),
+        make_node("c", labels=labels, taints=[TAINT]),
+        make_node("d", labels=labels, allocatable={"cpu": "8", "pods": 5}),
+        make_node("e", labels=labels, allocatable={"cpu": "10", "pods": 0}),
+    )
+    assert "other reasons" not in report.sentence
+    assert "1 has too little room for pods" in report.sentence
+
+
 def test_the_sentence_about_a_single_node() -> None:
     """It has no count."""
     report = ask(make_pod(requests={"cpu": "9"}), make_node("a"))

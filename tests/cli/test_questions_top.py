@@ -128,7 +128,7 @@ def test_pools(tmp_path: Path) -> None:
         (["owners", "--room-like", "web-1"], "--room-like is for nodes, pools and zones"),
         (["--room-like", "web-2"], "pod web-2: there is no such pod; did you mean"),
         (["--room-like", "other"], "--room-like other: it is for the scheduler mine; name one"),
-        (["pools"], "no node has a label that is known to name its pool; add --pool-label KEY"),
+        (["pools"], "known to name its pool; add --pool-label KEY, such as disk"),
         (["pools", "--pool-label", "disc"], "no node has this label; did you mean disk?"),
         (["zones", "--pool-label", "disk"], "--pool-label is for pools, and the rows are zones"),
     ],

@@ -71,7 +71,7 @@ def test_text(cluster: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["deploy/web", "deployment.apps/web"])
+@pytest.mark.parametrize("name", ["deploy/web", "deployment.apps/web", "Deployment/web"])
 def test_a_workload_stands_for_a_pending_pod(cluster: Path, name: str) -> None:
     """The pending pod is taken, and the answer notes it; `kubectl get -o name` adds the group."""
     report = json.loads(run("why", name, cluster, "--complete", "-o", "json").stdout)
@@ -123,6 +123,9 @@ def test_the_namespace_in_a_name_goes_before_the_option(cluster: Path) -> None:
         (["nowhere/alpha"], "there are no pods in namespace nowhere, but in shop"),
         (["web-5d-3"], "pod web-5d-3: there is no such pod; did you mean"),
         (["web-5d-2", "-n", "other"], "there is no such pod; did you mean shop/web-5d-2?"),
+        (["web"], "pod web: there is no such pod; did you mean deployment/web?"),
+        (["shop/web-5d"], "there is no such pod; did you mean replicaset/web-5d?"),
+        (["deploy/web", "-n", "other"], "deploy/web: it is not in other, but in shop"),
     ],
 )
 def test_users_mistakes(cluster: Path, arguments: list[str], error: str) -> None:

@@ -88,6 +88,10 @@ def test_the_report(cluster: Path) -> None:
     ("words", "message"),
     [
         (["alpa", "cluster.json"], "alpa: there is no such node; did you mean alpha?"),
+        (
+            ["deploy/web", "cluster.json"],
+            "deploy/web: it is no node, and there is no such file; name a node",
+        ),
         (["cluster.json"], "cluster.json: it is a file; name a node before it"),
         (["alpha", "none.json"], "none.json: it cannot be read: No such file or directory"),
     ],

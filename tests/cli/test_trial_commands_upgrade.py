@@ -117,7 +117,7 @@ def test_the_nodes_of_a_compaction(cluster: Path) -> None:
 @pytest.mark.parametrize(
     ("selector", "message"),
     [
-        ("pool=x", "--selector pool=x: no node has these labels"),
+        ("pol=a", "--selector pol=a: no node has these labels; did you mean pool=a?"),
         ("pool in", "--selector pool in: "),
     ],
 )

@@ -351,6 +351,13 @@ class PlanRun:
         return f"apply {step.file}"
 
 
+def _near_label(selector: str, labels: Mapping[str, Mapping[str, str]]) -> str:
+    """Return a hint at a similar label of nodes, "" if there is none."""
+    pairs = {f"{key}={value}" for own in labels.values() for key, value in own.items()}
+    hint = did_you_mean(selector, sorted(pairs), "", most=1)
+    return f"; {hint}" if hint else ""
+
+
 def selected_nodes(cluster: TrialCluster, selector: str) -> list[str]:
     """Return the nodes that a label selector selects; "" selects all.
 
@@ -365,13 +372,10 @@ def selected_nodes(cluster: TrialCluster, selector: str) -> list[str]:
         compiled = parse_selector(selector)
     except SelectorError as error:
         raise QuestionError(f"{selector}: {error}") from error
-    found = [
-        node.metadata.name
-        for node in cluster.server.all(Node)
-        if compiled.matches(node.metadata.labels)
-    ]
+    labels = {node.metadata.name: node.metadata.labels for node in cluster.server.all(Node)}
+    found = [name for name, own in labels.items() if compiled.matches(own)]
     if not found:
-        raise QuestionError(f"{selector}: no node has these labels")
+        raise QuestionError(f"{selector}: no node has these labels{_near_label(selector, labels)}")
     return found
 
 

@@ -19,6 +19,7 @@ from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.core import Pod
 from kubesched.explain.document import Document, DocumentPart
+from kubesched.explain.sentences import names
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.utilisation import region_and_zone, resource_names
@@ -443,7 +444,11 @@ def _pool_label(nodes: NodeTable, given: str) -> str:
     if label in keys or not len(nodes):
         return label
     if not label:
-        raise UserError("no node has a label that is known to name its pool; add --pool-label KEY")
+        own = sorted(key for key in keys if "kubernetes.io/" not in key)
+        hint = f", such as {names(own)}" if own else ""
+        raise UserError(
+            f"no node has a label that is known to name its pool; add --pool-label KEY{hint}"
+        )
     hint = did_you_mean(label, keys, f"there are {', '.join(sorted(keys)[:5])}", most=1)
     raise UserError(f"--pool-label {label}: no node has this label; {hint}")
 

@@ -334,7 +334,8 @@ def _causes(explanation: PodExplanation) -> str:
             found[cause_words(first.plugin, first.message)] += 1
     if explanation.node_count == 1:
         return "".join(f", which {one}" for one, _ in found)
-    shown = found.most_common(_CAUSES_MAX)
+    # Naming one more takes no more room than counting it.
+    shown = found.most_common(_CAUSES_MAX + (len(found) == _CAUSES_MAX + 1))
     texts = [f"{number:,} {one if number == 1 else many}" for (one, many), number in shown]
     left = found.total() - sum(number for _, number in shown)
     return f": {', '.join([*texts, *([f'{left:,} for other reasons'] if left else [])])}"

@@ -54,6 +54,8 @@ def nodes_and_source(
     first = next((at for at, word in enumerate(words) if _is_file(word)), len(words))
     files = tuple(Path(word) for word in words[first:])
     if not first:
+        if words[0] != STANDARD_INPUT and not Path(words[0]).exists():
+            raise UserError(f"{words[0]}: it is no node, and there is no such file; name a node")
         raise UserError(f"{words[0]}: it is a file; name a node before it")
     if files and (source.kubeconfig or source.context):
         raise UserError(f"{files[0]}: there is a live cluster already; leave out one")

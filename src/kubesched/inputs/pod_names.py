@@ -49,9 +49,7 @@ def find_pod(
     """
     prefix, name = _split(text)
     if prefix in OWNER_KINDS:
-        if only:
-            pods = [pod for pod in pods if pod.metadata.namespace == preferred]
-        return _pod_of_workload(text, OWNER_KINDS[prefix], name, pods, preferred)
+        return _pod_of_workload(text, OWNER_KINDS[prefix], name, pods, preferred, only=only)
     namespace = prefix
     if prefix in ("", *_POD_KINDS):
         namespace = preferred if only else ""
@@ -91,9 +89,9 @@ def workload_named(text: str) -> tuple[str, str] | None:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Return the namespace or kind before a name, and the name; a workload's without API group."""
+    """Return the namespace or kind before a name, and the name; kubectl takes kinds in any case."""
     prefix, _, name = text.rpartition("/")
-    kind = prefix.partition(".")[0]
+    kind = prefix.partition(".")[0].lower()
     return (kind if kind in OWNER_KINDS else prefix), name
 
 
@@ -111,11 +109,15 @@ def _other_object(kind: str, name: str, pods: Sequence[Pod]) -> str:
 
 
 def _pod_of_workload(
-    text: str, kind: str, name: str, pods: Sequence[Pod], preferred: str
+    text: str, kind: str, name: str, pods: Sequence[Pod], preferred: str, *, only: bool
 ) -> tuple[Pod, tuple[str, ...]]:
     """Return the first pending pod of a workload, or its first pod if none is pending."""
     found = [pod for pod in pods if belongs_to(pod, kind, name)]
-    found = [pod for pod in found if pod.metadata.namespace == preferred] or found
+    within = [pod for pod in found if pod.metadata.namespace == preferred]
+    if only and found and not within:
+        elsewhere = names(sorted({pod.metadata.namespace for pod in found}))
+        raise UserError(f"{text}: it is not in {preferred}, but in {elsewhere}")
+    found = within or found
     namespaces = sorted({pod.metadata.namespace for pod in found})
     if not found:
         hint = _near_workloads(kind, name, pods)
@@ -162,6 +164,11 @@ def _near_workloads(kind: str, name: str, pods: Sequence[Pod]) -> str:
 
 def _near_pods(name: str, namespace: str, pods: Sequence[Pod]) -> str:
     """Return a hint for a pod that does not exist; a namespace of "" is any."""
+    exact = {pod.metadata.key: None for pod in pods if pod.metadata.name == name}
+    workloads = (one for pod in pods for one in _workloads_of(pod))
+    exact |= {f"{kind.lower()}/{name}": None for kind, owner in workloads if owner == name}
+    if exact:
+        return f"did you mean {' or '.join([*exact][:NEAR_MAX])}?"
     within = [pod for pod in pods if not namespace or pod.metadata.namespace == namespace]
     if pods and not within:
         namespaces = sorted({pod.metadata.namespace for pod in pods})
@@ -176,7 +183,7 @@ def _similar_pods(name: str, pods: Sequence[Pod]) -> str:
     keys: dict[str, list[str]] = {}
     for pod in pods:
         keys.setdefault(pod.metadata.name, []).append(pod.metadata.key)
-    near = keys.get(name) or [key for found in near_names(name, keys) for key in keys[found]]
+    near = [key for found in near_names(name, keys) for key in keys[found]]
     return f"did you mean {' or '.join(near[:NEAR_MAX])}?" if near else ""
 
 

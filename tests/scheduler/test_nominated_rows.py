@@ -128,6 +128,18 @@ def test_after_a_failure_all_rows_are_filtered_again() -> None:
     assert 2 == placed(cycle.schedule_one(POD, snapshot)).feasible
 
 
+@pytest.mark.parametrize("remembers", [False, True])
+def test_a_filter_never_fails_on_a_row_without_the_nominated_pods_that_reject_it(
+    *, remembers: bool
+) -> None:
+    """With the nominated pods the row is filtered first, and their rejection ends its search."""
+    snapshot, _ = _cluster()
+    late = toy("Late", filter={"a": failure("broken")}, sign=_sign)
+    cycle = cycle_of(_shy(Scope.ROW), late, remembers=remembers)
+    for _ in range(3):
+        assert 1 == placed(cycle.schedule_one(POD, snapshot)).feasible
+
+
 def test_snapshots_with_other_nominations_share_nothing() -> None:
     """One of them may have none."""
     snapshot, _ = _cluster()

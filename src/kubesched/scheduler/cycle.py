@@ -313,7 +313,7 @@ class SchedulingCycle:
     def _filter(
         self, attempt: Attempt, rows: NDArray[np.intp] | None, *, traces: bool = True
     ) -> Filtering:
-        """Filter `rows` (None for all), including the second pass for nominated pods.
+        """Filter `rows` (None for all), those with nominated pods first with and then without them.
 
         `traces` is whether the attempt's trace, if it has one, records the answers.
         """
@@ -325,6 +325,12 @@ class SchedulingCycle:
         else:
             nodes = nodes.row_view(int(rows[0])) if len(rows) == 1 else nodes.take(rows)
             filtering = Filtering(known.rejections.take(rows), known.feasible[rows])
+        if snapshot.nominated:
+            rejections = self._nominated_rows.rejections(attempt, nodes)
+            if rejections:
+                # Without the nominated pods, no filter is asked about these rows any more.
+                filtering.mutable_answers().override(rejections)
+                filtering.changed()
         if traces and attempt.trace is not None:
             asked = np.arange(len(nodes)) if rows is None else rows
             self._ask_filters_for(attempt.trace, attempt, filtering, nodes, asked)
@@ -333,12 +339,6 @@ class SchedulingCycle:
             for position, plugin in attempt.plan.filters:
                 if plugin.name not in cycle.skip_filter:
                     self.profile.add_filter(filtering, position, plugin, cycle, pod, nodes)
-        if snapshot.nominated:
-            rejections = self._nominated_rows.rejections(attempt, nodes)
-            if rejections:
-                # A rejection in this pass counts.
-                filtering.mutable_answers().override(rejections)
-                filtering.changed()
         timer.leave()
         return filtering
 

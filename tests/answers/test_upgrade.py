@@ -22,12 +22,17 @@ def _names(objects: list[KubeObject]) -> list[str]:
 
 
 def upgraded(
-    objects: list[KubeObject], at_once: int = 1, *, may_lose: bool = False
+    objects: list[KubeObject],
+    at_once: int = 1,
+    *,
+    may_lose: bool = False,
+    watch: WatchNodes | None = None,
 ) -> UpgradeReport:
     """Return the upgrade order of all nodes."""
 
     async def ask(cluster: TrialCluster) -> UpgradeReport:
-        return await upgrade(cluster, _names(objects), at_once, may_lose=may_lose)
+        names = _names(objects)
+        return await upgrade(cluster, names, at_once, may_lose=may_lose, watch=watch)
 
     return tried(objects, ask)
 
@@ -177,3 +182,11 @@ def test_progress_is_reported_after_each_node() -> None:
     objects: list[KubeObject] = [node("a"), node("b"), *pods]
     compacted(objects, watch=lambda *numbers: seen.append(numbers))
     assert [(1, 2, 1), (2, 2, 1)] == seen
+
+
+def test_progress_of_an_upgrade_is_reported_after_each_node() -> None:
+    """A blocked node is tried again when all others are done."""
+    seen: list[tuple[int, int, int]] = []
+    pods = [running("a-0", "a", "1", owner="w"), running("lone", "b", "1")]
+    upgraded([node("a"), node("b"), *pods], watch=lambda *numbers: seen.append(numbers))
+    assert [(1, 2, 1), (2, 2, 1), (2, 2, 1)] == seen

@@ -400,7 +400,12 @@ class Cluster:
         )
 
     def upgrade(
-        self, selector: str = "", *, at_once: int = 1, force: bool = False
+        self,
+        selector: str = "",
+        *,
+        at_once: int = 1,
+        force: bool = False,
+        watch: WatchNodes | None = None,
     ) -> UpgradeReport:
         """Find an order in which the nodes of a pool can be upgraded.
 
@@ -408,6 +413,8 @@ class Cluster:
             selector: The labels of the nodes, such as `pool=a`; "" for all.
             at_once: How many nodes may be drained at a time.
             force: Whether pods without a controller may be lost.
+            watch: Called after each node with the numbers of nodes tried so far, of all nodes to
+                try, and of those that can be upgraded. Nodes that are blocked are tried again.
 
         Raises:
             UserError: The selector is wrong, or selects no node.
@@ -418,7 +425,7 @@ class Cluster:
 
         async def ask(cluster: TrialCluster) -> UpgradeReport:
             nodes = selected_nodes(cluster, selector)
-            return await upgrade(cluster, nodes, at_once, may_lose=force)
+            return await upgrade(cluster, nodes, at_once, may_lose=force, watch=watch)
 
         return self._asked(ask, "--selector " if selector else "")
 

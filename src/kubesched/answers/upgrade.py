@@ -96,12 +96,17 @@ class CompactReport(Document, frozen=True, kw_only=True):
 
 
 async def upgrade(
-    cluster: TrialCluster, names: Iterable[str], at_once: int, *, may_lose: bool = False
+    cluster: TrialCluster,
+    names: Iterable[str],
+    at_once: int,
+    *,
+    may_lose: bool = False,
+    watch: WatchNodes | None = None,
 ) -> UpgradeReport:
     """Return an order in which nodes can be drained and replaced without breaking a budget.
 
     At most `at_once` nodes are drained at a time. With `may_lose`, pods without a controller may be
-    lost.
+    lost. `watch` is called after each node.
     """
     await cluster.place_pending()
     waiting = sorted(names)
@@ -109,6 +114,7 @@ async def upgrade(
     cordoned = {name for name in waiting if is_cordoned(cluster, name)}
     steps: list[NodesAtOnce] = []
     blocked: dict[str, NodeThatBlocks] = {}
+    done = 0
     while waiting:
         blocked = {}
         gone = NodesAtOnce((), 0)
@@ -116,12 +122,15 @@ async def upgrade(
             found = await _drained(cluster, name, may_lose=may_lose)
             if isinstance(found, NodeThatBlocks):
                 blocked[name] = found
-                continue
-            gone += found
+            else:
+                gone += found
+                done += 1
             if len(gone.nodes) == at_once:
                 steps.append(gone)
                 await _bring_back(cluster, gone.nodes, cordoned)
                 gone = NodesAtOnce((), 0)
+            if watch is not None:
+                watch(done + len(blocked), number, done)
         if gone.nodes:
             steps.append(gone)
             await _bring_back(cluster, gone.nodes, cordoned)

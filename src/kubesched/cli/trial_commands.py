@@ -196,8 +196,12 @@ def upgrade(
     from kubesched.cli.trial_text import write_upgrade
     from kubesched.cli.trials import open_cluster
 
+    def watch(_tried: int, nodes: int, done: int) -> None:
+        status.show(lambda: f"{done:,} of {nodes:,} nodes can be upgraded so far")
+
     cluster = open_cluster(source, asked)
-    report = cluster.upgrade(selector, at_once=at_once, force=force)
+    with StatusLine() as status:
+        report = cluster.upgrade(selector, at_once=at_once, force=force, watch=watch)
     write_answer(report, asked.output, partial(write_upgrade, selector=selector), asked.html)
     return 0 if report.works else EXIT_DIFFERENT
 

@@ -16,6 +16,7 @@ from .verdicts import Objects
 
 ADMIN = User("admin", ("system:masters",))
 ALICE = User("alice", ("system:authenticated",))
+MONITORING = User("prometheus", ("system:monitoring",))
 SCHEDULER = User("system:kube-scheduler", ("system:authenticated",))
 
 
@@ -87,6 +88,7 @@ SCHEDULER = User("system:kube-scheduler", ("system:authenticated",))
         pytest.param(Attributes(ALICE, "get", path="/apis/apps"), True, id="discovery-of-users"),
         pytest.param(Attributes(ALICE, "post", path="/version"), False, id="write-version"),
         pytest.param(Attributes(ALICE, "get", path="/metrics"), False, id="metrics"),
+        pytest.param(Attributes(MONITORING, "get", path="/metrics"), True, id="monitoring"),
     ],
 )
 def test_decide(wanted: Attributes, *, expected: bool) -> None:

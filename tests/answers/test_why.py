@@ -222,8 +222,8 @@ def test_the_obvious_change_is_suggested(pod: Pod, others: list[KubeObject], sen
     assert sentence in [change.sentence for change in report.changes]
 
 
-def test_evicting_a_daemon_is_not_suggested() -> None:
-    """Its controller would create it again."""
+def test_a_daemon_comes_back() -> None:
+    """Evicting it does not help, and a new node gets one, too."""
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
     others: list[KubeObject] = [
         make_node("n", allocatable={"cpu": "1", "pods": 5}),
@@ -234,7 +234,8 @@ def test_evicting_a_daemon_is_not_suggested() -> None:
             metadata={"ownerReferences": [{**owner, "controller": True}]},
         ),
     ]
-    assert ChangeKind.EVICT_POD not in kinds(ask(make_pod(requests={"cpu": "1"}), *others))
+    found = kinds(ask(make_pod(requests={"cpu": "1"}), *others))
+    assert not found & {ChangeKind.EVICT_POD, ChangeKind.ADD_NODE}
 
 
 def test_trials_do_not_change_the_cluster() -> None:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.answers.trial_cluster import is_daemon
-from kubesched.api.core import Node
+from kubesched.api.core import Node, Pod
 from kubesched.api.quantity import canonical
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
@@ -147,7 +147,10 @@ def _label(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange
 
 
 def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
-    """Try an empty node of each shape that exists, the most frequent ones first."""
+    """Try a node of each shape that exists, the most frequent ones first.
+
+    It is empty but for pods of DaemonSets and static pods, as on the existing node.
+    """
     shapes: dict[object, list[Node]] = {}
     for node in trial.cluster.cache.nodes.nodes:
         shapes.setdefault(_shape(node), []).append(node)
@@ -158,7 +161,7 @@ def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         if HOSTNAME in labels:
             labels[HOSTNAME] = name
         new = replace(model, metadata=replace(model.metadata, name=name, uid="", labels=labels))
-        if found := trial.node_for_beside(new):
+        if found := trial.node_for_beside(new, _daemons(trial, model.metadata.name, name)):
             amounts = model.status.allocatable
             size = ", ".join(
                 f"{resource} {canonical(amounts[resource])}"
@@ -168,6 +171,20 @@ def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
             like = model.metadata.name
             sentence = f"add a node like {like} ({size})"
             yield _of_node(ChangeKind.ADD_NODE, name, found, sentence, after=like)
+
+
+def _daemons(trial: ChangeTrial, like: str, name: str) -> list[Pod]:
+    """Return the pods that a new node gets because the existing one has them."""
+    nodes = trial.cluster.cache.nodes
+    return [
+        replace(
+            info.pod,
+            metadata=replace(info.pod.metadata, uid=f"{info.uid}-{name}"),
+            spec=replace(info.pod.spec, node_name=name),
+        )
+        for info in nodes.pods[nodes.row_of[like]].values()
+        if is_daemon(info.pod)
+    ]
 
 
 def _shape(node: Node) -> object:

@@ -7,7 +7,7 @@ Invariants: each change is of one field, one node or one pod.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import cached_property
@@ -142,13 +142,18 @@ class ChangeTrial:
         finally:
             self.cluster.cache.update_node(before)
 
-    def node_for_beside(self, node: Node) -> str:
-        """Return the node that the pod goes to if this node is added."""
-        self.cluster.cache.add_node(node)
+    def node_for_beside(self, node: Node, pods: Sequence[Pod] = ()) -> str:
+        """Return the node that the pod goes to if this node is added, with pods on it."""
+        cache = self.cluster.cache
+        cache.add_node(node)
+        for pod in pods:
+            cache.add_pod(pod)
         try:
             return self.node_for()
         finally:
-            self.cluster.cache.remove_node(node.metadata.name)
+            for pod in pods:
+                cache.remove_pod(PodInfo(pod).uid)
+            cache.remove_node(node.metadata.name)
 
     def node_for_without(self, pods: Iterable[PodInfo]) -> str:
         """Return the node that the pod goes to if other pods are gone."""

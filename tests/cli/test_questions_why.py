@@ -71,6 +71,16 @@ def test_text(cluster: Path) -> None:
     )
 
 
+def test_the_same_change_of_several_nodes_is_listed_once(tmp_path: Path) -> None:
+    """The other nodes are named beside it."""
+    nodes = [node(name, taints=[GPU_TAINT]) for name in ("alpha", "beta")]
+    result = run("why", "web", write(tmp_path, [*nodes, pod("web")]), "--complete")
+    assert (
+        "  2. remove the taint dedicated=gpu:NoSchedule from node alpha\n"
+        "      then it goes to alpha; beta would do, too\n\n"
+    ) in result.stdout
+
+
 @pytest.mark.parametrize("name", ["deploy/web", "deployment.apps/web", "Deployment/web"])
 def test_a_workload_stands_for_a_pending_pod(cluster: Path, name: str) -> None:
     """The pending pod is taken, and the answer notes it; `kubectl get -o name` adds the group."""

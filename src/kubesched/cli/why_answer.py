@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubesched.answers.cluster import Cluster
+from kubesched.answers.trial import ChangeKind, SuggestedChange
 from kubesched.answers.why import Cause, PodState, WhyReport, outcome_of, why_gone, with_records
 from kubesched.api.errors import ApiError
 from kubesched.cli.errors import write_warnings
@@ -171,11 +172,29 @@ def _write_changes(writer: Writer, report: WhyReport, top: int) -> None:
             writer.line("No change that makes it fit was found.")
         return
     writer.heading("Any one of these makes it fit, the smallest first")
-    for number, change in enumerate(report.changes[:top], 1):
+    groups = _alike(report.changes)
+    for number, (change, *others) in enumerate(groups[:top], 1):
         writer.item(f"{number}. {change.sentence}")
-        writer.detail(f"then it goes to {change.node}")
-    number = len(report.changes)
+        more = f"; {names([_node_of(one) for one in others])} would do, too" if others else ""
+        writer.detail(f"then it goes to {change.node}{more}")
+    number = len(groups)
     writer.rest(number - top, f"--top {number} shows all")
+
+
+def _alike(changes: Sequence[SuggestedChange]) -> list[list[SuggestedChange]]:
+    """Group changes that differ in their node only."""
+    groups: dict[tuple[str, str], list[SuggestedChange]] = {}
+    for change in changes:
+        key = change.kind, change.sentence.replace(_node_of(change), "", 1)
+        groups.setdefault(key, []).append(change)
+    return list(groups.values())
+
+
+def _node_of(change: SuggestedChange) -> str:
+    """Return the node that is changed, or is the model of a new one; "" for a change of a pod."""
+    if change.kind is ChangeKind.ADD_NODE:
+        return change.after
+    return change.object.removeprefix("node ") if change.object.startswith("node ") else ""
 
 
 def _write_causes(writer: Writer, report: WhyReport) -> None:

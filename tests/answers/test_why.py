@@ -31,6 +31,7 @@ from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 from tests.plugins.volume_objects import claim_volumes, make_claim, make_class
+from tests.scheduler.running import GANGS, make_group, make_member
 
 GATES: Final = FeatureGates()
 CONFIGURATION: Final = exhaustive(default_configuration(GATES))
@@ -390,6 +391,34 @@ def test_a_toleration_is_smaller_than_a_device_less() -> None:
     sentences = [change.sentence for change in report.changes]
     drop = "drop the nvidia.com/gpu request of container container"
     assert ["tolerate the taint dedicated=gpu:NoSchedule", drop] == sentences[:2]
+
+
+@pytest.mark.parametrize(
+    ("members", "state", "part"),
+    [(2, PodState.FITS, "fits the only node now"), (1, PodState.GATED, "waiting for minCount")],
+)
+def test_a_pod_of_a_gang(members: int, state: PodState, part: str) -> None:
+    """It is asked about alone; a note names its group."""
+    gates = FeatureGates.of(GANGS)
+    setup = in_tree_setup(gates, exhaustive(default_configuration(gates)))
+    cluster = ClusterState(setup, remembers=False)
+    group = make_group("g", min_count=2)
+    pods = [make_member(f"g-{at}", "g") for at in range(members)]
+    cluster.load([make_node("n"), group, *pods])
+    report = why_pod(cluster, PodInfo(pods[0]))
+    assert state == report.state
+    assert part in report.sentence
+    note = "At least 2 pods of PodGroup g must fit together; this is about the pod alone"
+    assert report.notes[0].startswith(note)
+
+
+def test_a_node_that_is_asked_for_by_name() -> None:
+    """A DaemonSet's pod asks for its node, which may have been removed."""
+    field = {"key": "metadata.name", "operator": "In", "values": ["gone"]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    report = ask(make_pod(spec={"affinity": affinity}), make_node("n"))
+    assert ("node gone is asked for; there is no such node",) == report.near_misses
 
 
 def test_near_misses_are_pointed_out() -> None:

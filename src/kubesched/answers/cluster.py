@@ -561,7 +561,8 @@ class Cluster:
     def _noted(
         self, report: PodExplanation, pod: Pod, notes: tuple[str, ...] = ()
     ) -> PodExplanation:
-        notes = (*notes, *notes_on(pod), *sampling_notes(report, self._scheduler.configuration))
+        sampling = sampling_notes(report, self._scheduler.configuration)
+        notes = (*notes, *notes_on(pod), *sampling, *report.notes)
         return msgspec.structs.replace(report, bound_to=pod.spec.node_name, notes=notes)
 
     def _state(self, *, remembers: bool = False) -> ClusterState:

@@ -30,6 +30,7 @@ def near_misses(pod: Pod, nodes: NodeTable) -> Iterator[str]:
             if sentence not in seen:
                 seen.add(sentence)
                 yield sentence
+    yield from _missing_nodes(pod, nodes)
     yield from _missing_topology_keys(pod, nodes)
     yield from _near_taints(pod, nodes)
 
@@ -94,17 +95,30 @@ def _wanted(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the labels that nodes must have, each with its allowed values."""
     for key, text in sorted((pod.spec.node_selector or {}).items()):
         yield key, (text,)
-    affinity = pod.spec.affinity
-    node_affinity = None if affinity is None else affinity.node_affinity
-    if node_affinity is None:
-        return
-    required = node_affinity.required_during_scheduling_ignored_during_execution
-    for term in () if required is None else required.node_selector_terms:
+    for term in _required_terms(pod):
         for requirement in term.match_expressions:
             if requirement.operator == "In":
                 yield requirement.key, requirement.values
             elif requirement.operator == "Exists":
                 yield requirement.key, ()
+
+
+def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...]:
+    affinity = pod.spec.affinity
+    node_affinity = None if affinity is None else affinity.node_affinity
+    if node_affinity is None:
+        return ()
+    required = node_affinity.required_during_scheduling_ignored_during_execution
+    return () if required is None else required.node_selector_terms
+
+
+def _missing_nodes(pod: Pod, nodes: NodeTable) -> Iterator[str]:
+    """Yield the nodes that are asked for by name, as by a DaemonSet's pod, and are not there."""
+    for term in _required_terms(pod):
+        for field in term.match_fields:
+            for name in field.values if field.operator == "In" else ():
+                if name not in nodes.row_of:
+                    yield f"node {name} is asked for; there is no such node"
 
 
 def _missing_label(nodes: NodeTable, key: str, wanted: tuple[str, ...]) -> Iterator[str]:

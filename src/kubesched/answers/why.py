@@ -21,6 +21,7 @@ from kubesched.answers.uncreated import LackedPods
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import Pod
 from kubesched.api.pod import FINISHED
+from kubesched.api.scheduling import PodGroup
 from kubesched.config.types import Configuration
 from kubesched.explain.decision_records import (
     DecisionRecord,
@@ -48,6 +49,7 @@ from kubesched.explain.unknown import (
     with_unknown,
 )
 from kubesched.framework.dra import resources_without_node
+from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.framework.preemption.candidate import Criterion
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.sampling import feasible_nodes_to_find
@@ -444,11 +446,25 @@ def check_scheduler(pod: Pod, cluster: ClusterState) -> None:
 def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
     """Explain what is decided for a pending pod of a cluster."""
     report = _explained(cluster, info, all_filters=all_filters)
+    report = replace(report, notes=(*report.notes, *_gang_note(cluster, info)))
     if report.outcome is not PodOutcome.UNKNOWN or is_rejected_everywhere(report):
         return report
     less = PodInfo(_without_devices_and_claims(info, cluster.snapshot()))
     rest = _explained(cluster, less, all_filters=all_filters)
     return with_known_rejections(report, rest.nodes)
+
+
+def _gang_note(cluster: ClusterState, info: PodInfo) -> Iterable[str]:
+    """Yield a note if the pod is placed together with others, or not at all."""
+    name, profile = pod_group_name_of(info.pod), cluster.profile_of(info)
+    if name and profile is not None and "GangScheduling" in profile.plugins:
+        group = cluster.cache.objects.get(PodGroup, name, info.namespace)
+        gang = group.spec.scheduling_policy.gang if group is not None else None
+        if gang is not None:
+            yield (
+                f"At least {count(gang.min_count, 'pod')} of PodGroup {name} must fit together; "
+                "this is about the pod alone, and `kubesched simulate` places the gang."
+            )
 
 
 def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:

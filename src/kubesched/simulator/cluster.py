@@ -2,7 +2,7 @@
 
 Upstream: pkg/scheduler/eventhandlers.go (which objects count as what, v1.36)
 Reads:    any Kubernetes objects
-Differs:  pod groups have no members here, so GangScheduling, if enabled, holds their pods back.
+Differs:  a pod of a gang is decided on alone.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.cache.cache import Cache
+from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.plugin_error import PluginError
+from kubesched.framework.pod_group_states import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.queue.nominator import Nominator
@@ -50,13 +52,15 @@ class ClusterState:
         remembers: bool = True,
     ) -> None:
         self._gates = setup.feature_gates
-        self.cache = Cache()
+        groups = PodGroupStore() if setup.feature_gates.enabled("GenericWorkload") else None
+        self.cache = Cache(groups)
         self.nominator = Nominator()
         self.pending: dict[str, PodInfo] = {}
         self.plugin_errors: list[PluginError] = []
         services = msgspec.structs.replace(
             services_for(self._gates, self.cache.objects),
             report_plugin_error=self.plugin_errors.append,
+            pod_group_states=PodGroupStates() if groups is None else groups,
         )
         self.profiles: dict[str, Profile] = build_profiles(setup, Random(seed), services)
         sampler = NodeSampler()
@@ -76,8 +80,7 @@ class ClusterState:
                 if pod.spec.node_name:
                     on_nodes.append(pod)
                 else:
-                    info = PodInfo(pod)
-                    self.pending[info.uid] = info
+                    self._wait(PodInfo(pod))
             elif isinstance(item, Node):
                 self.cache.add_node(item)
             else:
@@ -93,9 +96,14 @@ class ClusterState:
     def add_pending(self, pod: Pod) -> PodInfo:
         """Add a pod to be scheduled, even if its `spec.nodeName` is set."""
         info = PodInfo(without_disabled_fields(pod, self._gates))
-        self.pending[info.uid] = info
+        self._wait(info)
         self._nominate()
         return info
+
+    def _wait(self, info: PodInfo) -> None:
+        self.pending[info.uid] = info
+        if self.cache.pod_groups is not None:
+            self.cache.pod_groups.add(info)
 
     def _nominate(self) -> None:
         for info in self.pending.values():

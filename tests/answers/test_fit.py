@@ -187,6 +187,18 @@ def test_missing_nodes_of_one_shape(replicas: int, number: int) -> None:
     assert {"new": number} == {one.shape: one.count for one in report.missing_nodes.nodes}
 
 
+def test_new_nodes_go_to_the_pods_of_highest_priority() -> None:
+    """Pods that back off when the nodes come do not lose them to others."""
+    low = [running(f"low-{at}", "a", "2", owner="low") for at in range(2)]
+    waiting = [make_pod(f"wait-{at}", requests={"cpu": "2"}) for at in range(20)]
+    high = make_pod("high", requests={"cpu": "2"}, priority=5)
+    asked = workload(cpu="2", replicas=2, pod={"priority": 10, "preemptionPolicy": "Never"})
+    shape = parse_shape("cpu=2,memory=8Gi,name=new")
+    report = ask([node("a"), *low, *waiting, high], asked, shapes=(shape,))
+    assert report.missing_nodes is not None
+    assert report.missing_nodes.enough
+
+
 def test_the_cheapest_mix() -> None:
     """Two small nodes and a large one are cheaper than two large ones."""
     large = parse_shape("cpu=8,memory=8Gi,name=large,price=10")

@@ -19,6 +19,7 @@ from typing import Final
 from kubesched.answers.node_shapes import NodeShape
 from kubesched.answers.pod_outcomes import PodOutcomeNow, PodOutcomes, PodsWithoutNode, grouped
 from kubesched.answers.trial_cluster import TrialCluster, names_of, new_nodes
+from kubesched.api.core import Node
 from kubesched.api.quantity import resource_values
 from kubesched.explain.document import DocumentPart
 from kubesched.snapshot.pod_info import PodInfo
@@ -119,11 +120,17 @@ class _Search:
         cluster = self._cluster
         cluster.begin()
         taken = names_of(cluster)
+        added: list[Node] = []
         for shape, number in zip(self._shapes, counts, strict=True):
             nodes = new_nodes(shape.model, number, taken)
             taken += [node.metadata.name for node in nodes]
-            for node in nodes:
+            added += nodes
+        # Daemons first. Then priority decides: nobody backs off, as when nodes come later.
+        with cluster.moving_only():
+            for node in added:
                 cluster.add_node(node)
+            await cluster.settle()
+        cluster.rehearsal.scheduler.wake()
         await cluster.settle()
         outcomes = PodOutcomes(cluster)
         found = [outcomes.of(uid) for uid in self._waiting]

@@ -459,8 +459,7 @@ def _gang_note(cluster: ClusterState, info: PodInfo) -> Iterable[str]:
     name, profile = pod_group_name_of(info.pod), cluster.profile_of(info)
     if name and profile is not None and "GangScheduling" in profile.plugins:
         group = cluster.cache.objects.get(PodGroup, name, info.namespace)
-        gang = group.spec.scheduling_policy.gang if group is not None else None
-        if gang is not None:
+        if group is not None and (gang := group.spec.scheduling_policy.gang) is not None:
             yield (
                 f"At least {count(gang.min_count, 'pod')} of PodGroup {name} must fit together; "
                 "this is about the pod alone, and `kubesched simulate` places the gang."

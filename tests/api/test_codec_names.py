@@ -3,9 +3,8 @@
 import msgspec
 import pytest
 
-from kubesched.api.core import Node, PersistentVolume, Pod, Service
+from kubesched.api.core import Node, PersistentVolume, Pod
 from kubesched.api.meta import KubeStruct
-from kubesched.api.storage import CSINode
 
 
 @pytest.mark.parametrize(
@@ -28,8 +27,6 @@ from kubesched.api.storage import CSINode
         ),
         pytest.param(PersistentVolume, {"spec": {"claimRef": {"apiVersion": "v1"}}}, id="ref"),
         pytest.param(Node, {"spec": {"podCIDR": "1", "providerID": "p"}}, id="node"),
-        pytest.param(Service, {"spec": {"clusterIP": "None"}}, id="clusterIP"),
-        pytest.param(CSINode, {"spec": {"drivers": [{"nodeID": "n"}]}}, id="nodeID"),
         pytest.param(
             Pod,
             {

@@ -4,10 +4,7 @@ Upstream: staging/src/k8s.io/api/core/v1/types.go (v1.36)
 Differs:  only fields that scheduling, explaining and simulating read are kept.
 """
 
-from msgspec import field
-
-from kubesched.api.events import EventSeries
-from kubesched.api.integers import Int32, Int64
+from kubesched.api.integers import Int32
 from kubesched.api.meta import Condition, KubeObject, KubeStruct
 from kubesched.api.node import (
     Node,
@@ -55,7 +52,6 @@ __all__ = [
     "Affinity",
     "AzureDiskVolumeSource",
     "AzureFileVolumeSource",
-    "Binding",
     "Container",
     "ContainerExtendedResourceRequest",
     "ContainerPort",
@@ -87,7 +83,6 @@ __all__ = [
     "PreferredSchedulingTerm",
     "ReplicationController",
     "ReplicationControllerSpec",
-    "ReplicationControllerStatus",
     "ResourceRequirements",
     "Service",
     "ServiceSpec",
@@ -116,7 +111,6 @@ class ServiceSpec(KubeStruct):
     """The selector of a service's pods; without one, its endpoints are set by hand."""
 
     selector: dict[str, str] | None = None
-    cluster_ip: str = field(default="", name="clusterIP")
     type: str = ""
 
 
@@ -130,18 +124,13 @@ class ReplicationControllerSpec(KubeStruct):
     """The number of pods (None means 1), their selector and template."""
 
     replicas: Int32 | None = None
-    min_ready_seconds: Int32 = 0
     selector: dict[str, str] | None = None
     template: PodTemplateSpec | None = None
 
 
 class ReplicationControllerStatus(KubeStruct):
-    """The numbers of pods."""
+    """Observations of the controller."""
 
-    replicas: Int32 = 0
-    ready_replicas: Int32 = 0
-    available_replicas: Int32 = 0
-    observed_generation: Int64 = 0
     conditions: tuple[Condition, ...] = ()
 
 
@@ -150,12 +139,6 @@ class ReplicationController(KubeObject):
 
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
     status: ReplicationControllerStatus = ReplicationControllerStatus()
-
-
-class Binding(KubeObject):
-    """Binds a pod (named in the metadata) to a node (the target)."""
-
-    target: ObjectReference = ObjectReference()
 
 
 class EventSource(KubeStruct):
@@ -177,8 +160,5 @@ class CoreEvent(KubeObject):
     count: Int32 = 0
     type: str = ""
     event_time: str | None = None
-    series: EventSeries | None = None
-    action: str = ""
-    related: ObjectReference | None = None
     reporting_component: str = ""
     reporting_instance: str = ""

@@ -97,13 +97,6 @@ class DeviceTaint(KubeStruct):
     time_added: str | None = None
 
 
-class NodeAllocatableResourceMapping(KubeStruct):
-    """How much of a node's allocatable resource a device consumes."""
-
-    capacity_key: str | None = None
-    allocation_multiplier: Quantity | None = None
-
-
 class Device(KubeStruct):
     """One device of a slice. Attribute and capacity names without a domain are the driver's."""
 
@@ -119,7 +112,6 @@ class Device(KubeStruct):
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
     allow_multiple_allocations: bool | None = None
-    node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] = {}
 
 
 class ResourceSliceSpec(KubeStruct):

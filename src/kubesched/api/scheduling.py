@@ -1,12 +1,11 @@
 """The scheduling.k8s.io kinds: priorities, and pods that are scheduled together.
 
 Upstream: staging/src/k8s.io/api/scheduling/v1 and v1alpha2, types.go (v1.36)
-Differs:  nothing.
+Differs:  of workloads no field is read.
 """
 
 from kubesched.api.integers import Int32
 from kubesched.api.meta import Condition, KubeObject, KubeStruct
-from kubesched.api.volume import TypedObjectReference
 
 
 class PriorityClass(KubeObject):
@@ -55,35 +54,9 @@ class PodGroupResourceClaim(KubeStruct):
     resource_claim_template_name: str | None = None
 
 
-class PodGroupTemplate(KubeStruct):
-    """The template from which a workload's pod groups are created."""
-
-    name: str = ""
-    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
-    scheduling_constraints: PodGroupSchedulingConstraints | None = None
-    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
-    disruption_mode: str | None = None
-    priority_class_name: str = ""
-    priority: Int32 | None = None
-
-
-class WorkloadPodGroupTemplateReference(KubeStruct):
-    """A template of a workload."""
-
-    workload_name: str = ""
-    pod_group_template_name: str = ""
-
-
-class PodGroupTemplateReference(KubeStruct):
-    """The template from which a group was created."""
-
-    workload: WorkloadPodGroupTemplateReference | None = None
-
-
 class PodGroupSpec(KubeStruct):
     """How the pods of a group are scheduled."""
 
-    pod_group_template_ref: PodGroupTemplateReference | None = None
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
@@ -113,14 +86,5 @@ class PodGroup(KubeObject):
     status: PodGroupStatus = PodGroupStatus()
 
 
-class WorkloadSpec(KubeStruct):
-    """The groups of a workload."""
-
-    controller_ref: TypedObjectReference | None = None
-    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
-
-
 class Workload(KubeObject):
     """An application that consists of pod groups."""
-
-    spec: WorkloadSpec = WorkloadSpec()

@@ -10,7 +10,6 @@ from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from kubesched.api.batch import CronJob, Job
 from kubesched.api.coordination import Lease
 from kubesched.api.core import (
-    Binding,
     CoreEvent,
     Namespace,
     Node,
@@ -102,7 +101,6 @@ KINDS: Final[tuple[Kind, ...]] = (
     _kind(ReplicationController, "", _V1, "replicationcontrollers"),
     _kind(PersistentVolume, "", _V1, "persistentvolumes", is_namespaced=False),
     _kind(PersistentVolumeClaim, "", _V1, "persistentvolumeclaims"),
-    _kind(Binding, "", _V1, "bindings"),
     _kind(CoreEvent, "", _V1, "events", name="Event"),
     _kind(Event, "events.k8s.io", _SINCE_BETA, "events"),
     _kind(ReplicaSet, _APPS_GROUP, _APPS, "replicasets"),

@@ -1,16 +1,13 @@
 """The storage.k8s.io/v1 kinds: classes, CSI drivers, capacities and attachments.
 
 Upstream: staging/src/k8s.io/api/storage/v1/types.go (v1.36)
-Differs:  mount options, token requests and attachment errors are not read.
+Differs:  only fields that scheduling reads are kept.
 """
 
-from msgspec import field
-
-from kubesched.api.integers import Int32, Int64
+from kubesched.api.integers import Int32
 from kubesched.api.meta import KubeObject, KubeStruct, LabelSelector
 from kubesched.api.node import TopologySelectorTerm
 from kubesched.api.quantity import Quantity
-from kubesched.api.volume import PersistentVolumeSpec
 
 
 class StorageClass(KubeObject):
@@ -19,7 +16,6 @@ class StorageClass(KubeObject):
     provisioner: str = ""
     parameters: dict[str, str] = {}
     reclaim_policy: str | None = None
-    allow_volume_expansion: bool | None = None
     volume_binding_mode: str | None = None
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
 
@@ -34,8 +30,6 @@ class CSINodeDriver(KubeStruct):
     """A CSI driver that runs on the node."""
 
     name: str = ""
-    node_id: str = field(default="", name="nodeID")
-    topology_keys: tuple[str, ...] = ()
     allocatable: VolumeNodeResources | None = None
 
 
@@ -54,13 +48,7 @@ class CSINode(KubeObject):
 class CSIDriverSpec(KubeStruct):
     """The requirements and capabilities of a driver."""
 
-    attach_required: bool | None = None
-    pod_info_on_mount: bool | None = None
-    volume_lifecycle_modes: tuple[str, ...] = ()
     storage_capacity: bool | None = None
-    fs_group_policy: str | None = None
-    requires_republish: bool | None = None
-    node_allocatable_update_period_seconds: Int64 | None = None
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
@@ -80,10 +68,9 @@ class CSIStorageCapacity(KubeObject):
 
 
 class VolumeAttachmentSource(KubeStruct):
-    """The volume: by name, or inline for migrated in-tree volumes."""
+    """The volume by its name, which volumes without an object do not have."""
 
     persistent_volume_name: str | None = None
-    inline_volume_spec: PersistentVolumeSpec | None = None
 
 
 class VolumeAttachmentSpec(KubeStruct):
@@ -94,22 +81,13 @@ class VolumeAttachmentSpec(KubeStruct):
     node_name: str = ""
 
 
-class VolumeAttachmentStatus(KubeStruct):
-    """Whether the volume is attached."""
-
-    attached: bool = False
-    attachment_metadata: dict[str, str] = {}
-
-
 class VolumeAttachment(KubeObject):
     """A request to attach a volume to a node."""
 
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
-    status: VolumeAttachmentStatus = VolumeAttachmentStatus()
 
 
 class VolumeAttributesClass(KubeObject):
     """A class of mutable volume attributes."""
 
-    driver_name: str = ""
     parameters: dict[str, str] = {}

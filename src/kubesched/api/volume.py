@@ -203,7 +203,6 @@ class PersistentVolumeClaimStatus(KubeStruct):
     capacity: dict[str, Quantity] = {}
     conditions: tuple[Condition, ...] = ()
     allocated_resources: dict[str, Quantity] = {}
-    current_volume_attributes_class_name: str | None = None
 
 
 class PersistentVolumeClaim(KubeObject):
@@ -279,15 +278,12 @@ class CSIPersistentVolumeSource(KubeStruct):
     driver: str = ""
     volume_handle: str = ""
     read_only: bool = False
-    fs_type: str = ""
-    volume_attributes: dict[str, str] = {}
 
 
 class LocalVolumeSource(KubeStruct):
     """A disk or directory of one node."""
 
     path: str = ""
-    fs_type: str | None = None
 
 
 class VolumeNodeAffinity(KubeStruct):
@@ -328,7 +324,6 @@ class PersistentVolumeStatus(KubeStruct):
     phase: str = ""
     reason: str = ""
     message: str = ""
-    last_phase_transition_time: str | None = None
 
 
 class PersistentVolume(KubeObject):

@@ -67,25 +67,21 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_DROPPED: Final = _words(
-    "message description parameters volume_attributes data attachment_metadata user keyring"
-)
+_DROPPED: Final = _words("message description parameters volume_attributes data user keyring")
 """Free text and parameters of drivers, which may hold credentials."""
 _DROPPED_IF_ANONYMOUS: Final = _words(
-    "generate_name pod_ip provider_id pod_cidr cluster_ip address device_path path target_portal"
-    " portals initiator_name volumes_in_use PodStatus.host_ip ContainerPort.name"
-    " AttachedVolume.name"
+    "generate_name pod_ip provider_id pod_cidr address device_path path target_portal portals"
+    " initiator_name volumes_in_use PodStatus.host_ip ContainerPort.name AttachedVolume.name"
 )
 _RENAMED: Final = _words(
     "name namespace namespaces uid node_name nominated_node_name claim_name resource_claim_name"
     " resource_claim_template_name volume_name storage_class_name volume_attributes_class_name"
-    " current_volume_attributes_class_name priority_class_name runtime_class_name"
-    " service_account_name service_name pod_group_name workload_name pod_group_template_name"
-    " container_name containers secret_name secret_namespace share_name disk_name disk_uri pd_name"
-    " volume_id volume_path storage_policy_name storage_policy_id volume_handle iqn monitors pool"
-    " device share_id node_id persistent_volume_name finalizers key value values topology_key"
-    " topology_keys match_label_keys mismatch_label_keys disrupted_pods labels match_labels"
-    " node_selector selector RBDVolumeSource.image ContainerPort.host_ip"
+    " priority_class_name runtime_class_name service_account_name pod_group_name container_name"
+    " containers secret_name secret_namespace share_name disk_name disk_uri pd_name volume_id"
+    " volume_path storage_policy_name storage_policy_id volume_handle iqn monitors pool device"
+    " share_id persistent_volume_name finalizers key value values topology_key match_label_keys"
+    " mismatch_label_keys disrupted_pods labels match_labels node_selector selector"
+    " RBDVolumeSource.image ContainerPort.host_ip"
 )
 _IMAGES: Final = _words("image reference")
 _NODE_IMAGES: Final = _words("names")
@@ -93,17 +89,16 @@ _REQUESTS: Final = _words("request requests request_name DeviceRequest.name Devi
 _KEPT: Final = _words(
     "api_version kind api_group resource resource_version field_path creation_timestamp"
     " deletion_timestamp last_probe_time last_transition_time last_heartbeat_time time_added"
-    " start_time allocation_timestamp last_phase_transition_time operator effect type status reason"
-    " phase protocol image_pull_policy pull_policy restart_policy resource_name"
-    " when_unsatisfiable node_affinity_policy node_taints_policy scheduler_name preemption_policy"
-    " qos_class resize action medium fs_type caching_mode iscsi_interface driver driver_name"
-    " provisioner attacher reclaim_policy persistent_volume_reclaim_policy volume_mode"
-    " volume_binding_mode access_modes fs_group_policy volume_lifecycle_modes"
-    " pod_management_policy unhealthy_pod_eviction_policy disruption_mode capacity_key"
-    " allocation_mode device_class_name expression extended_resource_name match_attribute"
-    " distinct_attribute counter_set binding_conditions binding_failure_conditions"
-    " declared_features source string_value version_value string_values version_values"
-    " CounterSet.name CSINodeDriver.name PodCondition.type"
+    " start_time allocation_timestamp operator effect type status reason phase protocol"
+    " image_pull_policy pull_policy restart_policy resource_name when_unsatisfiable"
+    " node_affinity_policy node_taints_policy scheduler_name preemption_policy qos_class resize"
+    " action medium fs_type caching_mode iscsi_interface driver provisioner attacher"
+    " reclaim_policy persistent_volume_reclaim_policy volume_mode volume_binding_mode access_modes"
+    " unhealthy_pod_eviction_policy disruption_mode allocation_mode device_class_name"
+    " expression extended_resource_name match_attribute distinct_attribute counter_set"
+    " binding_conditions binding_failure_conditions declared_features source string_value"
+    " version_value string_values version_values CounterSet.name CSINodeDriver.name"
+    " PodCondition.type"
 )
 """Words of the API, resources, schedulers, drivers, and what expressions on devices refer to."""
 
@@ -113,11 +108,9 @@ class Renaming(Protocol):
 
     def text(self, text: str) -> str:
         """Return the new name, label key or label value."""
-        ...
 
     def image(self, text: str) -> str:
         """Return the new name of an image, which has a tag or digest if the old one has."""
-        ...
 
 
 Change = Callable[[Any], Any]

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from kubesched.api.coordination import Lease
-from kubesched.api.core import Binding, CoreEvent, Node, Pod
+from kubesched.api.core import CoreEvent, Node, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.events import Event
 from kubesched.api.meta import KubeObject
@@ -33,7 +33,7 @@ from kubesched.inputs.status_line import StatusLine
 
 READER_ROLE: Final = "kubesched-reader"
 """The ClusterRole that allows to read everything that is read here."""
-_NOT_READ: Final = (Binding, CoreEvent, Event, Lease)
+_NOT_READ: Final = (CoreEvent, Event, Lease)
 READ_KINDS: Final = tuple(kind for kind in KINDS if kind.type not in _NOT_READ)
 """The kinds that are read: those that decisions, their explanations or a drain depend on."""
 NEEDED: Final = (Pod, Node)

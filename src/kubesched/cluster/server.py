@@ -40,11 +40,9 @@ class Subscription(Protocol):
 
     def start(self) -> None:
         """Report all objects now, and changes from now on."""
-        ...
 
     def stop(self) -> None:
         """Report nothing more; stopping twice is fine."""
-        ...
 
 
 class Watching:
@@ -73,59 +71,46 @@ class Server(Protocol):
 
     def now(self) -> float:
         """Return the seconds since the Unix epoch."""
-        ...
 
     def timestamp(self) -> str:
         """Return the time as Kubernetes writes it."""
-        ...
 
     # Pods, nodes and disruption budgets.
 
     def watch(self, type_: type[Typed], on_change: OnChange[Typed]) -> Subscription:
         """Return a subscription to the objects of a class; it has to be started."""
-        ...
 
     def read(self, type_: type[Typed], namespace: str, name: str) -> Typed | None:
         """Return an object, None if there is none."""
-        ...
 
     def all(self, type_: type[Typed], namespace: str | None = None) -> Sequence[Typed]:
         """Return the objects of a class, of one namespace or of all."""
-        ...
 
     # Plain objects.
 
     def follow(self, kind: str, on_change: OnChange[Plain]) -> Subscription:
         """Return a subscription to the objects of a kind; it has to be started."""
-        ...
 
     def find(self, kind: str, namespace: str, name: str) -> Plain | None:
         """Return an object, None if there is none."""
-        ...
 
     def list(self, kind: str, namespace: str | None = None) -> list[Plain]:
         """Return the objects of a kind, of one namespace or of all."""
-        ...
 
     def create(self, kind: str, obj: Plain) -> Plain:
         """Create an object and return it; raises ApiError if it is refused."""
-        ...
 
     def create_pod(self, pod: Plain) -> Pod:
         """Create a pod and return it; raises ApiError if it is refused."""
-        ...
 
     def patch_status(self, key: Key, status: Plain) -> None:
         """Replace the status of an object; raises NotFoundError if it is gone."""
-        ...
 
     def annotate(self, key: Key, name: str, value: str) -> None:
         """Set an annotation of an object; nothing happens if it is gone."""
-        ...
 
     def scale(self, key: Key, replicas: int) -> None:
         """Set the number of replicas of a workload; raises NotFoundError if it is gone."""
-        ...
 
     def delete(self, key: Key, uid: str = "", grace_seconds: int | None = None) -> None:
         """Delete an object, or begin to; the grace period is by default the object's own.
@@ -135,7 +120,6 @@ class Server(Protocol):
         Raises:
             ApiError: It is not there, or it is another one.
         """
-        ...
 
 
 class AnyKindServer(Server, Protocol):
@@ -143,27 +127,21 @@ class AnyKindServer(Server, Protocol):
 
     def kinds(self, *, only_namespaced: bool = False) -> list[str]:
         """Return the kinds that the store may hold."""
-        ...
 
     def is_namespaced(self, kind: str) -> bool:
         """Whether the objects of a kind live in namespaces."""
-        ...
 
     def kind_of(self, api_version: str, kind: str) -> str | None:
         """Return where the store keeps a kind, None if it is not served."""
-        ...
 
     def count(self, kind: str) -> int:
         """Return how many objects of a kind there are."""
-        ...
 
     def write(self, key: Key, plain: Plain) -> Plain:
         """Store a new state of an object that is there, without validation."""
-        ...
 
     def release(self, key: Key, finalizer: str) -> None:
         """Remove a finalizer from an object, which is deleted if nothing else holds it."""
-        ...
 
     def delete(
         self, key: Key, uid: str = "", grace_seconds: int | None = None, policy: str = "Background"
@@ -173,7 +151,6 @@ class AnyKindServer(Server, Protocol):
         Raises:
             ApiError: It is not there, or it is another one.
         """
-        ...
 
 
 class PodReports(Protocol):
@@ -181,23 +158,18 @@ class PodReports(Protocol):
 
     def started(self, pod: Pod) -> Pod:
         """All containers run."""
-        ...
 
     def restarted(self, pod: Pod, exit_code: int) -> Pod:
         """All containers ended, and run again."""
-        ...
 
     def ended(self, pod: Pod, exit_code: int) -> Pod:
         """All containers ended for good."""
-        ...
 
     def resized(self, pod: Pod) -> None:
         """A running pod changed; its containers get the resources that it asks for now."""
-        ...
 
     def forget(self, pod_uid: str) -> None:
         """A pod is gone."""
-        ...
 
 
 @cache
@@ -211,6 +183,13 @@ def key_of_plain(kind: str, obj: Plain) -> Key:
     """Return where a store keeps a plain object."""
     metadata = obj["metadata"]
     return Key(kind, metadata.get("namespace", ""), metadata["name"])
+
+
+def since_changed(condition: Plain, old: Plain | None, now: str) -> Plain:
+    """Return a condition with the time since when it has its status; `old` is the one before."""
+    is_same = old is not None and old["status"] == condition["status"]
+    since = old.get("lastTransitionTime") if old is not None and is_same else now
+    return {**condition, "lastTransitionTime": since}
 
 
 def reference_to(obj: Plain) -> Plain:
@@ -230,78 +209,102 @@ _BATCH = 200
 
 
 class Follower(Generic[V, T]):
-    """Watches one kind."""
+    """Watches one kind.
+
+    Attributes:
+        kind: Its name in the store.
+        known: The objects as last reported.
+        newest: The state with which a change came that is being reported; None in a list.
+        relists: How often all objects were listed again, as changes were no longer kept.
+    """
 
     def __init__(
         self,
         store: Store[V],
         kind: str,
         on_change: OnChange[T],
-        view: Callable[[V], T],
+        view: Callable[[V], T | None],
         delay_seconds: Callable[[], float] | None = None,
+        at_once: int | None = _BATCH,
     ) -> None:
         """Set up; nothing happens before `start`.
 
-        `view` returns the form in which objects are reported; `delay_seconds` draws the time from a
-        change to its report, None for as soon as possible.
+        `view` returns the form in which objects are reported, None for an object that is left out;
+        `delay_seconds` draws the time from a change to its report, None for as soon as possible.
+        At most `at_once` changes are reported before other tasks run.
         """
+        self.kind = kind
+        self.known: dict[Key, T] = {}
+        self.newest: V | None = None
+        self.relists = 0
         self._store = store
-        self._kind = kind
         self._on_change = on_change
         self._view = view
         self._delay_seconds = delay_seconds
-        self._known: dict[Key, T] = {}
+        self._at_once = at_once
         self._watch: Watch[V] | None = None
-        self._is_due = False
-        self._is_stopped = False
+        self._due: asyncio.Handle | None = None
 
     def start(self) -> None:
         """Report all objects now, and changes from now on."""
-        found = self._store.keyed(self._kind)
-        self._watch = self._store.watch(self._kind, self._store.version, self._wake)
-        for key in [key for key in self._known if key not in found]:
+        views = {key: self._view(value) for key, value in self._store.keyed(self.kind).items()}
+        found = {key: view for key, view in views.items() if view is not None}
+        self._follow(self._store.version)
+        for key in [key for key in self.known if key not in found]:
             self._report(key, None)
-        for key, value in found.items():
-            self._report(key, self._view(value))
+        for key, view in found.items():
+            self._report(key, view)
+
+    def _follow(self, version: int) -> None:
+        self._watch = self._store.watch(self.kind, version, self._wake)
+        if self._watch.has_changes:
+            self._wake()
 
     def stop(self) -> None:
         """Report nothing more; stopping twice is fine."""
-        self._is_stopped = True
         if self._watch is not None:
             self._watch.close()
+            self._watch = None
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
 
     def _wake(self) -> None:
-        if not self._is_due:
-            self._is_due = True
+        if self._due is None:
             loop = asyncio.get_running_loop()
             if self._delay_seconds is None:
-                loop.call_soon(self._read)
+                self._due = loop.call_soon(self._read)
             else:
-                loop.call_later(self._delay_seconds(), self._read)
+                self._due = loop.call_later(self._delay_seconds(), self._read)
 
     def _read(self) -> None:
-        self._is_due = False
-        if self._is_stopped:
-            return
-        assert self._watch is not None, "it has been started"
+        self._due = None
+        watch = self._watch
+        assert watch is not None, "stopping cancels what is due"
         try:
-            changes = self._watch.read(_BATCH)
+            changes = watch.read(self._at_once)
         except GoneError:
-            self._watch.close()
-            self.start()
+            watch.close()
+            self._list_again()
             return
         for change in changes:
             is_gone = change.type is ChangeType.DELETED
+            self.newest = change.value
             self._report(change.key, None if is_gone else self._view(change.value))
-        if len(changes) == _BATCH and self._watch.has_changes and not self._is_due:
-            self._is_due = True
-            asyncio.get_running_loop().call_soon(self._read)
+        self.newest = None
+        has_more = len(changes) == self._at_once and watch.has_changes
+        if has_more and self._due is None and self._watch is watch:
+            self._due = asyncio.get_running_loop().call_soon(self._read)
+
+    def _list_again(self) -> None:
+        self.relists += 1
+        self.start()
 
     def _report(self, key: Key, after: T | None) -> None:
-        before = self._known.get(key)
+        before = self.known.get(key)
         if before is not after:
             if after is None:
-                del self._known[key]
+                del self.known[key]
             else:
-                self._known[key] = after
+                self.known[key] = after
             self._on_change(key, before, after)

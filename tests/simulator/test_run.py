@@ -146,7 +146,7 @@ def test_an_empty_cluster_is_no_deadlock() -> None:
 
 
 def test_the_decision_log_is_in_order_of_time() -> None:
-    """One line per decision and binding; queue moves on request."""
+    """One line per decision and binding."""
     lines: list[bytes] = []
     report = _simulate(_scenario(workloads=[_pods(3)]), write_decision=lines.append)
     decoded = [msgspec.json.decode(line) for line in lines]
@@ -154,9 +154,6 @@ def test_the_decision_log_is_in_order_of_time() -> None:
     assert ["placed", "bound"] * 3 == [line["what"] for line in decoded]
     assert [line["at"] for line in decoded] == sorted(line["at"] for line in decoded)
     assert decoded[0]["pod"] == "default/w-0"
-    with_moves: list[bytes] = []
-    _simulate(_scenario(workloads=[_pods(3)]), write_decision=with_moves.append, log_moves=True)
-    assert len(with_moves) > len(lines)
 
 
 def test_rejections_in_the_log_have_upstreams_message() -> None:
@@ -207,7 +204,7 @@ def test_equal_seeds_give_equal_bytes() -> None:
         "from kubesched.simulator.run import simulate\n"
         "from kubesched.simulator.scenario_loading import load_scenario\n"
         "scenario = load_scenario(sys.stdin.read())\n"
-        "report = simulate(scenario, in_tree_registry(), seed=5, log_moves=True)\n"
+        "report = simulate(scenario, in_tree_registry(), seed=5)\n"
         "sys.stdout.buffer.write(msgspec.json.encode(report))\n"
     )
     source = Path(__file__).parents[2] / "src"

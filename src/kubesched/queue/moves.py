@@ -1,7 +1,7 @@
 """QueueMove is the move of a pod, or of equal pods together, from one part of the queue to another.
 
 Metrics count moves (`queue_incoming_pods_total` counts those into activeQ, backoffQ and
-unschedulablePods), and the decision log lists them.
+unschedulablePods).
 """
 
 from __future__ import annotations

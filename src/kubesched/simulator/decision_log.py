@@ -14,7 +14,6 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.framework.status import Status
-from kubesched.queue.moves import QueueMove
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected, RejectedAgain
 from kubesched.scheduler.observer import Observer
@@ -27,16 +26,13 @@ class DecisionLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
     Attributes:
         at: Virtual seconds.
-        what: `placed`, `rejected`, `failed`, `bound`, `bindingFailed` or `moved`.
+        what: `placed`, `rejected`, `failed`, `bound` or `bindingFailed`.
         pod: `namespace/name`.
         followers: How many equal pods behind it the line is about, too.
         node: The chosen or nominated node.
         feasible: Number of feasible nodes.
         message: The reason of a rejection or failure.
         victims: The pods to evict.
-        origin: The part of the queue that a move left.
-        destination: The part of the queue that a move entered.
-        event: The label of the event that caused a move.
     """
 
     at: float
@@ -46,9 +42,6 @@ class DecisionLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     feasible: int = 0
     message: str = ""
     victims: tuple[str, ...] = ()
-    origin: str = ""
-    destination: str = ""
-    event: str = ""
     followers: int = 0
 
 
@@ -104,18 +97,6 @@ class DecisionLog(Observer):
         """Log a failed binding."""
         key, node = assumed.pod.key, assumed.node_name
         self._put(now, "bindingFailed", key, node=node, message=status.message)
-
-    def moved(self, move: QueueMove) -> None:
-        """Log a move in the queue."""
-        self._put(
-            move.now,
-            "moved",
-            move.pod,
-            origin=move.origin.value,
-            destination=move.destination.value,
-            event=move.event,
-            followers=len(move.followers),
-        )
 
     def _put(self, now: float, what: str, pod: str, **fields: Any) -> None:
         line = DecisionLine(round(now, _SECONDS_DIGITS), what, pod, **fields)

@@ -59,7 +59,6 @@ def simulate(
     *,
     seed: int | None = None,
     write_decision: Callable[[bytes], object] | None = None,
-    log_moves: bool = False,
     checks: bool = True,
     watch: Watch | None = None,
     recorder: PlaybackRecorder | None = None,
@@ -72,7 +71,6 @@ def simulate(
         registry: The available plugins.
         seed: Overrides the scenario's seed.
         write_decision: Receives each line of the decision log.
-        log_moves: Whether to log moves in the queue.
         checks: Whether to check invariants.
         watch: Called after every attempt and before the clock moves. If it returns False, the
             simulation ends with a partial report.
@@ -100,7 +98,6 @@ def simulate(
             recorder,
             recording,
             watch,
-            log_moves=log_moves,
         )
         return await simulation.run(objects, checks=checks)
 
@@ -137,8 +134,6 @@ class _Simulation(Observer):
         recorder: PlaybackRecorder | None,
         recording: DecisionRecorder | None,
         watch: Watch | None,
-        *,
-        log_moves: bool,
     ) -> None:
         duration = scenario.duration
         report = scenario.report
@@ -174,8 +169,6 @@ class _Simulation(Observer):
             self._handlers = recording
         self._scheduler.records_events = False
         self._scheduler.queue.observers.append(self._timeline.moved)
-        if log_moves:
-            self._scheduler.queue.observers.append(log.moved)
         self._world.nodes.on_disrupted = self._disrupted
         self._script = Script(scenario, self._world)
 

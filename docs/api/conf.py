@@ -42,7 +42,7 @@ nitpick_ignore_regex = [
     ("py:class", r"(kubesched\.snapshot\.objects\.)?KubeObject"),
     # What only plugins of kube-scheduler use of tables, templates and handles.
     ("py:class", r"([a-z_.]*\.)?(AffinityTerms|FilterReads|GateSpec|HostPort|ImageStates)"),
-    ("py:class", r"([a-z_.]*\.)?(LabelGroups?|Marker|NominatedPods|PodCounts|PodFields)"),
+    ("py:class", r"([a-z_.]*\.)?(LabelGroups?|Marker|Nominator|PodCounts|PodFields)"),
     ("py:class", r"([a-z_.]*\.)?(PodGroupStates|RowView|Services|UsedPorts)"),
     # A type of the official client, which need not be installed.
     ("py:class", "ApiClient"),

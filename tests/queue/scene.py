@@ -20,10 +20,10 @@ from kubesched.framework.cluster_event import (
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
 from kubesched.queue.moves import QueueMove, QueuePlace
-from kubesched.queue.nominator import Nominator
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
 from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import PodFields, make_pod_info
 

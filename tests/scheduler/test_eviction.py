@@ -13,10 +13,10 @@ from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.writes import ConditionPatch
 from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
-from kubesched.queue.nominator import Nominator
 from kubesched.scheduler.eviction import EvictionObserver, Evictions, Preemption, Preemptor
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.simulator.virtual_loop import run
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 from tests.scheduler.running import FakeApi

@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.framework.plugin import Scope
 from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
-from kubesched.queue.nominator import Nominator
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot

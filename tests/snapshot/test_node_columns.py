@@ -91,7 +91,7 @@ def picture(
         },
         "node_count": table.images.node_count,
         "claims": {
-            claim: table.claim_users(*str(claim).split("/")) for claim in table.claims_in_use()
+            claim: table.claim_users(*str(claim).split("/")) for claim in table._claim_users
         },
         "order": sorted(table.snapshot_order.tolist()),
         "groups": {group.key: group.rows for group in table.groups},

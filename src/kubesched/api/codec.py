@@ -20,7 +20,7 @@ import msgspec
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.object_checks import first_invalid_value
 from kubesched.api.scheme import Kind, find_kind, kind_of
-from kubesched.api.yaml_syntax import YamlError, dump, load_documents
+from kubesched.api.yaml_syntax import YamlError, load_documents
 
 _LIST_DEPTH_MAX: Final = 8
 _NULL_DEPTH_MAX: Final = 200
@@ -436,16 +436,7 @@ def _object_name(kind: str, metadata: ObjectMeta | _Name) -> str:
 
 def encode_json(item: KubeObject) -> bytes:
     """Return the object as JSON; a missing apiVersion and kind are filled in."""
-    return msgspec.json.encode(_with_kind(item))
-
-
-def encode_yaml(item: KubeObject) -> str:
-    """Return the object as YAML with sorted keys; a missing apiVersion and kind are filled in."""
-    return dump(msgspec.to_builtins(_with_kind(item)))
-
-
-def _with_kind(item: KubeObject) -> KubeObject:
-    if item.kind and item.api_version:
-        return item
-    kind = kind_of(type(item))
-    return msgspec.structs.replace(item, api_version=kind.api_version, kind=kind.kind)
+    if not (item.kind and item.api_version):
+        kind = kind_of(type(item))
+        item = msgspec.structs.replace(item, api_version=kind.api_version, kind=kind.kind)
+    return msgspec.json.encode(item)

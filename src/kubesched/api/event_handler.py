@@ -12,12 +12,9 @@ class ResourceEventHandler(Protocol):
 
     def added(self, item: KubeObject, /) -> None:
         """Handle a new object."""
-        ...
 
     def updated(self, old: KubeObject, new: KubeObject, /) -> None:
         """Handle a changed object."""
-        ...
 
     def deleted(self, item: KubeObject, /, *, is_final_state_known: bool = True) -> None:
         """Handle a deletion; if the final state is not known, `item` is the last seen."""
-        ...

@@ -37,7 +37,7 @@ _FORM: Final = re.compile(
     r"(?P<suffix>[eEinumkKMGTP]*[-+]?[0-9]*)"
 )
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
-_FORM_ERROR: Final = (
+FORM_ERROR: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
 _SUFFIX_ERROR: Final = "unable to parse quantity's suffix"
@@ -144,7 +144,7 @@ def _unscaled_at(amount: Amount, exponent: int) -> int:
 def _parse_text(text: str) -> Amount:
     match = _FORM.fullmatch(text) if len(text) <= _TEXT_LENGTH_MAX else None
     if match is None or not text:
-        raise QuantityError(f"{text[:_TEXT_LENGTH_MAX]!r}: {_FORM_ERROR}")
+        raise QuantityError(f"{text[:_TEXT_LENGTH_MAX]!r}: {FORM_ERROR}")
     sign, whole, fraction, suffix = match.group("sign", "whole", "fraction", "suffix")
     form, exponent = _interpret(text, suffix)
     # A number without digits is 0, with any sign and suffix.
@@ -300,7 +300,7 @@ def parse_quantity(quantity: Quantity) -> Amount:
     if isinstance(quantity, float):
         return _parse_text(repr(quantity))
     if quantity.bit_length() > _BITS_MAX:
-        raise QuantityError(f"an integer of {quantity.bit_length()} bits: {_FORM_ERROR}")
+        raise QuantityError(f"an integer of {quantity.bit_length()} bits: {FORM_ERROR}")
     return _parse_text(str(quantity))
 
 

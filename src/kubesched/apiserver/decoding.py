@@ -211,7 +211,7 @@ _TYPE_META: Final = (
     'APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
-_PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
+PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
 
 
 class BodyError(Exception):
@@ -388,7 +388,7 @@ def patch_problems(
             for index, operation in enumerate(operations)
             if isinstance(operation, dict)
             for name in operation
-            if name not in _PATCH_FIELDS
+            if name not in PATCH_FIELDS
         )
         found = [f"json patch {text}" for text in (*found, *unknown)]
     unknown_fields = schema.problems_of(object_type, obj if is_merged else _in_order(obj))

@@ -22,7 +22,7 @@ from kubesched.api.codec import without_nulls
 from kubesched.api.json_syntax import json_text_error
 from kubesched.api.media_types import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from kubesched.apiserver import defaults, server_side_apply, strategic_merge
-from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
+from kubesched.apiserver.decoding import PATCH_FIELDS, BodyError, is_longer, parsed, patch_problems
 from kubesched.apiserver.operation import APPLY_TYPE, Operation
 from kubesched.apiserver.plain import Plain, deep_copy, json_word
 from kubesched.apiserver.registry import check_namespace
@@ -210,7 +210,6 @@ def _same(one: Any, other: Any) -> bool:
 
 # Patches of all kinds.
 
-_OPERATION: Final = frozenset(("op", "path", "from", "value"))
 _TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_TYPE)
 
 
@@ -280,7 +279,7 @@ class Patch:
     def _may_repeat_fields(self) -> bool:
         """Return whether the patch may have repeated or unknown fields."""
         is_odd = self._type == JSON_PATCH and any(
-            not _OPERATION.issuperset(one) for one in self.value or () if isinstance(one, dict)
+            not PATCH_FIELDS.issuperset(one) for one in self.value or () if isinstance(one, dict)
         )
         return is_odd or is_longer(self._operation, self.value)
 

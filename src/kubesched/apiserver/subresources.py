@@ -47,6 +47,7 @@ from kubesched.cluster.eviction import (
     grant,
     plain_status,
 )
+from kubesched.cluster.server import since_changed
 from kubesched.cluster.store import Key
 
 _TARGET_KINDS: Final = ("", "Node")
@@ -137,15 +138,10 @@ def _bound(pod: Plain, binding: Plain, labels: Plain, now: str) -> Plain:
 def with_condition(status: Plain, condition: Plain, now: str) -> Plain:
     """Return a pod's status with a condition; its time changes only with its status."""
     conditions = list(status.get("conditions", []))
-    whole = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
-    for position, one in enumerate(conditions):
-        if one["type"] == condition["type"]:
-            if one["status"] == condition["status"]:
-                whole["lastTransitionTime"] = one.get("lastTransitionTime")
-            conditions[position] = whole
-            break
-    else:
-        conditions.append(whole)
+    types = [one["type"] for one in conditions]
+    at = types.index(condition["type"]) if condition["type"] in types else len(types)
+    old = conditions[at] if at < len(types) else None
+    conditions[at : at + 1] = [since_changed({"lastProbeTime": None, **condition}, old, now)]
     return {**status, "conditions": conditions}
 
 

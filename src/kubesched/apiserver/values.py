@@ -15,15 +15,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from kubesched.api.quantity import Amount, QuantityError, canonical, parse_quantity
+from kubesched.api.quantity import FORM_ERROR, Amount, QuantityError, canonical, parse_quantity
 from kubesched.api.yaml_syntax import Repeating
 from kubesched.apiserver.plain import Plain, json_word
 from kubesched.apiserver.times import TimeError, canonical_micro_time, canonical_time
 
 _MILLI: Final = -3
-_QUANTITY_FORM: Final = (
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-)
 
 
 class SchemaError(ValueError):
@@ -250,7 +247,7 @@ def _read_bytes(value: Any, place: Place | None) -> str:
 
 def _read_quantity(value: Any, _place: Place | None) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise SchemaError(_QUANTITY_FORM)
+        raise SchemaError(FORM_ERROR)
     try:
         return canonical(value)
     except QuantityError as error:

@@ -46,7 +46,6 @@ class Connection(Rest, Protocol):
 
     async def aclose(self) -> None:
         """Close it; requests under way fail."""
-        ...
 
 
 class Connect(Protocol):
@@ -64,7 +63,6 @@ class Connect(Protocol):
         permit: Permit | None = None,
     ) -> Connection:
         """Return a connection; nothing is sent yet."""
-        ...
 
 
 class ExtenderTransports(Protocol):
@@ -72,7 +70,6 @@ class ExtenderTransports(Protocol):
 
     def connect(self, configuration: ExtenderConfiguration, /) -> ExtenderTransport:
         """Return the transport of an extender."""
-        ...
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,9 +28,10 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.objects import Objects, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo, uid_of
-from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, NominatedPods, Snapshot
+from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, Snapshot
 
 
 class CacheError(ValueError):
@@ -67,7 +68,7 @@ class Cache:
         """All objects but nodes and pods."""
         return self._objects
 
-    def snapshot(self, nominated: NominatedPods = NO_NOMINATED_PODS) -> Snapshot:
+    def snapshot(self, nominated: Nominator = NO_NOMINATED_PODS) -> Snapshot:
         """Return the current cluster; it is not a copy, so it is valid until the next change."""
         if nominated is NO_NOMINATED_PODS:
             return self._without_nominated

@@ -52,7 +52,6 @@ class Credentials(Protocol):
 
     async def get(self) -> Credential:
         """Return the current credential; raises CredentialsError if there is none."""
-        ...
 
     async def renew(self, refused: Credential) -> Credential:
         """Return a newer credential after the server refused one; the same if there is none.
@@ -60,7 +59,6 @@ class Credentials(Protocol):
         Raises:
             CredentialsError: There is none.
         """
-        ...
 
 
 class FixedCredentials:

@@ -226,7 +226,6 @@ class Recorder(Protocol):
 
     def record_event(self, event: EventRecord) -> None:
         """Queue an event for writing."""
-        ...
 
 
 class SchedulerClient(PodClient):

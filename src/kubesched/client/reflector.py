@@ -101,11 +101,9 @@ class Sink(Protocol):
 
     async def replace(self, items: Listed) -> None:
         """Replace all objects; the dicts may be kept."""
-        ...
 
     def apply(self, event: WatchEvent[KubeObject]) -> None:
         """Apply a watch event."""
-        ...
 
 
 class WatchFailure(NamedTuple):

@@ -79,14 +79,12 @@ class Rest(Protocol):
                 respond: then the code is 0 and the reason `ConnectionRefused`, `Timeout` or
                 `Unanswered`.
         """
-        ...
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Open a stream; yields its lines as they arrive, without line breaks, of any length.
 
         Entering raises `ApiError` as `send` does, and so does reading if the connection breaks.
         """
-        ...
 
 
 def path_of(kind: Kind, namespace: str = "", name: str = "", subresource: str = "") -> str:

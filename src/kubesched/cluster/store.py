@@ -23,7 +23,7 @@ from kubesched.api.errors import AlreadyExistsError, ConflictError, GoneError, N
 V = TypeVar("V")
 
 CHANGES_KEPT: Final = 10_000
-_CONFLICT: Final = (
+CONFLICT: Final = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
 
@@ -337,7 +337,7 @@ class Store(Generic[V]):
             raise NotFoundError(f'{key.kind} "{key.name}" not found')
         if expected_version is not None and stored.version != expected_version:
             raise ConflictError(
-                f'Operation cannot be fulfilled on {key.kind} "{key.name}": {_CONFLICT}'
+                f'Operation cannot be fulfilled on {key.kind} "{key.name}": {CONFLICT}'
             )
         return stored
 

@@ -17,7 +17,6 @@ class Clonable(Protocol):
 
     def clone(self) -> Self:
         """Return a copy that can be changed independently."""
-        ...
 
 
 def is_clonable(state: object) -> TypeGuard[Clonable]:

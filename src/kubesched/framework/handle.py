@@ -43,27 +43,22 @@ class Handle(Protocol):
     @property
     def scheduler_name(self) -> str:
         """The profile's name; pods refer to it in `spec.schedulerName`."""
-        ...
 
     @property
     def feature_gates(self) -> FeatureGates:
         """The feature gates."""
-        ...
 
     @property
     def objects(self) -> Objects:
         """The cluster's objects other than nodes and pods; for `sign` and queueing hints."""
-        ...
 
     @property
     def services(self) -> Services:
         """Further services of the scheduler."""
-        ...
 
     @property
     def random(self) -> Random:
         """The run's seeded random source; a plugin asks for it whenever it draws."""
-        ...
 
     def filter_with_nominated_pods(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
@@ -72,7 +67,6 @@ class Handle(Protocol):
 
         The states in `cycle` must match the pods of `node`.
         """
-        ...
 
     def filter_rows(
         self, cycle: CycleState, pod: PodInfo, nodes: SelectedRows, *, counts: bool = True
@@ -83,11 +77,9 @@ class Handle(Protocol):
         `filter_with_nominated_pods`, and does not affect other rows. Without `counts`, the caller
         counts the evaluations by `count_filters`.
         """
-        ...
 
     def count_filters(self, cycle: CycleState, times: int, rejected_by: str = "") -> None:
         """Count evaluations of all filters, or of those up to the one that rejected the pod."""
-        ...
 
     def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:
         """Return what the answers of `filter_rows` depend on, for pods of one template.
@@ -95,30 +87,24 @@ class Handle(Protocol):
         None if the answers for a row depend on more than that row and other objects, or must not
         be kept.
         """
-        ...
 
     def add_pod(
         self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: SelectedRows
     ) -> Status:
         """Add a pod to the single row of `node` and to the states of `cycle`."""
-        ...
 
     def remove_pod(
         self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: SelectedRows
     ) -> Status:
         """Remove a pod from the single row of `node` and from the states of `cycle`."""
-        ...
 
     @property
     def waiting_pods(self) -> WaitingPods:
         """The pods of all profiles that wait for Permit plugins."""
-        ...
 
     @property
     def pod_group_states(self) -> PodGroupStates:
         """The current members of pod groups."""
-        ...
 
     def activate(self, pods: Sequence[PodInfo]) -> None:
         """Move pods to the active queue."""
-        ...

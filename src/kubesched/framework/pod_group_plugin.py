@@ -27,15 +27,12 @@ class PodGroupTrial(Protocol):
 
     def remove(self, pods: Iterable[PodInfo]) -> None:
         """Take pods off their nodes."""
-        ...
 
     def put_back(self, pods: Iterable[PodInfo]) -> None:
         """Return removed pods to their nodes."""
-        ...
 
     async def schedule(self) -> Status:
         """Return success if the group could be scheduled; the attempt is undone."""
-        ...
 
 
 class PodGroupPostFilterResult(msgspec.Struct, frozen=True):

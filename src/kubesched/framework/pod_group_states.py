@@ -23,27 +23,22 @@ class PodGroupState(Protocol):
     @property
     def all_pods_count(self) -> int:
         """How many pods the group has."""
-        ...
 
     @property
     def scheduled_pods_count(self) -> int:
         """How many pods are assumed or assigned."""
-        ...
 
     @property
     def unscheduled_pods(self) -> Sequence[PodInfo]:
         """The pods that have no node."""
-        ...
 
     @property
     def assumed_pods(self) -> Sequence[PodInfo]:
         """The pods that have a node but are not bound yet."""
-        ...
 
     @property
     def assigned_pods(self) -> Sequence[PodInfo]:
         """The pods that are bound."""
-        ...
 
 
 class PodGroupStates:

@@ -63,12 +63,6 @@ class Registry(Mapping[str, PluginFactory]):
             raise RegistryError(f"a plugin named {name} already exists")
         self._factories[name] = factory
 
-    def unregister(self, name: str) -> None:
-        """Remove a factory; raises RegistryError if the name is unknown."""
-        if name not in self._factories:
-            raise RegistryError(f"no plugin named {name} exists")
-        del self._factories[name]
-
     def merge(self, other: Mapping[str, PluginFactory]) -> None:
         """Add all factories of another registry.
 

@@ -40,7 +40,6 @@ class VolumeWriter(Protocol):
         Raises:
             ApiError: The API server rejected the write.
         """
-        ...
 
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
@@ -50,11 +49,9 @@ class VolumeWriter(Protocol):
         Raises:
             ApiError: The API server rejected the write.
         """
-        ...
 
     def has_pod(self, namespace: str, name: str) -> bool:
         """Whether the pod exists, according to the informer cache."""
-        ...
 
 
 async def _refuse(pod: Pod, node_name: str) -> Status:

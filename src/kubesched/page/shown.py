@@ -56,11 +56,9 @@ class ShownSource(Protocol):
 
     async def documents(self) -> SentDocuments:
         """Return the documents as they are now. Raises UserError if there are none."""
-        ...
 
     async def ask(self, question: Callable[[Cluster], Document]) -> Document:
         """Return the answer to a question; raises UserError, and what the question raises."""
-        ...
 
 
 def _sent(title: str, documents: Sequence[Document]) -> SentDocuments:

@@ -41,11 +41,11 @@ from kubesched.queue.hinting import AskHint, QueueingHints, QueueingStrategy, as
 from kubesched.queue.in_flight import InFlight
 from kubesched.queue.keyed_heap import SortKey
 from kubesched.queue.moves import MoveObserver, QueueMove, QueuePlace
-from kubesched.queue.nominator import Nominator
 from kubesched.queue.parts import QueueParts
 from kubesched.queue.pod_events import pod_events
 from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 
 PreCheck = Callable[[QueuedPodInfo], bool]

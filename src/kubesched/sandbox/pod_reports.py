@@ -18,7 +18,7 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
-from kubesched.cluster.server import Plain, key_of_plain
+from kubesched.cluster.server import Plain, key_of_plain, since_changed
 from kubesched.sandbox.local_client import LocalClient
 
 _FIRST_ADDRESS: Final = int(IPv4Address("10.128.0.1"))
@@ -245,21 +245,14 @@ def _conditions(pod: Plain, now: str, *, is_running: bool) -> list[Plain]:
         ("Ready", is_running and _passes_gates(pod, before), "" if is_running else _COMPLETED),
         ("ContainersReady", is_running, "" if is_running else _COMPLETED),
     ]
-    conditions = []
+    found: dict[str, Plain] = {}
     for type_, is_true, reason in wanted:
-        condition: Plain = {
-            "type": type_,
-            "status": "True" if is_true else "False",
-            "lastProbeTime": None,
-            "lastTransitionTime": now,
-        }
+        status = "True" if is_true else "False"
+        condition: Plain = {"type": type_, "status": status, "lastProbeTime": None}
+        found[type_] = since_changed(condition, before.get(type_), now)
         if reason:
-            condition["reason"] = reason
-        old = before.pop(type_, None)
-        if old is not None and old["status"] == condition["status"]:
-            condition["lastTransitionTime"] = old.get("lastTransitionTime")
-        conditions.append(condition)
-    return [*conditions, *before.values()]
+            found[type_]["reason"] = reason
+    return [*found.values(), *(one for type_, one in before.items() if type_ not in found)]
 
 
 def _passes_gates(pod: Plain, conditions: dict[str, Plain]) -> bool:

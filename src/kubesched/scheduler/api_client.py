@@ -19,7 +19,6 @@ class ApiClient(Protocol):
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """POST the pod's Binding, with its uid as precondition."""
-        ...
 
     async def patch_pod_status(
         self,
@@ -28,16 +27,12 @@ class ApiClient(Protocol):
         nominated_node_name: str | None = None,
     ) -> None:
         """PATCH condition and nomination; None keeps the value, and no change sends nothing."""
-        ...
 
     async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """PATCH a condition of a pod group; no change sends nothing."""
-        ...
 
     async def delete_pod(self, pod: Pod) -> None:
         """DELETE the pod with the grace period from its spec."""
-        ...
 
     def record_event(self, event: EventRecord) -> None:
         """Queue an event to be written; return at once and never raise."""
-        ...

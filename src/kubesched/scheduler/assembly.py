@@ -27,7 +27,6 @@ from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.services import VolumeWriter
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.nominator import Nominator
 from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
 from kubesched.queue.registrations import Registration, registrations_of
@@ -43,6 +42,7 @@ from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import Profile, services_for
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.status_writer import StatusWriter
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 
 
@@ -61,20 +61,16 @@ class Instruments(Protocol):
 
     def plugin_observer(self, scheduler_name: str) -> PluginObserver:
         """Return the observer of a profile's plugins."""
-        ...
 
     @property
     def observer(self) -> Observer:
         """Return the observer of the loop."""
-        ...
 
     def ask_hint(self, registration: Registration, change: ClusterChange, pod: Pod) -> bool:
         """Call a queueing hint, as `kubesched.queue.hinting.ask_hint` does."""
-        ...
 
     def attach(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
         """Attach timers and observers to the assembled scheduler."""
-        ...
 
 
 def queue_options(setup: SchedulerSetup) -> QueueOptions:

@@ -19,10 +19,10 @@ from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
-from kubesched.queue.nominator import Nominator
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.background import drain
 from kubesched.scheduler.status_writer import StatusWriter, with_retries
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 
 PLUGIN: Final = "DefaultPreemption"

@@ -52,7 +52,6 @@ class PreemptingPlugin(Protocol):
 
     def result_of(self, report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:
         """Return the result of PostFilter for a narrowed report."""
-        ...
 
 
 class ExtendedFeasible(msgspec.Struct, frozen=True):

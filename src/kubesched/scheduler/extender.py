@@ -48,7 +48,6 @@ class ExtenderTransport(Protocol):
         Raises:
             OSError: if there is no response; TimeoutError after the timeout.
         """
-        ...
 
 
 class ExtenderError(Exception):

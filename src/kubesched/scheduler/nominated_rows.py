@@ -28,7 +28,8 @@ from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile, relevant_nominated_pods
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, NominatedPods, Snapshot
+from kubesched.snapshot.nominator import Nominator
+from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, Snapshot
 
 _OUTCOMES_MAX: Final = 512
 
@@ -124,7 +125,7 @@ class _Rejections:
         self._by_row: dict[int, Status] = {}
         self._outcomes: dict[Hashable, Status] = {}
         self._changed = ChangedRows()
-        self._nominated: NominatedPods = NO_NOMINATED_PODS
+        self._nominated: Nominator = NO_NOMINATED_PODS
         self._version = 0
         self._own = ""
 

@@ -22,12 +22,12 @@ from kubesched.cache.cache import Cache, CacheError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SUCCESS, Code, Status, failure
 from kubesched.framework.waiting_pods import PERMIT_TIMEOUT_SECONDS_MAX
-from kubesched.queue.nominator import Nominator
 from kubesched.scheduler.phase_timer import PERMIT as PERMIT_PHASE
 from kubesched.scheduler.phase_timer import RESERVE as RESERVE_PHASE
 from kubesched.scheduler.phase_timer import UNRESERVE
 from kubesched.scheduler.plugin_failure import PERMIT, RESERVE, PluginFailure, reported
 from kubesched.scheduler.profile import Profile
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 
 _SOMEBODY_WAITS: Final = "one or more plugins asked to wait and no plugin rejected pod"

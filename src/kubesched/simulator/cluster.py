@@ -22,13 +22,13 @@ from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.pod_group_states import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.status import SUCCESS, Status
-from kubesched.queue.nominator import Nominator
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.profile import Profile, services_for
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 

@@ -102,10 +102,6 @@ class NodeColumns(NodeTable):
         """Return the number of pods on nodes that use a claim in a persistentVolumeClaim volume."""
         return self._claim_users.get(f"{namespace}/{claim}", 0)
 
-    def claims_in_use(self) -> Iterable[Hashable]:
-        """Return `namespace/name` of the claims that pods on nodes use."""
-        return self._claim_users.keys()
-
     def usage(self, row: int) -> Hashable:
         """Return a hashable value that is equal for rows with equal amounts and pod counts."""
         numbers = self.numbers[:, row].tobytes()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -11,66 +10,10 @@ from numpy.typing import NDArray
 
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.objects import Objects
-from kubesched.snapshot.pod_info import PodInfo
 
-
-class NominatedPods(Protocol):
-    """Pods that are nominated to a node and not on it yet."""
-
-    @property
-    def version(self) -> int:
-        """A number that increases with every change."""
-        ...
-
-    def changed_since(self, version: int) -> Sequence[str] | None:
-        """Return the nodes whose nominations changed since a version; None if not known."""
-        ...
-
-    def __bool__(self) -> bool:
-        """Whether any pod is nominated."""
-        ...
-
-    @property
-    def by_node(self) -> Mapping[str, tuple[PodInfo, ...]]:
-        """The nominated pods per node name, in a fixed order.
-
-        While nothing changes at a node, it keeps the same tuple.
-        """
-        ...
-
-    def on_node(self, name: str) -> tuple[PodInfo, ...]:
-        """Return the pods nominated to a node."""
-        ...
-
-    def node_of(self, uid: str) -> str:
-        """Return the node that a pod is nominated to, "" if none."""
-        ...
-
-
-class NoNominatedPods:
-    """An empty `NominatedPods`."""
-
-    version = 0
-    by_node: Final[Mapping[str, tuple[PodInfo, ...]]] = {}
-
-    def changed_since(self, version: int) -> Sequence[str] | None:
-        """Return ()."""
-        return ()
-
-    def __bool__(self) -> bool:
-        return False
-
-    def on_node(self, name: str) -> tuple[PodInfo, ...]:
-        """Return ()."""
-        return ()
-
-    def node_of(self, uid: str) -> str:
-        """Return ""."""
-        return ""
-
-
-NO_NOMINATED_PODS: Final = NoNominatedPods()
+NO_NOMINATED_PODS: Final = Nominator()
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -84,7 +27,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     nodes: NodeColumns
     objects: Objects
-    nominated: NominatedPods = NO_NOMINATED_PODS
+    nominated: Nominator = NO_NOMINATED_PODS
 
     def rows_of(self, nodes: NodeTable) -> NDArray[np.intp] | slice:
         """Return the rows of the table that `nodes`, a selection of it or itself, consists of."""

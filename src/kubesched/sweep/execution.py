@@ -42,15 +42,12 @@ class SweepWorkers(Protocol):
     @property
     def cores(self) -> int:
         """How many runs can be carried out at a time."""
-        ...
 
     def submit(self, run: SweepRun) -> Future[SweepOutcome]:
         """Begin a run, now or when a core is free."""
-        ...
 
     def renew(self) -> None:
         """Start again after a process has died and taken all runs with it."""
-        ...
 
 
 def carry_out_all(runs: Iterable[SweepRun], workers: SweepWorkers, finished: Finished) -> None:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.queue.nominator import Nominator
 from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

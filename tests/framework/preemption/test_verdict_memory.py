@@ -20,8 +20,8 @@ from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
 from kubesched.framework.preemption.victims import Question, Verdict, select_victims_on_node
 from kubesched.framework.status import SUCCESS, NodeToStatus
-from kubesched.queue.nominator import Nominator
 from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 

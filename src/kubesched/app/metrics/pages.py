@@ -48,7 +48,6 @@ class MetricsCollector(Protocol):
 
     def collect(self) -> Iterable[Metric]:
         """Return the current values."""
-        ...
 
 
 class MetricsPage:

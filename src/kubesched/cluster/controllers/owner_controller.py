@@ -16,7 +16,7 @@ from kubesched.api.pod import FINISHED
 from kubesched.api.times import parse_time
 from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.work_queue import Following, Pause, WorkQueue, short_pause
-from kubesched.cluster.server import Plain, Server, Subscription
+from kubesched.cluster.server import Plain, Server, Subscription, since_changed
 from kubesched.cluster.store import Key
 
 BURST: Final = 50
@@ -133,13 +133,9 @@ def scaled(amount: int | str, total: int, *, rounds_up: bool = True) -> int:
 def with_conditions(status: Plain, wanted: list[Plain], now: str) -> list[Plain]:
     """Return a workload's conditions; unchanged ones keep their times."""
     before = {one["type"]: one for one in status.get("conditions", ())}
-    found = []
-    for one in wanted:
-        old = before.pop(one["type"], None)
-        times = {"lastTransitionTime": now, "lastUpdateTime": now}
-        if old is not None and old["status"] == one["status"]:
-            times["lastTransitionTime"] = old["lastTransitionTime"]
-            if (old.get("reason"), old.get("message")) == (one["reason"], one["message"]):
-                times["lastUpdateTime"] = old.get("lastUpdateTime", now)
-        found.append({**one, **times})
-    return [*found, *before.values()]
+    found = {one["type"]: since_changed(one, before.get(one["type"]), now) for one in wanted}
+    for type_, one in found.items():
+        old = before.pop(type_, {})
+        is_same = all(old.get(name) == one[name] for name in ("status", "reason", "message"))
+        one["lastUpdateTime"] = old.get("lastUpdateTime", now) if is_same else now
+    return [*found.values(), *before.values()]

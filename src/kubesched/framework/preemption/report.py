@@ -12,6 +12,7 @@ from typing import Final, Self
 
 import msgspec
 
+from kubesched.api.field_errors import aggregate
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.candidate import Candidate, CandidateChoice, Criterion
@@ -106,7 +107,7 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
         kinds = statuses[:1] if _are_equal(statuses) else statuses
         errors = [status.message for status in kinds if status.code is Code.ERROR]
         if errors:
-            return PostFilterResult(failure(_aggregate(errors)), details=report)
+            return PostFilterResult(failure(aggregate(errors)), details=report)
         text = no_candidates_text(statuses, num_all_nodes)
     # Evicting does not help on the nominated node either, so the nomination is cleared.
     return PostFilterResult(unschedulable(text), nominated_node_name="", details=report)
@@ -129,9 +130,3 @@ def _text_of_one(status: Status, rows: int, num_all_nodes: int) -> str:
 def _are_equal(statuses: Sequence[Status]) -> bool:
     """Whether all statuses are equal: thousands of nodes without a victim share one."""
     return bool(statuses) and statuses.count(statuses[0]) == len(statuses)
-
-
-def _aggregate(errors: Sequence[str]) -> str:
-    """Join errors as upstream: each text once, in brackets if there are several."""
-    distinct = list(dict.fromkeys(errors))
-    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

@@ -35,8 +35,9 @@ from kubesched.framework.preemption.victims import (
 )
 from kubesched.framework.status import Status
 from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
-from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, NominatedPods
+from kubesched.snapshot.snapshot import NO_NOMINATED_PODS
 
 _ROWS_MAX: Final = 1 << 18
 _UNKNOWN: Final = -1
@@ -65,7 +66,7 @@ class Verdicts:
         # The versions of the rows when they were judged.
         self._versions = np.full(rows, _UNKNOWN, np.int64)
         self._failed: list[int] = []
-        self._nominated: NominatedPods = NO_NOMINATED_PODS
+        self._nominated: Nominator = NO_NOMINATED_PODS
         self._version = 0
         self._own = ""
         # The pods that the preemptor must not displace, by the row they are nominated to.

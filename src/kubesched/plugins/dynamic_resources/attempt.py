@@ -38,11 +38,9 @@ class Constraint(Protocol):
 
     def add(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> bool:
         """Add the device if the constraint allows it; return whether it does."""
-        ...
 
     def remove(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> None:
         """Undo one successful `add`."""
-        ...
 
 
 def constraint_of(spec: DeviceConstraint) -> Constraint | None:

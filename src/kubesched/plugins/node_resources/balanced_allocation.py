@@ -29,6 +29,7 @@ from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import UNSIGNED, PreScorePlugin, PreScoreResult, Scope, ScorePlugin
 from kubesched.framework.status import SKIP
 from kubesched.plugins.node_resources.device_counts import DeviceCounter
+from kubesched.plugins.node_resources.fit_args import DEFAULT_RESOURCES
 from kubesched.plugins.node_resources.scoring import (
     Amounts,
     Demands,
@@ -41,7 +42,6 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 _HALF: Final = NODE_SCORE_MAX // 2
-_DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
 
 
 class NodeResourcesBalancedAllocationArgs(
@@ -53,7 +53,7 @@ class NodeResourcesBalancedAllocationArgs(
         resources: The resources to balance.
     """
 
-    resources: tuple[ResourceSpec, ...] = _DEFAULT_RESOURCES
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Demands]):
@@ -84,7 +84,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
         errors = tuple(_errors_of(resources, child(path, "resources")))
         if errors:
             raise ConfigError(errors)
-        return msgspec.structs.replace(args, resources=resources or _DEFAULT_RESOURCES)
+        return msgspec.structs.replace(args, resources=resources or DEFAULT_RESOURCES)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return the requests; UNSIGNED if devices may back one, as other objects matter then."""

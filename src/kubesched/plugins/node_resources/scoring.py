@@ -113,21 +113,18 @@ class ResourceScorer(Protocol):
         weights: Sequence[int],
     ) -> int:
         """Return the score of one row, for any int64 amounts."""
-        ...
 
     def prepare_row(self, allocated: Sequence[int], allocatable: Sequence[int]) -> Sequence[float]:
         """Return what the score of a row depends on, besides the pod and the allocatable amounts.
 
         Amounts are as for `prepare`.
         """
-        ...
 
     def prepare(self, allocated: Amounts, allocatable: Amounts) -> Amounts | Numbers:
         """Return `prepare_row` of many rows, as numbers x rows.
 
         There is at least one resource, and all amounts are from 0 to PLAIN_MAX.
         """
-        ...
 
     def score_rows(
         self, prepared: Numbers, allocatable: Numbers, amounts: Numbers, weights: Sequence[int]
@@ -136,7 +133,6 @@ class ResourceScorer(Protocol):
 
         They are from 0 to PLAIN_MAX and broadcast to resources x rows. Nothing is overwritten.
         """
-        ...
 
 
 def demands_of(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.queue.nominator import Nominator
+from kubesched.snapshot.nominator import Nominator
 from kubesched.testing.builders import make_pod_info
 
 PODS = {name: make_pod_info(name) for name in ("p", "q", "r")}

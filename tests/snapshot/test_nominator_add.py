@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.api.core import Pod
-from kubesched.queue.nominator import Nominator
+from kubesched.snapshot.nominator import Nominator
 from kubesched.testing.builders import make_pod, make_pod_info
 
 

@@ -65,7 +65,8 @@ def authenticate(
 ) -> UserInfo:
     """Return the user of a request."""
     clock = Clock()
-    tokens = TokenReviews(FakeRest(review), ReviewRetries(Random(1), clock.sleep), clock, 10.0)
+    reviews = ReviewRetries(FakeRest(review), Random(1), clock.sleep)
+    tokens = TokenReviews(reviews, clock, 10.0)
     known = authorities_of(DATA) if authorities is None else authorities
     authenticator = Authenticator(lambda: known, tokens, lambda: NOW)
     certificates = () if shown is None else (shown.der,)

@@ -30,7 +30,7 @@ ALICE = UserInfo("alice", "u1", ("system:authenticated",), (("team", ("a", "b"))
 
 def access_reviews(rest: FakeRest, clock: Clock, **seconds: float) -> SubjectAccessReviews:
     """Return reviews on a clock by hand."""
-    return SubjectAccessReviews(rest, ReviewRetries(Random(1), clock.sleep), clock, **seconds)
+    return SubjectAccessReviews(ReviewRetries(rest, Random(1), clock.sleep), clock, **seconds)
 
 
 def _always(answer: dict[str, Any], _request: Request) -> dict[str, Any]:

@@ -96,14 +96,11 @@ def scheduler_endpoints(page: Page, *, is_leader: bool = True) -> Endpoints:
 def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = None) -> HttpResponse:
     """Ask as somebody."""
     clock = Clock()
-    retries = ReviewRetries(Random(1), clock.sleep)
-    rest = FakeRest(answer_review)
+    reviews = ReviewRetries(FakeRest(answer_review), Random(1), clock.sleep)
     endpoints = scheduler_endpoints(page or Page())
     access = AccessCheck(
-        Authenticator(
-            lambda: NO_AUTHORITIES, TokenReviews(rest, retries, clock, 10.0), lambda: STARTED
-        ),
-        Authorizer(AllowedPaths(ALWAYS_ALLOWED_PATHS), SubjectAccessReviews(rest, retries, clock)),
+        Authenticator(lambda: NO_AUTHORITIES, TokenReviews(reviews, clock, 10.0), lambda: STARTED),
+        Authorizer(AllowedPaths(ALWAYS_ALLOWED_PATHS), SubjectAccessReviews(reviews, clock)),
         endpoints.answer,
     )
     if user is not None:

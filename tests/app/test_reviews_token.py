@@ -20,7 +20,7 @@ from .port_records import reviews
 
 def token_reviews(rest: FakeRest, clock: Clock) -> TokenReviews:
     """Return reviews on a clock by hand."""
-    return TokenReviews(rest, ReviewRetries(Random(1), clock.sleep), clock, 10.0, b"key")
+    return TokenReviews(ReviewRetries(rest, Random(1), clock.sleep), clock, 10.0, b"key")
 
 
 def _always(answer: dict[str, Any], _request: Request) -> dict[str, Any]:

@@ -124,12 +124,10 @@ async def events(rest: Echo) -> None:
 
 async def reviews(rest: Echo) -> None:
     """Send reviews of tokens and of access."""
-    retries = ReviewRetries(Random(0))
+    retried = ReviewRetries(rest, Random(0))
     await ClusterAuthentication(rest).refresh()
-    await SubjectAccessReviews(rest, retries, lambda: 0.0).authorize(
-        UserInfo("u"), "get", "/metrics"
-    )
-    tokens = TokenReviews(rest, retries, lambda: 0.0, 0.0)
+    await SubjectAccessReviews(retried, lambda: 0.0).authorize(UserInfo("u"), "get", "/metrics")
+    tokens = TokenReviews(retried, lambda: 0.0, 0.0)
     await asyncio.gather(tokens.authenticate("token"), return_exceptions=True)
 
 

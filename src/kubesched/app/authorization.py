@@ -18,7 +18,7 @@ import msgspec
 from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import ExpiringCache, ReviewRetries, UserInfo
-from kubesched.client.requests import Request, Rest
+from kubesched.client.requests import Request
 
 log: Final = logging.getLogger(__name__)
 
@@ -90,15 +90,13 @@ class SubjectAccessReviews:
 
     def __init__(
         self,
-        rest: Rest,
-        retries: ReviewRetries,
+        reviews: ReviewRetries,
         now: Callable[[], float],
         keep_allowed_seconds: float = KEEP_SECONDS,
         keep_denied_seconds: float = KEEP_SECONDS,
     ) -> None:
         """Set up; answers that allow or deny are kept for so many seconds of a monotonic clock."""
-        self._rest = rest
-        self._retries = retries
+        self._reviews = reviews
         self._keep_allowed_seconds = keep_allowed_seconds
         self._keep_denied_seconds = keep_denied_seconds
         self._answers = ExpiringCache[_Access](now, _ANSWERS_MAX)
@@ -140,7 +138,7 @@ class SubjectAccessReviews:
             timeout_seconds=_TIMEOUT_SECONDS,
         )
         try:
-            body = await self._retries.run(lambda: self._rest.send(request))
+            body = await self._reviews.send(request)
             return _decoder.decode(body).status
         except (ApiError, msgspec.MsgspecError) as error:
             log.error("Failed to make webhook authorizer request: %s", error)

@@ -69,19 +69,20 @@ _TRANSIENT: Final = frozenset(("InternalError", "Timeout", "TooManyRequests", "U
 
 
 class ReviewRetries:
-    """Retries reviews that failed for a transient reason.
+    """Sends reviews, and retries those that failed for a transient reason.
 
     Attributes:
         random: Draws the jitter of pauses.
         sleep: Waits for a number of seconds.
     """
 
-    def __init__(self, random: Random, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, rest: Rest, random: Random, sleep: Sleep = asyncio.sleep) -> None:
+        self._rest = rest
         self.random = random
         self.sleep = sleep
 
-    async def run(self, ask: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return the result of `ask`, after at most five attempts.
+    async def send(self, request: Request) -> bytes:
+        """Return the answer to a request, after at most five attempts.
 
         Raises:
             ApiError: Of the last attempt.
@@ -89,13 +90,13 @@ class ReviewRetries:
         pause = _FIRST_PAUSE_SECONDS
         for _ in range(_ATTEMPTS - 1):
             try:
-                return await ask()
+                return await self._rest.send(request)
             except ApiError as error:
                 if not _may_pass(error):
                     raise
             await self.sleep(pause * (1 + self.random.random() * _PAUSE_JITTER))
             pause *= _PAUSE_FACTOR
-        return await ask()
+        return await self._rest.send(request)
 
 
 def _may_pass(error: ApiError) -> bool:
@@ -176,8 +177,7 @@ class TokenReviews:
 
     def __init__(
         self,
-        rest: Rest,
-        retries: ReviewRetries,
+        reviews: ReviewRetries,
         now: Callable[[], float],
         keep_seconds: float,
         key: bytes = b"",
@@ -186,8 +186,7 @@ class TokenReviews:
 
         `key` is for the hashes of cached tokens: up to 64 random bytes.
         """
-        self._rest = rest
-        self._retries = retries
+        self._reviews = reviews
         self._keep_seconds = keep_seconds
         self._key = key
         self._answers = ExpiringCache[_Known](now, _TOKENS_MAX)
@@ -237,7 +236,7 @@ class TokenReviews:
         )
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
-                body = await self._retries.run(lambda: self._rest.send(request))
+                body = await self._reviews.send(request)
             status = _decoder.decode(body).status
         except (ApiError, TimeoutError, msgspec.MsgspecError) as error:
             log.error("Failed to make webhook authenticator request: %s", error)

@@ -137,13 +137,12 @@ class SecurePort:
         authentication = _connection(self._authentication_settings, opened)
         authorization = _connection(self._authorization_settings, opened)
         cluster = await self._follow_cluster(authentication, opened)
-        retries = ReviewRetries(Random())  # noqa: S311 - spreads retries
+        random = Random()  # noqa: S311 - spreads retries
         access = AccessCheck(
             Authenticator(
                 lambda: self._authorities(cluster),
                 TokenReviews(
-                    authentication,
-                    retries,
+                    ReviewRetries(authentication, random),
                     time.monotonic,
                     self._options.token_cache_seconds,
                     token_bytes(32),
@@ -153,8 +152,7 @@ class SecurePort:
             Authorizer(
                 AllowedPaths(self._options.always_allow_paths),
                 SubjectAccessReviews(
-                    authorization,
-                    retries,
+                    ReviewRetries(authorization, random),
                     time.monotonic,
                     self._options.allowed_cache_seconds,
                     self._options.denied_cache_seconds,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -186,7 +186,7 @@ class PreFilterResult(msgspec.Struct, Generic[S], frozen=True):
     lasts: bool = False
 
 
-PRE_FILTER_SKIP: Final[PreFilterResult[None]] = PreFilterResult(status=SKIP)
+PRE_FILTER_SKIP: Final[PreFilterResult[Any]] = PreFilterResult(status=SKIP)
 """Returned by `pre_filter` to skip the plugin's filter."""
 
 

@@ -33,6 +33,7 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import normalize_scores
 from kubesched.framework.plugin import (
     NOT_SHARED,
+    PRE_FILTER_SKIP,
     FilterPlugin,
     NoState,
     PreFilterPlugin,
@@ -59,7 +60,6 @@ NodeNames = frozenset[str] | None
 """The names of the nodes that match a pod which requires nothing but a name; None for others."""
 
 _NAME_FIELD: Final = "metadata.name"
-_SKIP_FILTER: Final[PreFilterResult[NodeNames]] = PreFilterResult(status=SKIP)
 _SKIP_SCORE: Final[PreScoreResult[PreferredTerms]] = PreScoreResult(status=SKIP)
 _ANY_NODE: Final[PreFilterResult[NodeNames]] = PreFilterResult()
 
@@ -114,7 +114,7 @@ class NodeAffinity(
         required = required_node_selector(pod)
         if required is None:
             asks = pod.spec.node_selector is not None or self._added_required is not None
-            return _ANY_NODE if asks else _SKIP_FILTER
+            return _ANY_NODE if asks else PRE_FILTER_SKIP
         names = _node_names(required)
         if names is None:
             return _ANY_NODE

@@ -19,13 +19,14 @@ from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, C
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import (
+    PRE_FILTER_SKIP,
     FilterPlugin,
     NoState,
     PreFilterPlugin,
     PreFilterResult,
     Scope,
 )
-from kubesched.framework.status import SKIP, NodeToStatus, unresolvable
+from kubesched.framework.status import NodeToStatus, unresolvable
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -43,8 +44,6 @@ KNOWN_FEATURES: Final = (
 )
 
 Features = frozenset[str]
-
-_SKIP: Final[PreFilterResult[Features]] = PreFilterResult(status=SKIP)
 
 
 class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
@@ -67,7 +66,7 @@ class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
     ) -> PreFilterResult[Features]:
         """Return the required features; skip if there are none, as for most pods."""
         needed = required_features(pod.spec) if self._enabled else None
-        return PreFilterResult(needed) if needed else _SKIP
+        return PreFilterResult(needed) if needed else PRE_FILTER_SKIP
 
     def filter_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot

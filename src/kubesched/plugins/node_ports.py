@@ -9,23 +9,27 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 
 from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreFilterResult, Scope
-from kubesched.framework.status import SKIP, NodeToStatus, unschedulable
+from kubesched.framework.plugin import (
+    PRE_FILTER_SKIP,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Scope,
+)
+from kubesched.framework.status import NodeToStatus, unschedulable
 from kubesched.snapshot.host_ports import NO_PORTS, HostPort, UsedPorts, host_ports_of
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 HostPorts = tuple[HostPort, ...]
-
-_SKIP: Final[PreFilterResult[HostPorts]] = PreFilterResult(status=SKIP)
 
 
 class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
@@ -44,7 +48,7 @@ class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
     ) -> PreFilterResult[HostPorts]:
         """Return the host ports; skip if there are none, as for most pods."""
         ports = pod.template.host_ports
-        return PreFilterResult(ports) if ports else _SKIP
+        return PreFilterResult(ports) if ports else PRE_FILTER_SKIP
 
     def filter(self, state: HostPorts, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where one of the ports is in use."""

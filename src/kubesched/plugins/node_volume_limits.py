@@ -36,6 +36,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
+    PRE_FILTER_SKIP,
     UNSIGNED,
     FilterPlugin,
     PreFilterPlugin,
@@ -43,7 +44,6 @@ from kubesched.framework.plugin import (
     Scope,
 )
 from kubesched.framework.status import (
-    SKIP,
     SUCCESS,
     NodeToStatus,
     Status,
@@ -137,7 +137,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         """Skip pods without attachable volumes."""
         volumes = pod.spec.volumes
         if not volumes or not any(map(may_attach, volumes)):
-            return PreFilterResult(status=SKIP)
+            return PRE_FILTER_SKIP
         return PreFilterResult(NewVolumes(pod.pod, snapshot))
 
     def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> NewVolumes:

@@ -41,6 +41,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
+    PRE_FILTER_SKIP,
     UNSIGNED,
     FilterPlugin,
     NoState,
@@ -198,7 +199,7 @@ class VolumeBinding(
     ) -> PreFilterResult[PodBinding]:
         """Reject pods whose claims cannot be served on any node; classify the others' claims."""
         if not has_claims(pod.spec.volumes):
-            return PreFilterResult(status=SKIP)
+            return PRE_FILTER_SKIP
         objects, used = snapshot.objects, claims_of(pod.pod)
         error = _claims_error(pod.pod, used, objects)
         if error:

@@ -26,6 +26,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
+    PRE_FILTER_SKIP,
     UNSIGNED,
     FilterPlugin,
     NoState,
@@ -34,7 +35,6 @@ from kubesched.framework.plugin import (
     Scope,
 )
 from kubesched.framework.status import (
-    SKIP,
     SUCCESS,
     NodeToStatus,
     Status,
@@ -133,7 +133,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
                 exclusive[name] = None
         count = sum(snapshot.nodes.claim_users(pod.namespace, name) > 0 for name in exclusive)
         if not disks and count == 0:
-            return PreFilterResult(status=SKIP)
+            return PRE_FILTER_SKIP
         return PreFilterResult(ClaimConflicts(frozenset(exclusive), count, disks))
 
     def add_pod(

@@ -30,6 +30,7 @@ from kubesched.framework.cluster_event import (
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
+    PRE_FILTER_SKIP,
     UNSIGNED,
     FilterPlugin,
     NoState,
@@ -37,7 +38,7 @@ from kubesched.framework.plugin import (
     PreFilterResult,
     Scope,
 )
-from kubesched.framework.status import SKIP, NodeToStatus, unresolvable
+from kubesched.framework.status import NodeToStatus, unresolvable
 from kubesched.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_not_found,
@@ -104,7 +105,7 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
     ) -> PreFilterResult[Topologies]:
         """Return the zones and regions of the pod's bound volumes."""
         if not pod.template.claim_names:
-            return PreFilterResult(status=SKIP)
+            return PRE_FILTER_SKIP
         found: list[VolumeTopology] = []
         try:
             for name in pod.template.claim_names:
@@ -112,7 +113,7 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
         except _PodError as error:
             return PreFilterResult(status=unresolvable(str(error)))
         if not found:
-            return PreFilterResult(status=SKIP)
+            return PRE_FILTER_SKIP
         return PreFilterResult(tuple(found))
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:

@@ -26,6 +26,7 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import (
+    PRE_FILTER_SKIP,
     FilterPlugin,
     PreFilterExtensions,
     PreFilterResult,
@@ -94,7 +95,6 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
-_SKIP_FILTER: Final[PreFilterResult[AffinityState]] = PreFilterResult(status=SKIP)
 _SKIP_SCORE: Final[PreScoreResult[AffinityScores]] = PreScoreResult(status=SKIP)
 _NO_TERMS_FILTER: Final[PreFilterResult[AffinityState]] = PreFilterResult(status=SKIP, lasts=True)
 _NO_TERMS_SCORE: Final[PreScoreResult[AffinityScores]] = PreScoreResult(status=SKIP, lasts=True)
@@ -166,7 +166,7 @@ class InterPodAffinity(
         if buckets[0].terms or buckets[1].terms:
             existing = self._sum_existing(pod, snapshot, index, buckets)
         if not has_terms and not any(domains.has_any for domains in existing.values()):
-            return _SKIP_FILTER if existing else _NO_TERMS_FILTER
+            return PRE_FILTER_SKIP if existing else _NO_TERMS_FILTER
         requirements = self._requirements_of(pod, objects) if has_terms else NO_REQUIREMENTS
         affinity: dict[str, DomainSums] = {}
         if requirements.affinity_sum is not None:

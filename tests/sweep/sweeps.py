@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 
-from kubesched.sweep.plan import SweepPlan, SweepRun, plan_of
-from kubesched.sweep.running import SweepOutcome, carry_out
+from kubesched.sweep.execution import RunsHere
+from kubesched.sweep.plan import SweepPlan, plan_of
 from kubesched.sweep.spec import load_sweep
 
 SCENARIO = """
@@ -51,29 +50,7 @@ def planned(directory: Path) -> SweepPlan:
     return plan_of(load_sweep(file), file)
 
 
-class WorkersHere:
-    """Carries out each run at once, in this process."""
-
-    cores = 1
-
-    def __init__(self) -> None:
-        self.done: list[SweepRun] = []
-
-    def submit(self, run: SweepRun) -> Future[SweepOutcome]:
-        """Carry out a run."""
-        self.done.append(run)
-        future: Future[SweepOutcome] = Future()
-        try:
-            future.set_result(carry_out(run))
-        except Exception as error:  # noqa: BLE001 - as an executor does
-            future.set_exception(error)
-        return future
-
-    def renew(self) -> None:
-        """Do nothing."""
-
-
 @contextmanager
-def workers_here(_cores: int) -> Iterator[WorkersHere]:
+def workers_here(_cores: int) -> Iterator[RunsHere]:
     """Stand in for `local_workers`."""
-    yield WorkersHere()
+    yield RunsHere()

@@ -15,12 +15,12 @@ from distributed import LocalCluster
 
 from kubesched.inputs.errors import UserError
 from kubesched.sweep import execution
-from kubesched.sweep.execution import carry_out_all, dask_workers
+from kubesched.sweep.execution import RunsHere, carry_out_all, dask_workers
 from kubesched.sweep.plan import SweepCell, SweepRun
 from kubesched.sweep.results import encoded, run_columns
 from kubesched.sweep.running import SweepOutcome, carry_out
 
-from .sweeps import CLUSTER, SCENARIO, WorkersHere, planned, write
+from .sweeps import CLUSTER, SCENARIO, planned, write
 
 CELL = SweepCell(labels={"input": "a"}, digests={}, read={}, directory="")
 
@@ -90,7 +90,7 @@ def test_a_file_that_changes_meanwhile_ends_the_sweep(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     write(tmp_path, more=f"{CLUSTER}# changed")
     with pytest.raises(UserError, match=r"more.yaml .*: it has changed since the sweep began"):
-        carry_out_all(plan.runs(), WorkersHere(), lambda *_: None)
+        carry_out_all(plan.runs(), RunsHere(), lambda *_: None)
 
 
 SWEEP = """

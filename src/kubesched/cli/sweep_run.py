@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +26,13 @@ from kubesched.cli.files import replacing
 from kubesched.cli.output import Writer, in_parts, simple_table, writer
 from kubesched.explain.sentences import count
 from kubesched.explain.tables import TextTable
-from kubesched.sweep.execution import carry_out_all, dask_workers, local_workers
+from kubesched.sweep.execution import (
+    RunsHere,
+    SweepWorkers,
+    carry_out_all,
+    dask_workers,
+    local_workers,
+)
 from kubesched.sweep.plan import SweepPlan, SweepRun
 from kubesched.sweep.results import (
     CellSummary,
@@ -83,9 +89,8 @@ def run_sweep(
 
     try:
         if missing:
-            cores = min(jobs or _cores(), len(missing))
             with (
-                local_workers(cores) if address is None else dask_workers(address) as workers,
+                _workers(len(missing), jobs, address) as workers,
                 _progress(len(missing)) as count_run,
             ):
                 carry_out_all(missing, workers, finished)
@@ -101,6 +106,17 @@ def run_sweep(
     _write_means(cells, len(plan.seeds))
     _write_times(found)
     return _report_failures(found)
+
+
+def _workers(
+    missing: int, jobs: int | None, address: str | None
+) -> AbstractContextManager[SweepWorkers]:
+    if address is not None:
+        return dask_workers(address)
+    if missing == 1:
+        # To start another process would take half a second.
+        return nullcontext(RunsHere())
+    return local_workers(min(jobs or _cores(), missing))
 
 
 def _cores() -> int:

@@ -93,6 +93,24 @@ def _failed(words: str) -> SweepOutcome:
 # This machine.
 
 
+class RunsHere:
+    """Carries out each run at once, in this process."""
+
+    cores = 1
+
+    def submit(self, run: SweepRun) -> Future[SweepOutcome]:
+        """Carry out a run."""
+        future: Future[SweepOutcome] = Future()
+        try:
+            future.set_result(carry_out(run))
+        except Exception as error:  # noqa: BLE001 - as an executor does
+            future.set_exception(error)
+        return future
+
+    def renew(self) -> None:
+        """Do nothing: there is no process that could die alone."""
+
+
 class _LocalWorkers:
     """One process per core."""
 

@@ -7,7 +7,7 @@ directory with links to the repository's files, as in a fresh clone. Output on s
 progress is an error unless the page shows it (`2>&1`), because a reader would see it. A command
 that fails and prints nothing is an error, too.
 
-Pages show what a terminal of 80 columns does.
+Pages show what a terminal of 80 columns does, and for pipes what they print there.
 
 `--check` only compares, and exits 1 if a page is stale.
 """
@@ -93,7 +93,8 @@ def _run(command: list[str], directory: Path) -> str:
             "LC_ALL": "C",
             "PYTHONUTF8": "1",
             "KUBESCHED_DEBUG": "",
-            "COLUMNS": "80",
+            # Shells do not export it: a pipe has no width.
+            "COLUMNS": "" if " | " in command[-1] else "80",
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -238,9 +238,10 @@ class Cluster:
             UserError: There is no such pod, or several.
             PluginError: A plugin raised.
         """
-        return why_uncreated(self._uncreated(pod, namespace)) or self._why(
-            self._state(), *self._find(pod, namespace)
-        )
+        found = self._find_or_lack(pod, namespace)
+        if isinstance(found, LackedPods):
+            return why_uncreated(found)
+        return self._why(self._state(), *found)
 
     def why_page(
         self, pod: str, namespace: str = ""
@@ -251,10 +252,10 @@ class Cluster:
             The answer; if the scheduler decides about the pod, then the explanation with every
             filter, and the view without causes.
         """
-        lacking = why_uncreated(self._uncreated(pod, namespace))
-        if lacking is not None:
-            return (lacking,)
-        asked, notes = self._find(pod, namespace)
+        found = self._find_or_lack(pod, namespace)
+        if isinstance(found, LackedPods):
+            return (why_uncreated(found),)
+        asked, notes = found
         cluster = self._state()
         if state_of(asked, cluster.profiles) is not None:
             return (self._why(cluster, asked, notes),)
@@ -515,15 +516,18 @@ class Cluster:
         except QuestionError as error:
             raise UserError(f"{place}{error}") from error
 
-    def _uncreated(self, pod: str, namespace: str) -> LackedPods | None:
-        preferred = namespace or self._given.namespace
-        return uncreated(pod, self.objects, preferred, only=bool(namespace))
-
     def _find(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]]:
-        lacked = self._uncreated(pod, namespace)
-        if lacked is not None and lacked.is_all:
-            raise UserError(f"{pod}: {lacked.sentence}")
+        found = self._find_or_lack(pod, namespace)
+        if isinstance(found, LackedPods):
+            raise UserError(f"{pod}: {found.sentence}")
+        return found
+
+    def _find_or_lack(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]] | LackedPods:
+        """Return a pod and notes, or of a workload without any pods why it has none."""
         preferred = namespace or self._given.namespace
+        lacked = uncreated(pod, self.objects, preferred, only=bool(namespace))
+        if lacked is not None and lacked.is_all:
+            return lacked
         found, notes = find_pod(pod, self.pods, preferred, only=bool(namespace))
         return found, notes if lacked is None else (*notes, lacked.sentence)
 

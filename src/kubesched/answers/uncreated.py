@@ -40,6 +40,8 @@ def uncreated(
     None if the text names no workload among the objects, or one that has its pods.
     """
     named = workload_named(text)
+    if named is None:
+        return None
     found = [
         item
         for item in objects

@@ -210,10 +210,8 @@ def why_undecided(pod: Pod, state: PodState, schedulers: Sequence[str]) -> WhyRe
     )
 
 
-def why_uncreated(lacked: LackedPods | None) -> WhyReport | None:
-    """Answer for a workload without pods; None if it has some."""
-    if lacked is None or not lacked.is_all:
-        return None
+def why_uncreated(lacked: LackedPods) -> WhyReport:
+    """Answer for a workload without pods."""
     return WhyReport(pod="", state=PodState.NOT_CREATED, sentence=lacked.sentence)
 
 

@@ -64,8 +64,9 @@ class SandboxAccess:
         Raises:
             UserError: That file cannot be used.
         """
-        found = (kept_in and _kept(kept_in)) or _new_secrets(has_tls=has_tls)
-        self._secrets = found
+        kept = None if kept_in is None else _kept(kept_in)
+        self._is_new = kept is None
+        self._secrets = found = kept or _new_secrets(has_tls=has_tls)
         self.admin, self.scheduler = found.admin, found.scheduler
         self.tls: ssl.SSLContext | None = None
         self._certificate = found.certificate.encode()
@@ -77,12 +78,12 @@ class SandboxAccess:
             self.tls.load_cert_chain(*files)
 
     def keep(self, file: Path) -> None:
-        """Write tokens, certificate and key to a file for later sandboxes, unless it has them.
+        """Write tokens, certificate and key for later sandboxes, unless they come from one.
 
         Raises:
             UserError: It cannot be written.
         """
-        if _kept(file) != self._secrets:
+        if self._is_new:
             write_private(file, msgspec.json.encode(self._secrets).decode())
 
     def users(self) -> dict[str, User]:

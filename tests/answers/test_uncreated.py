@@ -113,3 +113,11 @@ def test_all_pods() -> None:
     """An old failure does not matter once the workload has its pods."""
     asked = workload("ReplicaSet", {"conditions": [FAILURE]}, replicas=1)
     assert () == Cluster.from_objects([NODE, asked, pod("web-1")]).why("rs/web").notes
+
+
+@pytest.mark.parametrize("asked", ["deploy/wep", "sts/web", "web"])
+def test_a_workload_without_pods_is_suggested(asked: str) -> None:
+    """It is found among the objects, because no pod names it as its owner."""
+    cluster = Cluster.from_objects([NODE, workload("Deployment")])
+    with pytest.raises(UserError, match=r"did you mean deployment/web\?"):
+        cluster.why(asked)

@@ -81,6 +81,17 @@ def test_workloads_and_nodes_without_pods(tmp_path: Path) -> None:
     assert REMEDY in result.stderr
 
 
+@pytest.mark.parametrize("pods", [[], [pod("p")]], ids=["no pods", "other pods"])
+def test_a_stored_workload_without_pods_can_be_asked_about(
+    pods: list[Json], tmp_path: Path
+) -> None:
+    """Nothing is to be placed, so there is nothing to refuse or to warn about."""
+    files = write(tmp_path, [node("n"), *pods, workload("Deployment", uid="1")])
+    for command in (("why", "deploy/w"), ("top",)):
+        result = run(*command, files)
+        assert (0, "") == (result.exit_code, result.stderr)
+
+
 def test_running_workloads_cannot_be_placed_again(tmp_path: Path) -> None:
     """`--pods` refuses a workload even if the dump has its pods."""
     running = workload("StatefulSet", uid="1")

@@ -26,7 +26,7 @@ from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.top import TopGroup, TopQuestion, TopReport, ask_top
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
-from kubesched.answers.uncreated import LackedPods, uncreated
+from kubesched.answers.uncreated import LackedPods, stored_workloads, uncreated
 from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
 from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.answers.why import (
@@ -106,15 +106,20 @@ class Cluster:
         options: SchedulerOptions,
         warn: Callable[[Iterable[str]], object] | None = None,
         pod_files: Sequence[Path] = (),
+        *,
+        expects_pods: bool = False,
     ) -> Self:
         """Read a cluster as commands do; `warn` receives the warnings, by default they are kept.
+
+        The other arguments are as for `read_cluster`.
 
         Raises:
             UserError: A file, plugin or profile is invalid, or a live cluster cannot be read.
             DecodeError, ConfigError, SetupError: A file cannot be used.
         """
         scheduler = _scheduler_of(options)
-        return cls(read_cluster(source, pod_files), scheduler, options, warn)
+        given = read_cluster(source, pod_files, expects_pods=expects_pods)
+        return cls(given, scheduler, options, warn)
 
     @classmethod
     def from_files(
@@ -528,7 +533,13 @@ class Cluster:
         lacked = uncreated(pod, self.objects, preferred, only=bool(namespace))
         if lacked is not None and lacked.is_all:
             return lacked
-        found, notes = find_pod(pod, self.pods, preferred, only=bool(namespace))
+        found, notes = find_pod(
+            pod,
+            self.pods,
+            preferred,
+            only=bool(namespace),
+            stored=stored_workloads(self.objects),
+        )
         return found, notes if lacked is None else (*notes, lacked.sentence)
 
     def _why(

@@ -5,7 +5,7 @@ Reads:    the workload's condition ReplicaFailure, and its events FailedCreate, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from kubesched.answers.workload_pods import owns, replicas_of
@@ -30,6 +30,13 @@ class LackedPods(NamedTuple):
 
     sentence: str
     is_all: bool
+
+
+def stored_workloads(objects: Iterable[KubeObject]) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of the workloads among the objects."""
+    return (
+        (type(item).__name__, item.metadata.name) for item in objects if isinstance(item, _Owner)
+    )
 
 
 def uncreated(

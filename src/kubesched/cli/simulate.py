@@ -182,7 +182,8 @@ def _place(
     from kubesched.cli.simulate_text import write_report
 
     check_outputs({"--html": html}, [*source.files, *pod_files, options.config])
-    end, seconds = run_simulation(Cluster.read(source, options, write_warnings, pod_files))
+    cluster = Cluster.read(source, options, write_warnings, pod_files, expects_pods=True)
+    end, seconds = run_simulation(cluster)
     report = end.report
     write_answer(report, output, partial(write_report, sections=shown, top=top), html)
     if output is OutputFormat.TABLE:

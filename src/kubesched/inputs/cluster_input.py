@@ -55,10 +55,15 @@ class ClusterInput(NamedTuple):
 def read_cluster(
     source: ClusterSource,
     pod_files: Sequence[Path] = (),
+    *,
+    expects_pods: bool = False,
 ) -> ClusterInput:
     """Read a cluster, and further pods that are placed regardless of their nodeName.
 
-    `pod_files` hold these pods, and other objects that they need.
+    Args:
+        source: Where the cluster is read from.
+        pod_files: They hold these pods, and other objects that they need.
+        expects_pods: Whether stored workloads should have pods, as manifests have to.
 
     Raises:
         DecodeError: A file or an object cannot be decoded.
@@ -94,7 +99,7 @@ def read_cluster(
     elif source.complete or any(is_openb(head_of(file)) for file in files):
         # A trace is a complete cluster.
         complete = ALL_KINDS
-    if Pod in complete:
+    if Pod in complete or not expects_pods:
         # Stored workloads may have no pods at the moment.
         of_cluster = [found for found in of_cluster if not found.object.metadata.uid]
     pods = [pod for _, found in placed for pod in found]

@@ -8,7 +8,8 @@ Rejects:  unknown and ambiguous names; suggests similar ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from itertools import chain
+from typing import Final, TypeAlias
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
@@ -34,22 +35,36 @@ _OTHER_KINDS: Final = {
 _POD_KINDS: Final = ("pod", "pods", "po")
 NODE_PREFIXES: Final = ("node/", "nodes/", "no/")
 
+Workload: TypeAlias = tuple[str, str]
+"""Kind and name."""
+
 
 def find_pod(
-    text: str, pods: Sequence[Pod], preferred: str = "", *, only: bool = False
+    text: str,
+    pods: Sequence[Pod],
+    preferred: str = "",
+    *,
+    only: bool = False,
+    stored: Iterable[Workload] = (),
 ) -> tuple[Pod, tuple[str, ...]]:
     """Return the named pod, and a note if it is one of several.
 
     The text is `NAME`, `NAMESPACE/NAME`, `pod/NAME`, or a workload such as `deploy/NAME`. If
     several namespaces have such a pod, the preferred one counts; with `only`, a text without a
-    namespace is looked for in no other.
+    namespace is looked for in no other. `stored` are workloads that an error may suggest besides
+    those that have pods.
 
     Raises:
         UserError: There is none, or without a namespace there are several.
     """
     prefix, name = _split(text)
     if prefix in OWNER_KINDS:
-        return _pod_of_workload(text, OWNER_KINDS[prefix], name, pods, preferred, only=only)
+        workload = OWNER_KINDS[prefix], name
+        chosen = _pod_of_workload(text, workload, pods, preferred, only=only)
+        if chosen is None:
+            hint = _near_workloads(workload, pods, stored)
+            raise UserError(f"{text}: no pod belongs to a {workload[0]} of that name; {hint}")
+        return chosen
     namespace = prefix
     if prefix in ("", *_POD_KINDS):
         namespace = preferred if only else ""
@@ -66,8 +81,9 @@ def find_pod(
         listed = ", ".join(sorted(pod.metadata.key for pod in found)[:NEAR_MAX])
         raise UserError(f"pod {text}: there are {len(found)} of that name; write one of {listed}")
     if namespace in _OTHER_KINDS and all(namespace != pod.metadata.namespace for pod in pods):
-        raise UserError(f"{text}: {_other_object(_OTHER_KINDS[namespace], name, pods)}")
-    hint = _near_pods(name, namespace, pods)
+        other = _OTHER_KINDS[namespace], name
+        raise UserError(f"{text}: {_other_object(other, pods, stored)}")
+    hint = _near_pods(name, namespace, pods, stored)
     raise UserError(f"pod {text}: there is no such pod; {hint}")
 
 
@@ -82,8 +98,8 @@ def pod_named(text: str, namespace: str) -> tuple[str, str] | None:
     return (namespace or "default" if prefix in ("", *_POD_KINDS) else prefix), name
 
 
-def workload_named(text: str) -> tuple[str, str] | None:
-    """Return kind and name of a workload such as `deploy/NAME`; None if the text names none."""
+def workload_named(text: str) -> Workload | None:
+    """Return the workload that a text such as `deploy/NAME` names; None if it names none."""
     prefix, name = _split(text)
     return (OWNER_KINDS[prefix], name) if prefix in OWNER_KINDS else None
 
@@ -95,8 +111,9 @@ def _split(text: str) -> tuple[str, str]:
     return (kind if kind in OWNER_KINDS else prefix), name
 
 
-def _other_object(kind: str, name: str, pods: Sequence[Pod]) -> str:
+def _other_object(other: Workload, pods: Sequence[Pod], stored: Iterable[Workload]) -> str:
     """Return why an object of this kind, which may not exist, is no answer, and what to name."""
+    kind, name = other
     if kind == "Node":
         return (
             "a pod is asked for, not a Node; `kubesched top` shows what nodes hold, and "
@@ -105,14 +122,14 @@ def _other_object(kind: str, name: str, pods: Sequence[Pod]) -> str:
     rule = (
         "the pods of a CronJob belong to Jobs" if kind == "CronJob" else f"a {kind} needs no node"
     )
-    return f"{rule}; name a pod or its workload; {_near_workloads(kind, name, pods)}"
+    return f"{rule}; name a pod or its workload; {_near_workloads(other, pods, stored)}"
 
 
 def _pod_of_workload(
-    text: str, kind: str, name: str, pods: Sequence[Pod], preferred: str, *, only: bool
-) -> tuple[Pod, tuple[str, ...]]:
-    """Return the first pending pod of a workload, or its first pod if none is pending."""
-    found = [pod for pod in pods if belongs_to(pod, kind, name)]
+    text: str, workload: Workload, pods: Sequence[Pod], preferred: str, *, only: bool
+) -> tuple[Pod, tuple[str, ...]] | None:
+    """Return a workload's first pending pod, or its first one if none is pending; None: no pod."""
+    found = [pod for pod in pods if belongs_to(pod, *workload)]
     within = [pod for pod in found if pod.metadata.namespace == preferred]
     if only and found and not within:
         elsewhere = names(sorted({pod.metadata.namespace for pod in found}))
@@ -120,8 +137,7 @@ def _pod_of_workload(
     found = within or found
     namespaces = sorted({pod.metadata.namespace for pod in found})
     if not found:
-        hint = _near_workloads(kind, name, pods)
-        raise UserError(f"{text}: no pod belongs to a {kind} of that name; {hint}")
+        return None
     if len(namespaces) > 1:
         raise UserError(f"{text}: it is in {' and in '.join(namespaces)}; add -n NAMESPACE")
     pending = [pod for pod in found if not pod.spec.node_name]
@@ -139,8 +155,8 @@ def belongs_to(pod: Pod, kind: str, name: str) -> bool:
     return (kind, name) in _workloads_of(pod)
 
 
-def _workloads_of(pod: Pod) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of the workloads that a pod belongs to."""
+def _workloads_of(pod: Pod) -> Iterator[Workload]:
+    """Yield the workloads that a pod belongs to."""
     owner = controller_of(pod.metadata)
     if owner is None:
         return
@@ -151,9 +167,11 @@ def _workloads_of(pod: Pod) -> Iterator[tuple[str, str]]:
         yield "Deployment", owner.name.removesuffix(suffix)
 
 
-def _near_workloads(kind: str, name: str, pods: Sequence[Pod]) -> str:
+def _near_workloads(wanted: Workload, pods: Sequence[Pod], stored: Iterable[Workload]) -> str:
     """Return a hint for a workload without pods: others of its name, or similar ones."""
+    kind, name = wanted
     found = dict.fromkeys(workload for pod in pods for workload in _workloads_of(pod))
+    found |= dict.fromkeys(stored)
     near = [other for other in found if other[1] == name]
     similar = near_names(name, [other for of, other in found if of == kind])
     near += [(kind, other) for other in similar]
@@ -162,10 +180,10 @@ def _near_workloads(kind: str, name: str, pods: Sequence[Pod]) -> str:
     return f"did you mean {' or '.join(listed)}?" if near else there_are("workload", listed)
 
 
-def _near_pods(name: str, namespace: str, pods: Sequence[Pod]) -> str:
+def _near_pods(name: str, namespace: str, pods: Sequence[Pod], stored: Iterable[Workload]) -> str:
     """Return a hint for a pod that does not exist; a namespace of "" is any."""
     exact = {pod.metadata.key: None for pod in pods if pod.metadata.name == name}
-    workloads = (one for pod in pods for one in _workloads_of(pod))
+    workloads = chain((one for pod in pods for one in _workloads_of(pod)), stored)
     exact |= {f"{kind.lower()}/{name}": None for kind, owner in workloads if owner == name}
     if exact:
         return f"did you mean {' or '.join([*exact][:NEAR_MAX])}?"

@@ -268,7 +268,9 @@ class _Planner:
     def _check_cluster(self, given: SweepInput, files: Sequence[Path]) -> None:
         if given.name not in self._clusters:
             self._clusters.add(given.name)
-            found = read_cluster(ClusterSource(tuple(files), complete=given.complete))
+            found = read_cluster(
+                ClusterSource(tuple(files), complete=given.complete), expects_pods=True
+            )
             self._warnings |= dict.fromkeys(f"{given.name}: {line}" for line in found.warnings)
 
     # Cells.

@@ -116,7 +116,8 @@ def _figures(run: SweepRun) -> Figures:
 
 @lru_cache(maxsize=_INPUTS_KEPT)
 def _cluster(files: tuple[str, ...], complete: bool) -> ClusterInput:
-    return read_cluster(ClusterSource(tuple(map(Path, files)), complete=complete))
+    source = ClusterSource(tuple(map(Path, files)), complete=complete)
+    return read_cluster(source, expects_pods=True)
 
 
 def _checked(figures: Mapping[str, object]) -> Figures:

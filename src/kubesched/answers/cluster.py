@@ -26,7 +26,7 @@ from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.top import TopGroup, TopQuestion, TopReport, ask_top
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
-from kubesched.answers.uncreated import LackedPods, stored_workloads, uncreated
+from kubesched.answers.uncreated import LackedPods, pod_or_lack
 from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
 from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.answers.why import (
@@ -55,7 +55,7 @@ from kubesched.inputs.loading import (
     pending_again,
     with_scheduler_name,
 )
-from kubesched.inputs.pod_names import find_nodes, find_pod
+from kubesched.inputs.pod_names import find_nodes
 from kubesched.inputs.sources import ClusterSource, SchedulerArguments, SchedulerOptions
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.cluster import ClusterState
@@ -530,17 +530,7 @@ class Cluster:
     def _find_or_lack(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]] | LackedPods:
         """Return a pod and notes, or of a workload without any pods why it has none."""
         preferred = namespace or self._given.namespace
-        lacked = uncreated(pod, self.objects, preferred, only=bool(namespace))
-        if lacked is not None and lacked.is_all:
-            return lacked
-        found, notes = find_pod(
-            pod,
-            self.pods,
-            preferred,
-            only=bool(namespace),
-            stored=stored_workloads(self.objects),
-        )
-        return found, notes if lacked is None else (*notes, lacked.sentence)
+        return pod_or_lack(pod, self.objects, preferred, only=bool(namespace))
 
     def _why(
         self,

@@ -5,7 +5,7 @@ Reads:    the workload's condition ReplicaFailure, and its events FailedCreate, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from kubesched.answers.workload_pods import owns, replicas_of
@@ -15,7 +15,7 @@ from kubesched.api.conditions import find_condition
 from kubesched.api.core import CoreEvent, Pod, ReplicationController
 from kubesched.api.meta import KubeObject
 from kubesched.explain.sentences import count
-from kubesched.inputs.pod_names import belongs_to, workload_named
+from kubesched.inputs.pod_names import belongs_to, find_pod, workload_named
 
 _Owner: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
 
@@ -32,11 +32,23 @@ class LackedPods(NamedTuple):
     is_all: bool
 
 
-def stored_workloads(objects: Iterable[KubeObject]) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of the workloads among the objects."""
-    return (
-        (type(item).__name__, item.metadata.name) for item in objects if isinstance(item, _Owner)
-    )
+def pod_or_lack(
+    text: str, objects: Sequence[KubeObject], preferred: str = "", *, only: bool = False
+) -> tuple[Pod, tuple[str, ...]] | LackedPods:
+    """Return a pod and notes, or of a workload without any pods why it has none.
+
+    The arguments are as for `find_pod`, which looks among the pods of `objects`.
+
+    Raises:
+        UserError: There is no such pod or workload, or there are several.
+    """
+    lacked = uncreated(text, objects, preferred, only=only)
+    if lacked is not None and lacked.is_all:
+        return lacked
+    pods = [one for one in objects if isinstance(one, Pod)]
+    stored = ((type(one).__name__, one.metadata.name) for one in objects if isinstance(one, _Owner))
+    found, notes = find_pod(text, pods, preferred, only=only, stored=stored)
+    return found, notes if lacked is None else (*notes, lacked.sentence)
 
 
 def uncreated(

@@ -434,6 +434,10 @@ def test_near_misses_are_pointed_out() -> None:
         "the label zones is asked for; no node has it; did you mean zone?",
         "dedicated=ml:NoSchedule is tolerated; nodes have dedicated=gpu:NoSchedule",
     )
+    gpus = make_node("n", allocatable={"cpu": "4", "pods": 9, "nvidia.com/gpu": 4})
+    report = ask(make_pod(requests={"nvidia.com/gup": "1"}), gpus)
+    words = "nvidia.com/gup is requested; no node has it; did you mean nvidia.com/gpu?"
+    assert (words,) == report.near_misses
 
 
 def test_a_node_that_is_not_there() -> None:

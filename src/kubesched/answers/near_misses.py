@@ -1,6 +1,7 @@
 """Near misses: names, labels and values that a pod asks for, and almost exist.
 
-Reads:    nodeSelector, node affinity, tolerations and topology keys of a pod; labels and taints
+Reads:    nodeSelector, node affinity, tolerations, topology keys and requests of a pod, its claims
+          and their classes; labels, taints and allocatable resources of nodes
 """
 
 from __future__ import annotations
@@ -11,17 +12,22 @@ from typing import Final
 
 import numpy as np
 
-from kubesched.api.core import NodeSelectorRequirement, NodeSelectorTerm, Pod
+from kubesched.api.core import NodeSelectorRequirement, NodeSelectorTerm, PersistentVolumeClaim, Pod
+from kubesched.api.meta import KubeObject
+from kubesched.api.resource import DeviceClass, ResourceClaim
+from kubesched.api.storage import StorageClass
 from kubesched.explain.sentences import names
 from kubesched.inputs.errors import near_names
 from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.objects import Objects
 
 _NEAR_MAX: Final = 3
 _KNOWN_KEYS_MAX: Final = 2_000
 
 
-def near_misses(pod: Pod, nodes: NodeTable) -> Iterator[str]:
-    """Yield a sentence for each label, value or taint that no node has, with what nodes have."""
+def near_misses(pod: Pod, nodes: NodeTable, objects: Objects) -> Iterator[str]:
+    """Yield a sentence for each thing that the pod asks for and is not there, and what is."""
+    yield from _missing_objects(pod, objects)
     if not len(nodes):
         return
     seen: set[str] = set()
@@ -33,6 +39,7 @@ def near_misses(pod: Pod, nodes: NodeTable) -> Iterator[str]:
     yield from _missing_nodes(pod, nodes)
     yield from _missing_topology_keys(pod, nodes)
     yield from _near_taints(pod, nodes)
+    yield from _missing_resources(pod, nodes)
 
 
 def near_labels(nodes: NodeTable, key: str, wanted: str) -> list[tuple[str, str]]:
@@ -168,3 +175,50 @@ def _near_taints(pod: Pod, nodes: NodeTable) -> Iterator[str]:
             effect = f":{toleration.effect}" if toleration.effect else ""
             listed = names([f"{key}={text}:{effect}" for key, text, effect in same_key])
             yield f"{toleration.key}={toleration.value}{effect} is tolerated; nodes have {listed}"
+
+
+def _missing_resources(pod: Pod, nodes: NodeTable) -> Iterator[str]:
+    """Yield resources that are requested and that no node has, if nodes have similar ones."""
+    spec = pod.spec
+    containers = (*spec.init_containers, *spec.containers)
+    wanted = {resource for one in containers for resource in one.resources.requests}
+    offered = {resource for node in nodes.nodes for resource in node.status.allocatable}
+    for resource in sorted(wanted - offered):
+        if near := near_names(resource, sorted(offered)):
+            yield f"{resource} is requested; no node has it; did you mean {' or '.join(near)}?"
+
+
+def _missing_objects(pod: Pod, objects: Objects) -> Iterator[str]:
+    """Yield a sentence for each name that no object has, if similar names exist."""
+    for kind, namespace, name in dict.fromkeys(_references(pod, objects)):
+        if objects.get(kind, name, namespace) is None:
+            near = near_names(name, [one.metadata.name for one in objects.list(kind, namespace)])
+            if near:
+                asked = f"the {kind.__name__} {name} is asked for"
+                yield f"{asked}; it does not exist; did you mean {' or '.join(near)}?"
+
+
+def _references(pod: Pod, objects: Objects) -> Iterator[tuple[type[KubeObject], str, str]]:
+    """Yield kind, namespace and name of what the pod and its claims refer to."""
+    namespace = pod.metadata.namespace
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            name = volume.persistent_volume_claim.claim_name
+            yield PersistentVolumeClaim, namespace, name
+        elif volume.ephemeral is not None:
+            name = f"{pod.metadata.name}-{volume.name}"
+        else:
+            continue
+        claim = objects.get(PersistentVolumeClaim, name, namespace)
+        if claim is not None and not claim.spec.volume_name and claim.spec.storage_class_name:
+            yield StorageClass, "", claim.spec.storage_class_name
+    generated = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
+    for entry in pod.spec.resource_claims:
+        name = entry.resource_claim_name or generated.get(entry.name) or ""
+        if entry.resource_claim_name is not None:
+            yield ResourceClaim, namespace, name
+        found = objects.get(ResourceClaim, name, namespace)
+        for request in () if found is None else found.spec.devices.requests:
+            exactly = () if request.exactly is None else (request.exactly,)
+            for device in (*exactly, *request.first_available):
+                yield DeviceClass, "", device.device_class_name

@@ -226,7 +226,9 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
         found = [*pod_changes(trial), *cluster_changes(trial, explanation.nodes)]
         changes = _varied(found)
         together = () if changes else changes_together(trial)
-        misses = tuple(near_misses(pod, trial.cluster.cache.nodes))
+    if state in (*_NEEDS_CHANGES, PodState.UNKNOWN):
+        cache = trial.cluster.cache
+        misses = tuple(near_misses(pod, cache.nodes, cache.objects))
     return WhyReport(
         pod=explanation.pod,
         state=state,

@@ -1,0 +1,74 @@
+"""Claims and classes whose names are nearly right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched import Cluster
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+
+
+def item(version: str, kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    """Return an object of a namespace or of the cluster."""
+    is_class = kind.endswith("Class")
+    metadata = {"name": name} if is_class else {"name": name, "namespace": "shop"}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **spec}
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    """Return a pending pod."""
+    return item("v1", "Pod", "p", spec={"containers": [{"name": "main"}], **spec})
+
+
+def claim(name: str, storage_class: str) -> dict[str, Any]:
+    """Return a PersistentVolumeClaim that has no volume."""
+    spec = {
+        "storageClassName": storage_class,
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    return item("v1", "PersistentVolumeClaim", name, spec=spec)
+
+
+def device_claim(name: str, device_class: str) -> dict[str, Any]:
+    """Return a ResourceClaim for one device."""
+    request = {"name": "one", "exactly": {"deviceClassName": device_class}}
+    spec = {"devices": {"requests": [request]}}
+    return item("resource.k8s.io/v1", "ResourceClaim", name, spec=spec)
+
+
+def test_volumes() -> None:
+    """A claim, and the class of a claim without a volume, of an ephemeral volume too."""
+    volumes: list[dict[str, Any]] = [
+        {"name": "a", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "b", "persistentVolumeClaim": {"claimName": "lgos"}},
+        {"name": "c", "ephemeral": {"volumeClaimTemplate": {"spec": claim("", "fast")["spec"]}}},
+    ]
+    objects = [claim("data", "fast-sdd"), claim("logs", "fast-ssd"), claim("p-c", "fsat-ssd")]
+    fast = item("storage.k8s.io/v1", "StorageClass", "fast-ssd", provisioner="x.example.com")
+    report = Cluster.from_objects([NODE, fast, *objects, pod(volumes=volumes)]).why("shop/p")
+    assert report.near_misses == (
+        "the StorageClass fast-sdd is asked for; it does not exist; did you mean fast-ssd?",
+        "the PersistentVolumeClaim lgos is asked for; it does not exist; did you mean logs?",
+        "the StorageClass fsat-ssd is asked for; it does not exist; did you mean fast-ssd?",
+    )
+
+
+def test_devices() -> None:
+    """A claim, and the class of a claim's request."""
+    claims = [{"name": "a", "resourceClaimName": "gpus"}, {"name": "b", "resourceClaimName": "gps"}]
+    objects = [device_claim("gpus", "gpu.exmple"), pod(resourceClaims=claims)]
+    gpu = item("resource.k8s.io/v1", "DeviceClass", "gpu.example", spec={})
+    report = Cluster.from_objects([NODE, gpu, *objects]).why("shop/p")
+    assert report.near_misses == (
+        "the DeviceClass gpu.exmple is asked for; it does not exist; did you mean gpu.example?",
+        "the ResourceClaim gps is asked for; it does not exist; did you mean gpus?",
+    )
+
+
+def test_nothing_similar() -> None:
+    """The answer says already that it is missing."""
+    volumes = [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}]
+    report = Cluster.from_objects([NODE, claim("other", ""), pod(volumes=volumes)]).why("shop/p")
+    assert (False, ()) == ("data" not in report.sentence, report.near_misses)

@@ -247,3 +247,48 @@ def test_with_scheduler_leaves_the_first_cluster_alone() -> None:
     assert first.simulate() == first.with_scheduler(profile="default-scheduler").simulate()
     with pytest.raises(UserError, match="no such profile"):
         first.with_scheduler(profile="other")
+
+
+def _gang(cpu: str) -> Cluster:
+    """Return a node with an amount of cpu, a gang of pods of 2 cpus, and a pod of no gang."""
+    metadata = {"name": "g", "namespace": "shop"}
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }
+    pods = [pod(f"g-{at}", "2") for at in range(3)]
+    for member in pods:
+        member["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    gates = "GenericWorkload=true,GangScheduling=true"
+    objects = [node("n", cpu), group, *pods, pod("other", "1")]
+    return Cluster.from_objects(objects, feature_gates=gates)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "state", "sentence"),
+    [
+        pytest.param(
+            "6", "Fits", "Pod shop/g-0 fits together with its gang, and would go to n.", id="fits"
+        ),
+        pytest.param(
+            "5",
+            "GangUnschedulable",
+            "Pod shop/g-0 fits alone, but its gang does not: at least 3 pods of PodGroup g must "
+            "fit together, and 2 of 3 pending ones do (Insufficient cpu).",
+            id="does not fit",
+        ),
+        pytest.param(
+            "1",
+            "Unschedulable",
+            "Pod shop/g-0 does not fit the only node, which has too little cpu.",
+            id="the pod does not fit",
+        ),
+    ],
+)
+def test_why_of_a_pod_of_a_gang(cpu: str, state: str, sentence: str) -> None:
+    """If the pod fits alone, the gang is placed; other pending pods do not take its room."""
+    report = _gang(cpu).why("shop/g-0")
+    assert (state, sentence) == (report.state, report.sentence)
+    assert ("this is about the pod alone" in "".join(report.notes)) == (state == "Unschedulable")

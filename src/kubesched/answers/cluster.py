@@ -38,9 +38,11 @@ from kubesched.answers.why import (
     state_of,
     why_pod,
     why_uncreated,
+    with_gang,
 )
 from kubesched.answers.workload_pods import decoded, read_manifests
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import count
 from kubesched.framework.registry import SchedulerSetup
@@ -332,13 +334,7 @@ class Cluster:
         Raises:
             PluginError: A plugin raised.
         """
-        return simulate_cluster(
-            self._scheduler,
-            [*self.objects, *pods],
-            seed=self._options.seed,
-            complete=self._given.complete,
-            watch=watch,
-        )
+        return self._simulated([*self.objects, *pods], watch)
 
     def fit(
         self,
@@ -532,6 +528,12 @@ class Cluster:
         preferred = namespace or self._given.namespace
         return pod_or_lack(pod, self.objects, preferred, only=bool(namespace))
 
+    def _simulated(
+        self, objects: Iterable[KubeObject], watch: Watch | None = None
+    ) -> SimulationEnd:
+        seed, complete = self._options.seed, self._given.complete
+        return simulate_cluster(self._scheduler, objects, seed=seed, complete=complete, watch=watch)
+
     def _why(
         self,
         cluster: ClusterState,
@@ -542,6 +544,7 @@ class Cluster:
         info = PodInfo(pod)
         report = why_pod(cluster, cluster.pending.get(info.uid, info), explanation)
         cluster.check_plugins()
+        report = with_gang(report, cluster, info, self.objects, self._simulated)
         return msgspec.structs.replace(report, notes=(*notes, *report.notes))
 
     def _explain(

@@ -6,7 +6,7 @@ Reads:    the pod's status, an explanation of its decision, and trials of what w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -20,15 +20,11 @@ from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by
 from kubesched.answers.uncreated import LackedPods
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import Pod
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.api.scheduling import PodGroup
 from kubesched.config.types import Configuration
-from kubesched.explain.decision_records import (
-    DecisionRecord,
-    DecisionRecords,
-    QueueState,
-    RecordedOutcome,
-)
+from kubesched.explain.decision_records import DecisionRecord, QueueState
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import NodeVerdict, PodExplanation, PodOutcome, RetryEvents, Unknown
@@ -50,11 +46,11 @@ from kubesched.explain.unknown import (
 )
 from kubesched.framework.dra import resources_without_node
 from kubesched.framework.pod_group_states import pod_group_name_of
-from kubesched.framework.preemption.candidate import Criterion
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
+from kubesched.simulator.simulation import SimulationEnd
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -75,6 +71,7 @@ class PodState(StrEnum):
     FITS = "Fits"
     PREEMPTS = "Preempts"
     UNSCHEDULABLE = "Unschedulable"
+    GANG_UNSCHEDULABLE = "GangUnschedulable"
     UNKNOWN = "Unknown"
     GONE = "Gone"
     NOT_CREATED = "NotCreated"
@@ -446,7 +443,9 @@ def check_scheduler(pod: Pod, cluster: ClusterState) -> None:
 def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
     """Explain what is decided for a pending pod of a cluster."""
     report = _explained(cluster, info, all_filters=all_filters)
-    report = replace(report, notes=(*report.notes, *_gang_note(cluster, info)))
+    group = _gang_of(cluster, info)
+    if group is not None:
+        report = replace(report, notes=(*report.notes, _gang_note(group)))
     if report.outcome is not PodOutcome.UNKNOWN or is_rejected_everywhere(report):
         return report
     less = PodInfo(_without_devices_and_claims(info, cluster.snapshot()))
@@ -454,16 +453,75 @@ def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> P
     return with_known_rejections(report, rest.nodes)
 
 
-def _gang_note(cluster: ClusterState, info: PodInfo) -> Iterable[str]:
-    """Yield a note if the pod is placed together with others, or not at all."""
+def _gang_of(cluster: ClusterState, info: PodInfo) -> PodGroup | None:
+    """Return the group of a pod that is placed together with others, or not at all."""
     name, profile = pod_group_name_of(info.pod), cluster.profile_of(info)
-    if name and profile is not None and "GangScheduling" in profile.plugins:
-        group = cluster.cache.objects.get(PodGroup, name, info.namespace)
-        if group is not None and (gang := group.spec.scheduling_policy.gang) is not None:
-            yield (
-                f"At least {count(gang.min_count, 'pod')} of PodGroup {name} must fit together; "
-                "this is about the pod alone, and `kubesched simulate` places the gang."
-            )
+    if not name or profile is None or "GangScheduling" not in profile.plugins:
+        return None
+    group = cluster.cache.objects.get(PodGroup, name, info.namespace)
+    return None if group is None or group.spec.scheduling_policy.gang is None else group
+
+
+def _gang_rule(group: PodGroup) -> str:
+    gang = group.spec.scheduling_policy.gang
+    assert gang is not None, "checked before"
+    pods = count(gang.min_count, "pod")
+    return f"{pods} of PodGroup {group.metadata.name} must fit together"
+
+
+def _gang_note(group: PodGroup) -> str:
+    alone = "this is about the pod alone, and `kubesched simulate` places the gang."
+    return f"At least {_gang_rule(group)}; {alone}"
+
+
+def with_gang(
+    report: WhyReport,
+    cluster: ClusterState,
+    info: PodInfo,
+    objects: Iterable[KubeObject],
+    simulate: Callable[[Iterable[KubeObject]], SimulationEnd],
+) -> WhyReport:
+    """Return the answer about a pod that fits alone, but is placed with its gang or not at all.
+
+    Args:
+        report: The answer about the pod alone.
+        cluster: The cluster.
+        info: The pod.
+        objects: The cluster's objects.
+        simulate: Places the pending pods among objects.
+    """
+    group = _gang_of(cluster, info)
+    if group is None or report.state is not PodState.FITS:
+        return report
+    placed = simulate(_without_other_pending_pods(objects, group)).report
+    notes = tuple(note for note in report.notes if note != _gang_note(group))
+    node = next((one.node for one in placed.placements if one.pod == report.pod), "")
+    if node:
+        evicted = [one.pod for one in placed.evictions]
+        if evicted:
+            notes = (*notes, f"The gang would evict {names(evicted)}.")
+        sentence = f"Pod {report.pod} fits together with its gang, and would go to {node}."
+        return replace(report, sentence=sentence, notes=notes)
+    rejected = [one for one in placed.unplaced if one.plugins]
+    sentence = f"Pod {report.pod} fits alone, but its gang does not: at least {_gang_rule(group)}"
+    if rejected:
+        # The others found a node, and had to leave it again.
+        pending = len(placed.unplaced)
+        reasons = ", ".join(sorted({reason for one in rejected for reason in one.reasons}))
+        sentence += f", and {pending - len(rejected)} of {pending} pending ones do ({reasons})"
+    return replace(report, state=PodState.GANG_UNSCHEDULABLE, sentence=f"{sentence}.", notes=notes)
+
+
+def _without_other_pending_pods(
+    objects: Iterable[KubeObject], group: PodGroup
+) -> Iterator[KubeObject]:
+    key = group.metadata.namespace, group.metadata.name
+    for item in objects:
+        if isinstance(item, Pod) and not item.spec.node_name:
+            if (item.metadata.namespace, pod_group_name_of(item)) == key:
+                yield item
+        else:
+            yield item
 
 
 def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:
@@ -523,78 +581,3 @@ def sampling_notes(report: PodExplanation, configuration: Configuration) -> Iter
             f"With percentageOfNodesToScore {percentage} the search ends after {limit} nodes that "
             "fit, and takes the best of those; here all nodes were looked at."
         )
-
-
-# What a running scheduler recorded.
-
-NOT_LEADING = (
-    "The scheduler that was asked does not lead; the one that does has the queue and the records."
-)
-
-
-def with_records(report: WhyReport, found: DecisionRecords, uid: str) -> WhyReport:
-    """Add the queue's state and the records of a pod, and who evicted it."""
-    sentence, notes = report.sentence, report.notes
-    eviction = _eviction(report.pod, uid, found)
-    if eviction is not None and report.state is PodState.TERMINATING:
-        sentence = f"Pod {report.pod} is being deleted: {_evicted(eviction)}."
-    earlier = _eviction(report.pod, "", found)
-    if eviction is None and earlier is not None:
-        notes = (*notes, f"An earlier pod of this name is gone: {_evicted(earlier)}.")
-    if not found.leads:
-        notes = (*notes, NOT_LEADING)
-    return replace(report, sentence=sentence, notes=notes, queue=found.queue, records=found.records)
-
-
-def why_gone(pod: str, found: DecisionRecords) -> WhyReport | None:
-    """Answer for a pod that does not exist any more; None if there is no record of it."""
-    if not found.records:
-        return None
-    newest = found.records[0]
-    if newest.evicts(pod):
-        words = _evicted(newest)
-    else:
-        words = f"the scheduler's last decision about it was at {newest.time}: {outcome_of(newest)}"
-    return WhyReport(
-        pod=pod,
-        state=PodState.GONE,
-        sentence=f"Pod {pod} is gone: {words}.",
-        notes=() if found.leads else (NOT_LEADING,),
-        records=found.records,
-    )
-
-
-def outcome_of(record: DecisionRecord) -> str:
-    """Return the outcome in a few words."""
-    match record.outcome:
-        case RecordedOutcome.PLACED:
-            return f"placed on {record.node}"
-        case RecordedOutcome.BINDING_FAILED:
-            return f"not bound to {record.node}: {record.message}"
-        case RecordedOutcome.FAILED:
-            return f"failed: {record.message}"
-    by_whom = f" by {', '.join(record.rejecting_plugins)}" if record.rejecting_plugins else ""
-    if record.nominated_node:
-        return f"rejected{by_whom}; nominated to {record.nominated_node}"
-    return f"rejected{by_whom}" if by_whom else f"rejected: {record.message}"
-
-
-def _eviction(pod: str, uid: str, found: DecisionRecords) -> DecisionRecord | None:
-    """Return the newest record that evicts a pod; `uid` is "" for any of its name."""
-    return next(
-        (
-            record
-            for record in found.records
-            for victim in record.victims
-            if victim.pod == pod and uid in ("", victim.uid)
-        ),
-        None,
-    )
-
-
-def _evicted(record: DecisionRecord) -> str:
-    node = record.nominated_node
-    words = f"the scheduler evicted it from {node} at {record.time} to make room for {record.pod}"
-    if record.criterion == Criterion.ONLY_CANDIDATE:
-        return f"{words}; evicting pods helped on no other node"
-    return f"{words}; {node} was chosen for its {record.criterion}" if record.criterion else words

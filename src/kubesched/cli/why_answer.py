@@ -13,7 +13,8 @@ import msgspec
 
 from kubesched.answers.cluster import Cluster
 from kubesched.answers.trial import ChangeKind, SuggestedChange
-from kubesched.answers.why import Cause, PodState, WhyReport, outcome_of, why_gone, with_records
+from kubesched.answers.why import Cause, PodState, WhyReport
+from kubesched.answers.why_recorded import outcome_of, why_gone, with_records
 from kubesched.api.errors import ApiError
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_retry, write_unknown

@@ -72,3 +72,17 @@ def test_nothing_similar() -> None:
     volumes = [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}]
     report = Cluster.from_objects([NODE, claim("other", ""), pod(volumes=volumes)]).why("shop/p")
     assert (False, ()) == ("data" not in report.sentence, report.near_misses)
+
+
+def test_pods_to_be_near() -> None:
+    """The labels of a required pod affinity; other namespaces do not count."""
+    selector = {"matchLabels": {"app": "wbe", "tier": "none"}}
+    term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    asking = pod(affinity=affinity)
+    near = pod(nodeName="n")
+    near["metadata"] = {"name": "near", "namespace": "shop", "labels": {"app": "web"}}
+    elsewhere = pod(nodeName="n")
+    elsewhere["metadata"] = {"name": "far", "namespace": "other", "labels": {"app": "wb"}}
+    report = Cluster.from_objects([NODE, asking, near, elsewhere]).why("shop/p")
+    assert ("pods with app=wbe are asked for; pods have app=web",) == report.near_misses

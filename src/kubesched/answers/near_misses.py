@@ -40,6 +40,7 @@ def near_misses(pod: Pod, nodes: NodeTable, objects: Objects) -> Iterator[str]:
     yield from _missing_topology_keys(pod, nodes)
     yield from _near_taints(pod, nodes)
     yield from _missing_resources(pod, nodes)
+    yield from _missing_neighbours(pod, nodes)
 
 
 def near_labels(nodes: NodeTable, key: str, wanted: str) -> list[tuple[str, str]]:
@@ -186,6 +187,29 @@ def _missing_resources(pod: Pod, nodes: NodeTable) -> Iterator[str]:
     for resource in sorted(wanted - offered):
         if near := near_names(resource, sorted(offered)):
             yield f"{resource} is requested; no node has it; did you mean {' or '.join(near)}?"
+
+
+def _missing_neighbours(pod: Pod, nodes: NodeTable) -> Iterator[str]:
+    """Yield labels that pods must have where the pod goes, if only other values are there."""
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.pod_affinity is None:
+        return
+    for term in affinity.pod_affinity.required_during_scheduling_ignored_during_execution:
+        selector = term.label_selector
+        if selector is None or term.namespace_selector is not None:
+            continue
+        spaces = term.namespaces or (pod.metadata.namespace,)
+        others = [
+            other
+            for pods in nodes.pods
+            for info in pods.values()
+            if (other := info.pod.metadata).namespace in spaces
+        ]
+        for key, wanted in sorted((selector.match_labels or {}).items()):
+            existing = {one.labels[key] for one in (pod.metadata, *others) if key in one.labels}
+            if wanted not in existing and (near := near_names(wanted, sorted(existing))):
+                listed = names([f"{key}={text}" for text in near])
+                yield f"pods with {key}={wanted} are asked for; pods have {listed}"
 
 
 def _missing_objects(pod: Pod, objects: Objects) -> Iterator[str]:

@@ -20,6 +20,7 @@ from kubesched.answers.why import (
     why_pod,
     why_undecided,
 )
+from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
@@ -410,6 +411,38 @@ def test_a_pod_of_a_gang(members: int, state: PodState, part: str) -> None:
     assert part in report.sentence
     note = "At least 2 pods of PodGroup g must fit together; this is about the pod alone"
     assert report.notes[0].startswith(note)
+
+
+@pytest.mark.parametrize("template", ["", "gpus"])
+def test_a_claim_asks_for_fewer_devices(template: str) -> None:
+    """The answer has the largest number that some node has free."""
+    api = {"apiVersion": "resource.k8s.io/v1"}
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 5}
+    devices = {"requests": [{"name": "g", "exactly": exactly}]}
+    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+    slice_ = {"driver": "d", "nodeName": "n", "pool": pool}
+    listed = [{"name": f"g{at}"} for at in range(3)]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": "u", "controller": True}
+    metadata = {"name": "four", "namespace": "default", "ownerReferences": [owner]}
+    others = [
+        {**api, "kind": "ResourceClaim", "metadata": metadata, "spec": {"devices": devices}},
+        {**api, "kind": "DeviceClass", "metadata": {"name": "gpu"}},
+        {
+            **api,
+            "kind": "ResourceSlice",
+            "metadata": {"name": "n"},
+            "spec": {**slice_, "devices": listed},
+        },
+    ]
+    entry = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": "four"}
+    made = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": "four"}]}
+    pod = make_pod(
+        uid="u", spec={"resourceClaims": [{"name": "x", **entry}]}, status=made if template else {}
+    )
+    report = ask(pod, make_node("n"), *map(decode_object, others))
+    what = "ResourceClaimTemplate gpus" if template else "ResourceClaim four"
+    sentence = f"replace {what} by one whose request g asks for 3 devices, not 5"
+    assert [(sentence, "n")] == [(one.sentence, one.node) for one in report.changes]
 
 
 def test_a_node_that_is_asked_for_by_name() -> None:

@@ -30,7 +30,9 @@ from kubesched.api.core import (
 )
 from kubesched.api.meta import LabelSelector
 from kubesched.api.quantity import Quantity, canonical, milli_value, value
+from kubesched.api.resource import ResourceClaim
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
+from kubesched.explain.sentences import count
 
 _MEBIBYTE: Final = 1 << 20
 
@@ -177,7 +179,50 @@ def _in_units(resource: str, requested: Quantity) -> tuple[Callable[[int], str],
     return str, amount
 
 
-def least_that_fits(first: int, last: int, fits: Callable[[int], bool]) -> int | None:
+def _lower_device_counts(trial: ChangeTrial) -> Iterator[SuggestedChange]:
+    """Yield the change of each number of devices, in the pod's claims, after which it is placed."""
+    pod, objects = trial.pod, trial.cluster.cache.objects
+    generated = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
+    for entry in pod.spec.resource_claims:
+        name = entry.resource_claim_name or generated.get(entry.name) or ""
+        claim = objects.get(ResourceClaim, name, pod.metadata.namespace)
+        if claim is None or claim.status.allocation is not None:
+            continue
+        template = entry.resource_claim_template_name
+        kind, name = ("ResourceClaimTemplate", template) if template else ("ResourceClaim", name)
+        for at, request in enumerate(claim.spec.devices.requests):
+            wanted = 0 if request.exactly is None else request.exactly.count
+
+            def node_for(cut: int, claim: ResourceClaim = claim, at: int = at) -> str:
+                return trial.node_for_with(_with_fewer_devices(claim, at, cut))
+
+            cut = least_that_fits(1, wanted - 1, node_for)
+            if cut is None:
+                continue
+            left = wanted - cut
+            yield SuggestedChange(
+                ChangeKind.LOWER_REQUEST,
+                f"{kind.lower()} {pod.metadata.namespace}/{name}",
+                f"spec.devices.requests[{at}].exactly.count",
+                str(wanted),
+                str(left),
+                f"replace {kind} {name} by one whose request {request.name} asks for "
+                f"{count(left, 'device')}, not {wanted}",
+                node_for(cut),
+                cut / wanted,
+            )
+
+
+def _with_fewer_devices(claim: ResourceClaim, at: int, cut: int) -> ResourceClaim:
+    requests = [*claim.spec.devices.requests]
+    exactly = requests[at].exactly
+    assert exactly is not None, "checked before"
+    requests[at] = replace(requests[at], exactly=replace(exactly, count=exactly.count - cut))
+    devices = replace(claim.spec.devices, requests=tuple(requests))
+    return replace(claim, spec=replace(claim.spec, devices=devices))
+
+
+def least_that_fits(first: int, last: int, fits: Callable[[int], object]) -> int | None:
     """Return the least number of a range that fits, None if not even the last one does.
 
     Whatever is larger than a number that fits must fit, too.
@@ -213,6 +258,7 @@ def pod_changes(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         if node := trial.node_for(draft.pod):
             yield replace(draft.change, node=node)
     yield from lower_requests(trial)
+    yield from _lower_device_counts(trial)
     yield from _raise_max_skews(trial)
 
 

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.resource import ResourceClaim
 from kubesched.explain.document import DocumentPart
 from kubesched.framework.cycle_state import CycleState
 from kubesched.scheduler.decision import Placed, Rejected
@@ -141,6 +142,15 @@ class ChangeTrial:
             return self.node_for()
         finally:
             self.cluster.cache.update_node(before)
+
+    def node_for_with(self, claim: ResourceClaim) -> str:
+        """Return the node that the pod goes to if this claim replaces the one of its name."""
+        before = self.cluster.cache.put(claim)
+        assert before is not None, "the claim exists"
+        try:
+            return self.node_for()
+        finally:
+            self.cluster.cache.put(before)
 
     def node_for_beside(self, node: Node, pods: Sequence[Pod] = ()) -> str:
         """Return the node that the pod goes to if this node is added, with pods on it."""

@@ -75,6 +75,7 @@ def test_a_plan_equals_a_rehearsal_of_its_steps(seed: int) -> None:
     async def by_hand(rehearsal: Rehearsal) -> Counter[tuple[str, str]]:
         server = rehearsal.server
         await rehearsal.settle()
+        await rehearsal.pause()
         pods = by_name(rehearsal.pods_on(first))
         gone = server.node(first)
         assert gone is not None
@@ -82,12 +83,14 @@ def test_a_plan_equals_a_rehearsal_of_its_steps(seed: int) -> None:
         replace_by_hand(server, pods)
         await rehearsal.settle()
         for spec in ({"unschedulable": False}, {"unschedulable": True}):
+            await rehearsal.pause()
             other = server.node(second)
             assert other is not None
             amounts = {**other.status.allocatable, "cpu": "8"}
             status = replace(other.status, allocatable=amounts, capacity=amounts)
             server.update(replace(other, spec=replace(other.spec, **spec), status=status))
             await rehearsal.settle()
+        await rehearsal.pause()
         server.create(node("new-1", "3"))
         await rehearsal.settle()
         return by_owner(server.all(Pod))
@@ -186,6 +189,21 @@ def test_a_raised_priority_preempts() -> None:
     assert ["default/api-5d-1"] == [one.pod for one in report.no_longer_pending]
     assert ["default/web-5d-0"] == [one.pod for one in report.preempted]
     assert not report.works
+
+
+def test_room_goes_to_the_pods_of_highest_priority() -> None:
+    """Also if they failed in the step before."""
+    low = [make_pod(f"low-{at}", requests={"cpu": "4"}) for at in range(20)]
+    spec = {"priority": 10, "preemptionPolicy": "Never"}
+    high = workload(cpu="4", replicas=2, pod=spec)
+
+    async def ask(cluster: TrialCluster) -> WhatIfReport:
+        steps = [{"apply": "high.yaml"}, {"addNodes": {"count": 2, "like": "a"}}]
+        return await what_if(cluster, decode_plan({"steps": steps}), {"high.yaml": [high]})
+
+    report = tried([node("a"), running("full", "a", "4", priority=20), *low], ask)
+    assert 0 == len(report.no_longer_pending)
+    assert 0 == len(report.now_pending)
 
 
 def test_an_applied_workload_gets_its_pods() -> None:

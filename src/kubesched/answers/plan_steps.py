@@ -72,6 +72,8 @@ class PlanRun:
         Raises:
             QuestionError: Something that it names does not exist.
         """
+        # Backoff of the step before does not decide who gets the room that this one makes.
+        await self._cluster.rehearsal.pause()
         try:
             if isinstance(step, DrainNodes):
                 done = await self._drain(step)

@@ -213,6 +213,8 @@ class Rehearsal:
         """
         loop = asyncio.get_running_loop()
         self.server = InstantServer(loop.time)
+        options = queue_options(setup)
+        self._max_backoff_seconds = options.max_backoff_seconds
         configuration = ignore_extender_resources(setup.configuration)
         self.scheduler, self._handlers = assemble(
             setup._replace(configuration=replace(configuration, extenders=())),
@@ -224,7 +226,7 @@ class Rehearsal:
                 is_instant=True,
             ),
             random=random or Random(seed),
-            options=replace(queue_options(setup), max_in_unschedulable_pods_seconds=_NEVER_SECONDS),
+            options=replace(options, max_in_unschedulable_pods_seconds=_NEVER_SECONDS),
             writers=Writers(InstantClaimWriter(self.server), InstantVolumeWriter(self.server)),
             report_plugin_error=self._end_on_plugin_error,
         )
@@ -304,6 +306,10 @@ class Rehearsal:
                 return
             if not self._may_change():
                 return
+
+    async def pause(self) -> None:
+        """Let time pass until no pod backs off."""
+        await asyncio.sleep(self._max_backoff_seconds)
 
     def _steps(self) -> Iterator[None]:
         """Yield until nothing has changed for longer than any plugin waits."""

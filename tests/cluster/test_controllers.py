@@ -450,6 +450,31 @@ def test_foreground_deletion_ends_after_the_dependents() -> None:
     assert all(is_there for is_there, pods in seen if pods)
 
 
+def test_foreground_deletion_ends_for_owners_in_a_circle() -> None:
+    """Each waits for the next, so one of them lets its owner go first."""
+    names = ("a", "b", "c")
+
+    async def story(world: World) -> int:
+        uids = {}
+        for name in names:
+            named = {"name": name, "namespace": "default"}
+            made = world.client.create("configmaps", {"metadata": named})
+            uids[name] = made["metadata"]["uid"]
+        for name, owner in zip(names, ("c", "a", "b"), strict=True):
+            found = world.client.find("configmaps", "default", name) or {}
+            reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uids[owner]}
+            reference["blockOwnerDeletion"] = True
+            metadata = {**found["metadata"], "ownerReferences": [reference]}
+            key = Key("configmaps", "default", name)
+            world.client.write(key, {**found, "metadata": metadata})
+        await asyncio.sleep(1)
+        world.client.delete(Key("configmaps", "default", "a"), policy="Foreground")
+        await asyncio.sleep(1)
+        return world.client.count("configmaps")
+
+    assert 0 == in_order(story)
+
+
 def test_objects_without_owner_references_are_not_collected() -> None:
     """Only those whose owners do not exist."""
 

@@ -142,17 +142,27 @@ class GarbageCollector(Following):
                 continue
             if not plain["metadata"].get("deletionTimestamp"):
                 self._delete(dependent, plain)
-            is_there = self._server.find(*dependent) is not None
-            is_blocked = is_blocked or (is_there and bool(reference.get("blockOwnerDeletion")))
+            reference = _owners(self._server.find(*dependent)).get(_uid(owner), {})
+            is_blocked = is_blocked or bool(reference.get("blockOwnerDeletion"))
         if not is_blocked:
             self._server.release(key, _FOREGROUND)
 
     def _delete(self, key: Key, plain: Plain) -> None:
-        has_own = bool(self._dependents.get(_uid(plain)))
-        policy = "Foreground" if has_own else "Background"
+        own = [self._server.find(*one) for one in self._dependents.get(_uid(plain), ())]
+        policy = "Foreground" if own else "Background"
         # It is gone, or is tried again with its owner.
         with suppress(ApiError):
+            if any(one is not None and _is_waiting(one) for one in own):
+                self._unblock(key, plain)
             self._server.delete(key, _uid(plain), policy=policy)
+
+    def _unblock(self, key: Key, plain: Plain) -> None:
+        """Let the owners go first: they may form a circle, and wait for each other forever."""
+        metadata = dict(plain["metadata"])
+        metadata["ownerReferences"] = [
+            {**one, "blockOwnerDeletion": False} for one in metadata["ownerReferences"]
+        ]
+        self._server.write(key, {**plain, "metadata": metadata})
 
 
 def _uid(plain: Plain) -> str:

@@ -67,6 +67,15 @@ def test_devices() -> None:
     )
 
 
+def test_templates_of_claims() -> None:
+    """A claim is not created while its template does not exist."""
+    claims = [{"name": "a", "resourceClaimTemplateName": "gpu-templte"}]
+    template = item("resource.k8s.io/v1", "ResourceClaimTemplate", "gpu-template", spec={})
+    report = Cluster.from_objects([NODE, template, pod(resourceClaims=claims)]).why("shop/p")
+    wanted = "the ResourceClaimTemplate gpu-templte is asked for; it does not exist; "
+    assert (wanted + "did you mean gpu-template?",) == report.near_misses
+
+
 def test_nothing_similar() -> None:
     """The answer says already that it is missing."""
     volumes = [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}]

@@ -1,7 +1,7 @@
 """Near misses: names, labels and values that a pod asks for, and almost exist.
 
 Reads:    nodeSelector, node affinity, tolerations, topology keys and requests of a pod, its claims
-          and their classes; labels, taints and allocatable resources of nodes
+          with their templates and classes; labels, taints and allocatable resources of nodes
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from kubesched.api.core import NodeSelectorRequirement, NodeSelectorTerm, PersistentVolumeClaim, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.api.resource import DeviceClass, ResourceClaim
+from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kubesched.api.storage import StorageClass
 from kubesched.explain.sentences import names
 from kubesched.inputs.errors import near_names
@@ -241,6 +241,8 @@ def _references(pod: Pod, objects: Objects) -> Iterator[tuple[type[KubeObject], 
         name = entry.resource_claim_name or generated.get(entry.name) or ""
         if entry.resource_claim_name is not None:
             yield ResourceClaim, namespace, name
+        elif not name and entry.resource_claim_template_name:
+            yield ResourceClaimTemplate, namespace, entry.resource_claim_template_name
         found = objects.get(ResourceClaim, name, namespace)
         for request in () if found is None else found.spec.devices.requests:
             exactly = () if request.exactly is None else (request.exactly,)

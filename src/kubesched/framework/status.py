@@ -191,10 +191,10 @@ class NodeToStatus:
         return cls.of_some(rejections, len(statuses))
 
     @classmethod
-    def of_some(cls, statuses: Mapping[int, Status], rows: int) -> Self:
-        """Return these rejections by row, and success for the other rows."""
+    def of_some(cls, statuses: Mapping[int, Status], rows: int, others: Status = SUCCESS) -> Self:
+        """Return these statuses by row, and the same status for all other rows."""
         codes: dict[Status, int] = {SUCCESS: 0}
-        index = np.zeros(rows, np.int32)
+        index = np.full(rows, codes.setdefault(others, len(codes)), np.int32)
         for row, status in statuses.items():
             index[row] = codes.setdefault(status, len(codes))
         return cls(index, [*codes])

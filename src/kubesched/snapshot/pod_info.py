@@ -135,9 +135,10 @@ class PodTemplate:
     @Derived
     def held_non_zero(self) -> tuple[int, int]:
         """`held` milli cpu and bytes of memory, with defaults for containers without requests."""
-        held = self.held
-        if self._reports_resources or not self._names_cpu_and_memory:
+        if self._reports_resources or has_pod_level_requests(self._pod):
             held = pod_requests(self._pod, use_status=True, default_missing=True)
+        else:
+            held = self.container_requests
         return held.get("cpu", 0), held.get("memory", 0)
 
     @Derived

@@ -85,8 +85,7 @@ def find_shortages(requests: Requests, nodes: NodeTable) -> NodeToStatus:
             return NodeToStatus.passing(rows)
         return NodeToStatus.of([_status_of(key, names) for key in keys])
     if nodes.rare and (rare := _rare_requests(requests, nodes)):
-        found = _keys_with_rare(requests, nodes, rare)
-        return NodeToStatus.encode(found, lambda key: _status_of(key, names))
+        return _find_with_rare(requests, nodes, rare)
     short, offered = _find_short(requests, nodes)
     count = np.count_nonzero(short)
     if not count:
@@ -156,27 +155,33 @@ def _keys_of(
     return keys
 
 
-def _keys_with_rare(
+def _find_with_rare(
     requests: Requests, nodes: NodeTable, rare: Mapping[int, Collection[int]]
-) -> NDArray[np.int64]:
-    """Return the answers for all rows if few of them have some of the resources.
+) -> NodeToStatus:
+    """Find the shortages of all rows if few of them have some of the resources.
 
     Args:
         requests: The requests.
         nodes: The table.
         rare: The positions of requests for such resources, with the rows that perhaps have them.
     """
+    names = requests.names
+    key_of = {row: _key_of_row(requests, nodes, row) for rows in rare.values() for row in rows}
     # The other rows lack them.
-    keys = np.full(len(nodes), _lacking(requests, rare), np.int64)
+    lacking = _lacking(requests, rare)
     common = [at for at in range(len(requests.items)) if at not in rare]
     others = Requests([requests.items[at] for at in common])
-    found = _keys_of(others, *_find_short(others, nodes))
-    keys |= found & (_UNRESOLVABLE | _PODS)
+    short, offered = _find_short(others, nodes)
+    if not np.count_nonzero(short):
+        statuses = {row: _status_of(key, names) for row, key in key_of.items()}
+        return NodeToStatus.of_some(statuses, len(nodes), _status_of(lacking, names))
+    found = _keys_of(others, short, offered)
+    keys = lacking | found & (_UNRESOLVABLE | _PODS)
     for place, at in enumerate(common, _FIRST):
         keys |= (found >> place & 1) << (_FIRST + at)
-    for row in {row for rows in rare.values() for row in rows}:
-        keys[row] = _key_of_row(requests, nodes, row)
-    return keys
+    for row, key in key_of.items():
+        keys[row] = key
+    return NodeToStatus.encode(keys, lambda key: _status_of(key, names))
 
 
 def _rare_requests(requests: Requests, nodes: NodeTable) -> dict[int, Collection[int]]:

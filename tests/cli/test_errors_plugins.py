@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kubesched.framework import plugin_answers
+
 from .cluster import node, pod, run, write
 
 _PLUGINS = """
@@ -51,6 +53,13 @@ class Greedy(ReservePlugin):
 
     def unreserve(self, cycle, pod, node_name):
         raise RuntimeError("boom")
+
+
+class Fine(FilterPlugin):
+    name = "Fine"
+
+    def filter(self, state, pod, nodes):
+        return NodeToStatus.passing(len(nodes))
 
 
 class Rude(FilterPlugin):
@@ -239,6 +248,32 @@ def test_a_plugin_that_raises_ends_a_simulation_over_time(
     assert (1, "") == (result.exit_code, result.stdout)
     expected = rf"plugin {name} raised in {point} for pod default/web-\S+: RuntimeError: boom"
     assert re.search(expected, result.stderr)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("simulate", "cluster.json"),
+        ("explain", "a", "cluster.json"),
+        ("compare", "cluster.json", "other.json"),
+        ("sweep", "--input", "cluster.json", "-o", "results.csv"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_slow_plugins_are_named(
+    command: tuple[str, ...], faulty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The warning comes once, however often a command runs the scheduler."""
+    monkeypatch.setattr(plugin_answers, "_SLOW_SECONDS", 1e-12)
+    for name in ("cluster.json", "other.json"):
+        write(tmp_path, [node("n"), pod("a")], name)
+    monkeypatch.chdir(tmp_path)
+    result = run(*command, "--plugin", f"{faulty}:Fine")
+    assert 0 == result.exit_code, result.output
+    [line] = [line for line in result.stderr.splitlines() if "is slow: filter takes" in line]
+    assert re.fullmatch(
+        r"kubesched: warning: plugin Fine is slow: filter takes \S+s per call", line
+    )
 
 
 def test_errors_name_the_plugin(tmp_path: Path) -> None:

@@ -288,7 +288,12 @@ class SchedulerProcess:
     def _assemble(
         self, api: ApiClient, extenders: ExtenderTransports
     ) -> tuple[Scheduler, EventHandlers]:
-        setup = SchedulerSetup(self._configuration, self._registry, self._options.feature_gates)
+        setup = SchedulerSetup(
+            self._configuration,
+            self._registry,
+            self._options.feature_gates,
+            self._environment.monotonic,
+        )
         seed = self._options.seed
         options = replace(
             queue_options(setup),

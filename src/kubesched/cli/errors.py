@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -112,6 +113,14 @@ def write_warnings(messages: Iterable[str]) -> None:
     """Write one line per warning to stderr."""
     for message in messages:
         click.echo(f"kubesched: warning: {one_line(message)}", err=True)
+
+
+def write_slow_plugin(method: str, mean: str) -> None:
+    """Warn on stderr of `Plugin.method`; a status line that may be there is replaced."""
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", nl=False, err=True)
+    plugin, _, name = method.rpartition(".")
+    write_warnings([f"plugin {plugin} is slow: {name} takes {mean} per call"])
 
 
 def user_messages(error: Exception) -> tuple[str, ...] | None:

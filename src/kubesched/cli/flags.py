@@ -18,8 +18,9 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
-from kubesched.cli.errors import user_messages
+from kubesched.cli.errors import user_messages, write_slow_plugin
 from kubesched.inputs.errors import UserError
+from kubesched.inputs.slow_plugins import naming_slow_plugins
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -436,6 +437,14 @@ def _seconds(
     return seconds
 
 
+def _named_if_slow(
+    context: click.Context, _parameter: click.Parameter, plugins: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the plugins; until the command ends, the user is warned of slow ones."""
+    context.with_resource(naming_slow_plugins(write_slow_plugin))
+    return plugins
+
+
 namespace_option = table_options("namespace")
 html_option = table_options("html")
 output_option = table_options(
@@ -446,7 +455,7 @@ record_option = table_options("record")
 feature_gates_option = table_options(
     "feature gates", feature_gates={"callback": lambda _ctx, _parameter, texts: ",".join(texts)}
 )
-plugin_option = table_options("plugins")
+plugin_option = table_options("plugins", plugins={"callback": _named_if_slow})
 
 scheduler_options = gathered(
     SchedulerOptions,

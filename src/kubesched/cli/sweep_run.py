@@ -20,6 +20,7 @@ from kubesched.cli.errors import (
     one_line,
     printable,
     write_errors,
+    write_slow_plugin,
     write_warnings,
 )
 from kubesched.cli.files import replacing
@@ -81,8 +82,14 @@ def run_sweep(
     )
     click.echo(f"{count(len(runs), 'run')}, {len(outcomes)} of them done before", err=True)
 
+    slow: set[str] = set()
+
     def finished(run: SweepRun, outcome: SweepOutcome, is_final: bool) -> None:
         outcomes[run.key] = outcome
+        for method, mean in outcome.slow.items():
+            if method not in slow:
+                write_slow_plugin(method, mean)
+        slow.update(outcome.slow)
         if is_final:
             journal.add(run, outcome)
         count_run(run, outcome)

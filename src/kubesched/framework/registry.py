@@ -74,8 +74,12 @@ class Registry(Mapping[str, PluginFactory]):
 
 
 class SchedulerSetup(NamedTuple):
-    """What a scheduler is built from: its configuration, the plugins it may name, and the gates."""
+    """What a scheduler is built from: its configuration, the plugins it may name, and the gates.
+
+    `now` is a clock in seconds by which slow plugins are named; by default it stands still.
+    """
 
     configuration: Configuration
     registry: Registry
     feature_gates: FeatureGates
+    now: Callable[[], float] = float

@@ -76,6 +76,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         activate: Moves pods to the active queue.
         observer: Receives the plugins' own metrics.
         report_plugin_error: Receives every exception that a plugin raises.
+        now: The clock in seconds by which slow plugins are named.
     """
 
     objects: Objects = _new(default_factory=Objects)
@@ -89,3 +90,4 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     activate: Callable[[Sequence[PodInfo]], None] = _ignore
     observer: PluginObserver = _new(default_factory=PluginObserver)
     report_plugin_error: ReportPluginError = log_plugin_error
+    now: Callable[[], float] = float

@@ -14,6 +14,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -116,7 +117,7 @@ def load_scheduler(
     configuration, errors = _configuration(options.config or inline, gates)
     load_entry_points(registry, configuration)
     configuration = with_plugins(configuration, added)
-    setup = SchedulerSetup(configuration, registry, gates)
+    setup = SchedulerSetup(configuration, registry, gates, time.perf_counter)
     if errors:
         errors += _errors_of_plugins(setup, errors)
         raise UserError(*texts_in_file(ConfigError(errors), options.config))

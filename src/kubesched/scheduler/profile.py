@@ -136,15 +136,11 @@ class Profile:
         self.random_asked += 1
         return self._random
 
-    def _now(self) -> float:
-        # Metrics replace the timer.
-        return self.timer.now()
-
     def _set_extension_points(self, built: ProfilePlugins) -> None:
         self.plugins = built.plugins
         # In-tree plugins are not checked.
         self._checks: dict[Plugin, AnswerChecks] = {
-            plugin: AnswerChecks(plugin.name, self._now)
+            plugin: AnswerChecks(plugin.name, self.services.now)
             for plugin in built.plugins.values()
             if not is_in_tree(type(plugin))
         }

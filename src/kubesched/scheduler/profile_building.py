@@ -38,6 +38,7 @@ def build_profiles(
     """
     configuration = ignore_extender_resources(setup.configuration)
     services = services or services_for(setup.feature_gates)
+    services = msgspec.structs.replace(services, now=setup.now)
     profiles: dict[str, Profile] = {}
     errors: list[FieldError] = []
     for at, profile in enumerate(configuration.profiles):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -84,7 +85,7 @@ def simulate(
         PluginError: if a plugin raises.
     """
     gates = FeatureGates.of(scenario.scheduler.feature_gates)
-    setup = SchedulerSetup(_configuration(scenario, gates), registry, gates)
+    setup = SchedulerSetup(_configuration(scenario, gates), registry, gates, time.perf_counter)
     objects = _objects(scenario.objects)
     simulation: _Simulation | None = None
 

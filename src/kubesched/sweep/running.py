@@ -21,6 +21,7 @@ import numpy as np
 from kubesched.framework.plugin_error import PluginError
 from kubesched.inputs.cluster_input import ClusterInput, read_cluster
 from kubesched.inputs.loading import load_plugin, load_scheduler
+from kubesched.inputs.slow_plugins import naming_slow_plugins
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.simulator.run import simulate
 from kubesched.simulator.simulation import simulate_cluster
@@ -31,18 +32,20 @@ from kubesched.sweep.plan import SweepRun, digest_of_file
 _INPUTS_KEPT: Final = 8
 
 
-class SweepOutcome(msgspec.Struct, frozen=True):
+class SweepOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """The outcome of a run.
 
     Attributes:
         figures: Its figures; none if it failed.
         error: Why it failed; "" if it did not.
         cpu_seconds: The CPU time that it took, on the machine where it ran.
+        slow: Methods of plugins that are slow, with their mean times.
     """
 
     figures: Figures
     error: str
     cpu_seconds: float
+    slow: dict[str, str] = {}
 
 
 class InputChangedError(Exception):
@@ -63,12 +66,14 @@ def carry_out(run: SweepRun) -> SweepOutcome:
     began = thread_time()
     figures: Figures = {}
     error = ""
+    slow: dict[str, str] = {}
     try:
-        figures = _figures(run)
+        with naming_slow_plugins(slow.__setitem__):
+            figures = _figures(run)
     except Exception as raised:  # noqa: BLE001 - whatever it is, the other runs go on
         # The same on every machine.
         error = _words(raised).replace(f"{cell.directory}{os.sep}", "")
-    return SweepOutcome(figures, error, round(thread_time() - began, 3))
+    return SweepOutcome(figures, error, round(thread_time() - began, 3), slow)
 
 
 @lru_cache(maxsize=1024)

@@ -8,8 +8,8 @@ Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers (create.go, update
           staging/src/k8s.io/api/*/*/generated.proto (v1.36)
 Rejects:  what is neither JSON, YAML nor protobuf, objects of other kinds or versions, values that
           do not fit, and unknown and repeated fields if the client is strict.
-Differs:  kinds without numbers in the tables are refused in protobuf form, as custom resources
-          are. Protobuf is read and never written: answers are JSON, which every such client
+Differs:  kinds without numbers in the tables are refused in protobuf form; scheduling reads none of
+          them. Protobuf is read and never written: answers are JSON, which every such client
           accepts too. Repeated keys at the top of a YAML body are not reported.
 """
 
@@ -37,9 +37,16 @@ from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, encode, json_word
 from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
-from kubesched.apiserver.schema import ListType, MapType, ObjectType, type_of, type_of_object
+from kubesched.apiserver.schema import (
+    ListType,
+    MapType,
+    ObjectType,
+    known_type,
+    type_of,
+    type_of_object,
+)
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
-from kubesched.apiserver.values import Field, Place, Scalar, SchemaError, ValueType
+from kubesched.apiserver.values import JSON_SCHEMA, Field, Place, Scalar, SchemaError, ValueType
 
 # Protobuf.
 
@@ -130,7 +137,9 @@ def _read_field(field: Field, value: int | bytes, read: Plain) -> None:
     elif isinstance(field.type, ListType):
         read.setdefault(field.name, []).append(_value(field.type.element, value))
     else:
-        read[field.name] = _value(field.type, value)
+        found = _value(field.type, value)
+        if found or not field.is_left_out:
+            read[field.name] = found
 
 
 def _nothing(value_type: ValueType) -> int | bytes:
@@ -143,17 +152,22 @@ def _value(value_type: ValueType, value: int | bytes) -> Any:
         number = wrap(_int(value))
         return bool(number) if value_type.form == "bool" else number
     text = _bytes(value)
+    if value_type is JSON_SCHEMA:
+        value_type = known_type("apiextensions_v1", "JSONSchemaProps")
     if isinstance(value_type, Scalar):
         return _scalar(value_type.form, text)
     if isinstance(value_type, ObjectType):
-        return _read(_message_of(value_type), text)
+        read = _read(_message_of(value_type), text)
+        # Go writes the fields of a union in order; the last one is the one that counts.
+        return [None, *read.values()][-1] if value_type.is_union else read
     # A list in a map is a message of its own, with the entries in its first field.
     return [_text(entry) for number, entry, _ in fields_of(text) if number == 1]
 
 
 def _scalar(form: str, text: bytes) -> Any:
     if form == "float64":
-        return struct.unpack("<d", text or bytes(8))[0]
+        number: float = struct.unpack("<d", text or bytes(8))[0]
+        return int(number) if number.is_integer() else number
     if form in ("bytes", "string"):
         return (text if form == "string" else base64.b64encode(text)).decode()
     parts = _numbered(text)

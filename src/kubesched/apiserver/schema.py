@@ -12,6 +12,7 @@ The tables are in `fields/`, one file per version of a group:
       metadata meta_v1/ObjectMeta             a type of another file
       5 ports []Port ? : map(a,b) merge(a)    how patches and applies treat it
     ObjectReference atomic                    server-side apply owns it as a whole
+    JSONSchemaPropsOrBool union               in JSON, the value of one of its fields
 
 The number in front is the field's tag in protobuf; `1.2` is field 2 of the message in field 1. A
 `*` marks a value that may be absent; without it an absent value is written as its zero, unless it
@@ -152,6 +153,7 @@ class ObjectType(ValueType):
         name: File and name, such as `core_v1/PodSpec`.
         short_name: Without the file, such as `PodSpec`.
         is_atomic: Whether server-side apply owns it as a whole.
+        is_union: Whether its JSON is the value of its only field; only protobuf bodies have any.
         is_open: Whether fields that are not known are kept as they are sent.
     """
 
@@ -160,7 +162,8 @@ class ObjectType(ValueType):
     def __init__(self, file: str, name: str, source: _Source, *, is_open: bool = False) -> None:
         self.name = f"{file}/{name}"
         self.short_name = name
-        self.is_atomic = source.is_atomic
+        self.is_atomic = source.flag == "atomic"
+        self.is_union = source.flag == "union"
         self.is_open = is_open
         self._file = file
         self._lines = source.lines
@@ -252,9 +255,7 @@ UNTYPED: Final = Untyped()
 @cache
 def custom_type(kind: str) -> ObjectType:
     """Return the type of a custom resource: metadata, and any other fields."""
-    return ObjectType(
-        "custom_v1", kind, _Source("", is_atomic=False, lines=[*_OBJECT]), is_open=True
-    )
+    return ObjectType("custom_v1", kind, _Source("", "", [*_OBJECT]), is_open=True)
 
 
 def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
@@ -331,12 +332,12 @@ class _Source(NamedTuple):
 
     Attributes:
         meaning: The type that it is a name for; "" for objects.
-        is_atomic: Whether server-side apply owns it as a whole.
+        flag: `object`, `atomic`, `union` or "".
         lines: One for each field.
     """
 
     meaning: str
-    is_atomic: bool
+    flag: str
     lines: list[str]
 
 
@@ -355,7 +356,7 @@ def _sources(file: str) -> Mapping[str, _Source]:
             before, _, meaning = line.partition(" = ")
             name, _, flag = before.partition(" ")
             lines = list(_OBJECT) if flag == "object" else []
-            types[name] = _Source(meaning, flag == "atomic", lines)
+            types[name] = _Source(meaning, flag, lines)
     return types
 
 

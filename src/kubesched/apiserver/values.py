@@ -287,6 +287,8 @@ def _read_anything(value: Any, _place: Place | None) -> Any:
     return value
 
 
+JSON_SCHEMA: Final = Scalar("any", _read_anything)
+"""Kept as it is sent in JSON; in protobuf it is a `JSONSchemaProps`."""
 ROUNDED_QUANTITY: Final = Scalar("quantity", _read_rounded_quantity, "0")
 SCALARS: Final[Mapping[str, Scalar]] = {
     "string": _simple("string", lambda value: isinstance(value, str), ""),
@@ -301,5 +303,6 @@ SCALARS: Final[Mapping[str, Scalar]] = {
     "IntOrString": Scalar("intOrString", _read_int_or_string, 0),
     "RawExtension": Scalar("any", _read_anything),
     "FieldsV1": Scalar("any", _read_anything),
+    "JSONSchema": JSON_SCHEMA,
 }
 """By their names in the tables."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.authorization import Reviewer, StoredRoles
+from kubesched.apiserver.authorization import Reviewer, StoredRoles, Tokens
 from kubesched.apiserver.request import User
 from kubesched.apiserver.resources import RESOURCES
 from kubesched.apiserver.server import ApiServer
@@ -19,8 +19,10 @@ def review(plural: str, spec: dict[str, Any], group: str = "authorization.k8s.io
     """Return the status of a review that alice creates."""
     resource = RESOURCES.find(group, "v1", plural)
     assert resource is not None
-    roles = StoredRoles(ApiServer().registry.lookup)
-    reviewer = Reviewer({"t": ALICE}, roles, lambda: "2024-05-01T10:00:00Z")
+    server = ApiServer()
+    roles = StoredRoles(server.registry.lookup)
+    tokens = Tokens({"t": ALICE}, server.registry.lookup, server.registry.clock)
+    reviewer = Reviewer(tokens, roles)
     return reviewer.review(resource, ALICE, {"spec": spec})["status"]
 
 

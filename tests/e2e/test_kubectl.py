@@ -220,6 +220,16 @@ def test_cordon_and_drain(cluster: Cluster) -> None:
     cluster.kubectl("delete", "deployment", "web")
 
 
+def test_tokens_of_service_accounts(cluster: Cluster) -> None:
+    """`kubectl create token` prints a token with which the service account is logged in."""
+    cluster.kubectl("create", "serviceaccount", "robot")
+    token = cluster.kubectl("create", "token", "robot", "--duration", "10m").strip()
+    who = cluster.kubectl("auth", "whoami", "--token", token, "-o", "json")
+    assert (
+        "system:serviceaccount:default:robot" == json.loads(who)["status"]["userInfo"]["username"]
+    )
+
+
 def test_autoscalers_and_approvals_in_protobuf(cluster: Cluster) -> None:
     """This is how kubectl sends both."""
     cluster.kubectl("create", "deployment", "scaled", "--image=web", "--replicas=0")

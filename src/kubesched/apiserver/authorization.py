@@ -1,23 +1,28 @@
-"""Authorization by the stored RBAC roles and bindings, and reviews of users and their rights.
+"""Tokens of users, authorization by the stored RBAC roles and bindings, and reviews of both.
 
-Upstream: plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation (v1.36)
+Upstream: plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation,
+          pkg/registry/core/serviceaccount/storage/token.go (v1.36)
 Reads:    ClusterRoleBinding, ClusterRole, RoleBinding and Role objects
-Differs:  a refusal to grant rights lists actions, not rules.
+Differs:  a refusal to grant rights lists actions, not rules. Tokens of service accounts are random
+          texts that end with the server; audiences and bound objects do not matter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from itertools import product
 from typing import Final, NamedTuple
 
 import msgspec
 
+from kubesched.api.times import second_time
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Target, User
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors, StatusError, details_of, forbidden, invalid_kind
 from kubesched.apiserver.stored_object import StoredObjects
+from kubesched.apiserver.times import Clock, after
 
 _MASTERS: Final = "system:masters"
 _AUTHENTICATED: Final = "system:authenticated"
@@ -284,7 +289,7 @@ def impersonated(headers: Mapping[str, str], user: User, roles: StoredRoles) -> 
         asked = Attributes(
             user, "impersonate", resource="serviceaccounts", namespace=space, name=own
         )
-        groups = groups or [_SERVICE_ACCOUNTS, f"{_SERVICE_ACCOUNTS}:{space}"]
+        groups = groups or [*_groups_of_account(space)]
     roles.check(asked)
     for group in groups if "impersonate-group" in headers else ():
         roles.check(Attributes(user, "impersonate", resource="groups", name=group))
@@ -318,21 +323,79 @@ def refusal(wanted: Attributes, reason: str = "") -> StatusError:
     )
 
 
+# Tokens.
+
+_AUDIENCE: Final = "https://kubernetes.default.svc"
+_SECONDS_MIN: Final = 600
+_SECONDS_MAX: Final = 2**32
+
+
+class _AccountToken(NamedTuple):
+    namespace: str
+    name: str
+    user: User
+    end: datetime
+
+
+class Tokens:
+    """The tokens that the server knows: those it starts with, and those of service accounts."""
+
+    def __init__(self, users: Mapping[str, User], lookup: StoredObjects, clock: Clock) -> None:
+        """Set up; users are by token."""
+        self._users = users
+        self._lookup = lookup
+        self.clock = clock
+        self._of_accounts: dict[str, _AccountToken] = {}
+
+    def user_of(self, token: str) -> User | None:
+        """Return the user of a token; None if it is unknown or expired, or its account is gone."""
+        found = self._of_accounts.get(token)
+        if found is None:
+            return self._users.get(token)
+        account = self._lookup.get("serviceaccounts", found.namespace, found.name)
+        is_there = account is not None and account["metadata"]["uid"] == found.user.uid
+        return found.user if is_there and self.clock.now() < found.end else None
+
+    def issue(self, account: Plain, asked: Plain) -> Plain:
+        """Return a TokenRequest with a token for an account; raises StatusError if refused."""
+        spec, metadata = asked["spec"], account["metadata"]
+        seconds, errors = spec["expirationSeconds"], FieldErrors()
+        if not _SECONDS_MIN <= seconds <= _SECONDS_MAX:
+            limit = "less than 10 minutes" if seconds < _SECONDS_MIN else "larger than 2^32 seconds"
+            detail = f"may not specify a duration {limit}"
+            errors.invalid("spec.expirationSeconds", seconds, detail)
+            raise invalid_kind("authentication.k8s.io", "TokenRequest", "", errors)
+        now = self.clock.now()
+        namespace, name = metadata["namespace"], metadata["name"]
+        groups = (*_groups_of_account(namespace), _AUTHENTICATED)
+        user = User(f"{_SERVICE_ACCOUNT}{namespace}:{name}", groups, metadata["uid"])
+        token, end = self.clock.secret(), after(now, seconds)
+        valid = {text: one for text, one in self._of_accounts.items() if now < one.end}
+        self._of_accounts = {**valid, token: _AccountToken(namespace, name, user, end)}
+        kept = {"namespace": namespace, "name": name, "creationTimestamp": second_time(now)}
+        return {
+            **asked,
+            "metadata": {**asked["metadata"], **kept},
+            "spec": {**spec, "audiences": spec["audiences"] or [_AUDIENCE]},
+            "status": {"token": token, "expirationTimestamp": second_time(end)},
+        }
+
+
+def _groups_of_account(namespace: str) -> tuple[str, str]:
+    return _SERVICE_ACCOUNTS, f"{_SERVICE_ACCOUNTS}:{namespace}"
+
+
 # Reviews of users and of access.
 
 _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 
 class Reviewer:
-    """Answers reviews from the users of the server and the stored roles."""
+    """Answers reviews from the tokens of the server and the stored roles."""
 
-    def __init__(
-        self, users: Mapping[str, User], roles: StoredRoles, timestamp: Callable[[], str]
-    ) -> None:
-        """Set up; users are by token."""
-        self._users = users
+    def __init__(self, tokens: Tokens, roles: StoredRoles) -> None:
+        self.tokens = tokens
         self.roles = roles
-        self._timestamp = timestamp
 
     def review(self, resource: Resource, user: User, asked: Plain) -> Plain:
         """Return a review with its answer; raises StatusError without a question or a user."""
@@ -343,7 +406,7 @@ class Reviewer:
         }
         spec = asked.get("spec") or {}
         if resource.plural == "selfsubjectreviews":
-            answered["metadata"]["creationTimestamp"] = self._timestamp()
+            answered["metadata"]["creationTimestamp"] = self.tokens.clock.timestamp()
             return {**answered, "status": {"userInfo": _info(user)}}
         answered["spec"] = spec
         if resource.plural == "tokenreviews":
@@ -361,7 +424,7 @@ class Reviewer:
         return {**answered, "status": status}
 
     def _token_status(self, spec: Plain) -> Plain:
-        user = self._users.get(spec.get("token", ""))
+        user = self.tokens.user_of(spec.get("token", ""))
         if user is None:
             return {"user": {}, "error": "invalid bearer token"}
         return {"authenticated": True, "user": _info(user)}

@@ -3,7 +3,7 @@
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints (installer.go, handlers),
           pkg/registry/*/*/storage (v1.36)
 Differs:  what needs a kubelet (logs, exec, port forwarding, proxies) fails as if the kubelet were
-          unreachable; tokens of service accounts are not served.
+          unreachable.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from kubesched.apiserver.watching import WatchStream, start_of
 SCALE: Final = Resource("scales", "Scale", "autoscaling", "v1")
 BINDING: Final = Resource("bindings", "Binding", "", "v1")
 EVICTION: Final = Resource("evictions", "Eviction", "policy", "v1")
+TOKEN_REQUEST: Final = Resource("tokenrequests", "TokenRequest", "authentication.k8s.io", "v1")
 _COLLECTION_VERBS: Final = frozenset(("create", "deletecollection", "list", "watch"))
 _EVERYWHERE: Final = frozenset(("list", "watch"))
 # Subresources that are read and written as the whole object.
@@ -96,6 +97,7 @@ class Handler:
             "binding": self._bind,
             "eviction": self._evict,
             "scale": self._scale,
+            "token": self._token,
         }
 
     async def handle(self, request: ApiRequest, target: Target) -> Response:
@@ -251,6 +253,11 @@ class Handler:
         operation = call.operation()
         evict(self._registry, operation, self._body(operation, EVICTION))
         return json_response(201, success(201))
+
+    def _token(self, call: _Call) -> Response:
+        account = self._registry.get(call.resource, call.namespace, call.target.name)
+        asked = self._body(call.operation(), TOKEN_REQUEST)
+        return json_response(201, self._reviewer.tokens.issue(account.plain, asked))
 
     def _body(self, operation: Operation, resource: Resource) -> Plain:
         value = read_object(operation.request, resource.kind)

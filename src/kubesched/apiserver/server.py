@@ -35,6 +35,7 @@ from kubesched.apiserver.authorization import (
     KINDS,
     Reviewer,
     StoredRoles,
+    Tokens,
     attributes_of,
     impersonated,
 )
@@ -89,12 +90,12 @@ class ApiServer:
         )
         self._scheme = "http"
         self._front = HttpFront(self.handle, self.user_of)
-        self._tokens = dict(tokens or {})
         self._anonymous = anonymous
         self._roles = StoredRoles(
             self.registry.lookup, lambda: tuple(map(store.newest_change, KINDS))
         )
-        reviewer = Reviewer(self._tokens, self._roles, clock.timestamp)
+        self._tokens = Tokens(dict(tokens or {}), self.registry.lookup, clock)
+        reviewer = Reviewer(self._tokens, self._roles)
         self._handler = Handler(self.registry, reviewer)
         self._others = NonResource(self.registry.resources, lambda: self._front.address)
         fill(self.registry)
@@ -136,7 +137,7 @@ class ApiServer:
         if not authorization:
             return self._anonymous
         scheme, _, token = authorization.partition(" ")
-        user = self._tokens.get(token.strip()) if scheme.lower() == "bearer" else None
+        user = self._tokens.user_of(token.strip()) if scheme.lower() == "bearer" else None
         if user is None:
             raise unauthorized()
         return user

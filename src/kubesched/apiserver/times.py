@@ -43,6 +43,10 @@ class Clock:
         variant = "89ab"[bits >> 62 & 3]
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
+    def secret(self) -> str:
+        """Return a random text that nobody can guess."""
+        return f"{self._random.getrandbits(256):064x}"
+
     def name_after(self, prefix: str) -> str:
         """Return a name with a prefix and a random suffix."""
         suffix = "".join(self._random.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))

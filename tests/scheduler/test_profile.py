@@ -644,9 +644,10 @@ def test_a_queue_sort_plugin_that_fails_is_named(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_log_names_the_line_that_raised(caplog: pytest.LogCaptureFixture) -> None:
-    """In one line; the whole traceback at high verbosity only."""
-    profile = profile_of(toy("P", filter=ZeroDivisionError("x")))
-    cycle = SchedulingCycle(profile, NodeSampler(), remembers=False)
+    """Once per attempt, in one line; the whole traceback at high verbosity only."""
+    failing = toy("P", filter=ZeroDivisionError("x"), scope=Scope.NODE, sign=lambda plugin, pod: ())
+    profile = profile_of(failing)
+    cycle = SchedulingCycle(profile, NodeSampler())
     cycle.schedule_one(make_pod_info("web"), make_snapshot([make_node()]))
     (record,) = caplog.records
     fields = vars(record)["fields"]
@@ -654,6 +655,7 @@ def test_the_log_names_the_line_that_raised(caplog: pytest.LogCaptureFixture) ->
     assert words == fields["err"]
     assert re.fullmatch(r".*/toys\.py:\d+, in .*", fields["place"])
     assert "Traceback" not in caplog.text
+    caplog.clear()
     caplog.set_level(V4)
     cycle.schedule_one(make_pod_info("web"), make_snapshot([make_node()]))
     assert re.search(r'Traceback.*File ".*/toys\.py", line \d+', caplog.text, re.DOTALL)

@@ -108,7 +108,10 @@ class SchedulingCycle:
         decision = self._schedule_from_memory(pod, snapshot, memory)
         if decision is None:
             self.profile.timer.begin_again()
-            decision = self._schedule(self._new_attempt(pod, snapshot))
+            try:
+                decision = self._schedule(self._new_attempt(pod, snapshot))
+            finally:
+                self.profile.known_error = ""
         if isinstance(decision, Rejected) and self._recalls and not self.rejecting.used_random:
             self._rejections.keep(decision, snapshot)
         return decision
@@ -127,9 +130,11 @@ class SchedulingCycle:
                 if is_hinted and attempt.skips:
                     memory.keep_skips(pod, attempt.skips)
                 return decision
-        except (PluginFailure, AskEveryPlugin):
+        except PluginFailure as failure:
             # Remembered plugins run on more rows than a fresh cycle would use. Only a run of every
             # plugin in order shows whether it would reach the row that failed.
+            self.profile.known_error = failure.reported
+        except AskEveryPlugin:
             pass
         if is_hinted:
             self.profile.timer.hint_not_used()

@@ -40,11 +40,17 @@ PLAIN: Final = ""
 
 
 class PluginFailure(Exception):  # noqa: N818 - upstream calls this outcome a failure
-    """A plugin failed, with the status to report."""
+    """A plugin failed.
 
-    def __init__(self, status: Status) -> None:
+    Attributes:
+        status: The status to report.
+        reported: The text of the exception that was reported; "" if none was.
+    """
+
+    def __init__(self, status: Status, reported: str = "") -> None:
         super().__init__(status.message)
         self.status = status
+        self.reported = reported
 
 
 def failure_of(prefix: str, plugin: str, text: str) -> Status:

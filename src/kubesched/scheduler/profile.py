@@ -93,6 +93,8 @@ class Profile:
         objects, waiting_pods, pod_group_states: Taken from the services.
         remembers: Whether answers may be kept for equal pods.
         timer: Measures phases and plugins; the default measures nothing.
+        known_error: The text of an exception that is not reported again, because a cycle asks every
+            plugin once more after it; "" if none.
         nominates_for_expectation: Whether a pod is nominated to its node before Permit or PreBind
             takes time.
         percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
@@ -123,6 +125,7 @@ class Profile:
         self.waiting_pods = services.waiting_pods
         self.pod_group_states = services.pod_group_states
         self.timer = PhaseTimer()
+        self.known_error = ""
         self.remembers = True
         self.nominates_for_expectation = feature_gates.enabled("NominatedNodeNameForExpectation")
         own = configuration.percentage_of_nodes_to_score
@@ -241,16 +244,18 @@ class Profile:
 
         An exception in `sign` is not reported here: the memory logs it once.
         """
+        text = ""
         if prefix is not SIGN:
-            self.report(plugin, extension_point_of(question), pod, error)
-        return PluginFailure(failure_of(prefix, plugin.name, error_text(error)))
+            text = self.report(plugin, extension_point_of(question), pod, error)
+        return PluginFailure(failure_of(prefix, plugin.name, error_text(error)), text)
 
-    def report(self, plugin: Plugin, extension_point: str, pod: str, error: BaseException) -> bool:
-        """Report an exception of a plugin that is not in-tree; return whether it was reported."""
+    def report(self, plugin: Plugin, extension_point: str, pod: str, error: BaseException) -> str:
+        """Report an exception of a plugin that is not in-tree; return its text, "" if it is."""
         found = PluginError(plugin.name, extension_point, pod, error, type(plugin))
-        if found.places:
+        text = str(found) if found.places else ""
+        if text and text != self.known_error:
             self.services.report_plugin_error(found)
-        return bool(found.places)
+        return text
 
     def notify(
         self, plugin: Plugin, method: Callable[[*Arguments], None], *args: *Arguments

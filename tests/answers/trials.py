@@ -131,7 +131,7 @@ def budget(name: str, app: str, **spec: int | str) -> PodDisruptionBudget:
 def state_of(cluster: TrialCluster) -> dict[object, object]:
     """Return every object by its key, without versions."""
     found: dict[object, object] = {}
-    for key, item, _ in cluster.server.store.everything():
+    for key, item in cluster.server.store.everything():
         metadata = replace(item.metadata, resource_version="")
         found[key] = replace(item, metadata=metadata)
     return found

@@ -40,11 +40,9 @@ def on_file(path: Path, conversation: Callable[[DurableServer], Awaitable[T]]) -
     return asyncio.run(hold())
 
 
-async def everything(server: DurableServer) -> list[tuple[Key, dict[str, Any], int]]:
+async def everything(server: DurableServer) -> list[tuple[Key, dict[str, Any]]]:
     """All that a server has."""
-    return [
-        (key, stored.plain, version) for key, stored, version in server.registry.store.everything()
-    ]
+    return [(key, stored.plain) for key, stored in server.registry.store.everything()]
 
 
 def test_a_restart_changes_nothing(tmp_path: Path) -> None:
@@ -260,7 +258,7 @@ def test_a_journal_keeps_the_order_of_creation(tmp_path: Path) -> None:
     keys = [KEY._replace(name=name) for name in names]
     journal.write([Entry(key, version, {}) for version, key in enumerate(keys, 2)])
     journal.write([Entry(keys[0], 5, {"x": 1}), Entry(keys[1], 6, None)])
-    assert ([(keys[0], {"x": 1}, 5), (keys[2], {}, 4)], 6) == journal.load()
+    assert ([(keys[0], {"x": 1}), (keys[2], {})], 6) == journal.load()
     journal.close()
 
 
@@ -355,7 +353,7 @@ def test_a_crash_loses_no_acknowledged_write(tmp_path: Path) -> None:
         journal = Journal(path)
         objects, version = journal.load()
         journal.close()
-        found = {key.name: plain["data"]["value"] for key, plain, _ in objects if _is_ours(key)}
+        found = {key.name: plain["data"]["value"] for key, plain in objects if _is_ours(key)}
         for name, possible in known.items():
             assert found.get(name, "None") in possible
             known[name] = {found.get(name, "None")}

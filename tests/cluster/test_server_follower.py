@@ -68,7 +68,7 @@ def test_changes_of_a_follower_are_consistent(
                 write(store, name, what)
         await asyncio.sleep(0.01)
         follower.stop()
-        assert {key: one.plain for key, one, _ in store.everything()} == known
+        assert {key: one.plain for key, one in store.everything()} == known
 
     run(story())
 

@@ -9,13 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kubesched.api.errors import (
-    AlreadyExistsError,
-    ApiError,
-    ConflictError,
-    GoneError,
-    NotFoundError,
-)
+from kubesched.api.errors import AlreadyExistsError, ApiError, GoneError, NotFoundError
 from kubesched.cluster.store import Change, ChangeType, Key, Store, Watch
 
 Value = tuple[str, int]
@@ -63,9 +57,7 @@ def _refused(what: str) -> ApiError:
     actions: dict[str, Callable[[], object]] = {
         "create": lambda: store.create(POD, ("y", 0)),
         "update-none": lambda: store.update(other, ("y", 0)),
-        "update-old": lambda: store.update(POD, ("y", 0), 1),
         "delete-none": lambda: store.delete(other),
-        "delete-old": lambda: store.delete(POD, 1),
         "get-none": lambda: store.get(other),
     }
     with pytest.raises(ApiError) as caught:
@@ -81,20 +73,6 @@ def _refused(what: str) -> ApiError:
         pytest.param("update-none", NotFoundError, 'pods "b" not found', id="update-none"),
         pytest.param("delete-none", NotFoundError, 'pods "b" not found', id="delete-none"),
         pytest.param("get-none", NotFoundError, 'pods "b" not found', id="get-none"),
-        pytest.param(
-            "update-old",
-            ConflictError,
-            'Operation cannot be fulfilled on pods "a": the object has been modified; '
-            "please apply your changes to the latest version and try again",
-            id="update-old",
-        ),
-        pytest.param(
-            "delete-old",
-            ConflictError,
-            'Operation cannot be fulfilled on pods "a": the object has been modified; '
-            "please apply your changes to the latest version and try again",
-            id="delete-old",
-        ),
     ],
 )
 def test_errors_have_classes_and_messages(what: str, error: type[ApiError], message: str) -> None:
@@ -128,19 +106,6 @@ def test_watch_of_a_compacted_version_is_gone() -> None:
     with pytest.raises(GoneError):
         store.watch("pods", 2)
     assert [4, 5] == [change.version for change in store.watch("pods", 3).read()]
-
-
-def test_compact_forgets_up_to_a_version() -> None:
-    """Newer changes and other kinds are kept."""
-    store = new_store()
-    store.create(POD, ("x", 0))
-    store.create(Key("nodes", "", "a"), ("x", 0))
-    store.update(POD, ("y", 0))
-    store.compact("pods", 3)
-    with pytest.raises(GoneError):
-        store.watch("pods", 2)
-    assert [4] == [change.version for change in store.watch("pods", 3).read()]
-    assert [3] == [change.version for change in store.watch("nodes", 1).read()]
 
 
 def test_on_change_is_called_until_closed() -> None:
@@ -221,18 +186,14 @@ class StoreMachine(RuleBasedStateMachine):
             value = self.store.create(key, (text, -1))
             self._wrote(ChangeType.ADDED, key, value, (text, len(self.changes) + 2))
 
-    @rule(key=KEYS, text=st.text("xy", max_size=1), is_right=st.none() | st.booleans())
-    def update(self, key: Key, text: str, is_right: bool | None) -> None:
-        """Update with the right version, a wrong one or none."""
-        expected = self._expected(key, is_right)
+    @rule(key=KEYS, text=st.text("xy", max_size=1))
+    def update(self, key: Key, text: str) -> None:
+        """Update an object, which may not exist."""
         if key not in self.objects:
             with pytest.raises(NotFoundError):
-                self.store.update(key, (text, -1), expected)
-        elif is_right is False:
-            with pytest.raises(ConflictError):
-                self.store.update(key, (text, -1), expected)
+                self.store.update(key, (text, -1))
         else:
-            value = self.store.update(key, (text, -1), expected)
+            value = self.store.update(key, (text, -1))
             self._wrote(ChangeType.MODIFIED, key, value, (text, len(self.changes) + 2))
 
     @rule(key=KEYS)
@@ -245,12 +206,6 @@ class StoreMachine(RuleBasedStateMachine):
             value = self.store.delete(key)
             text = self.objects[key][0]
             self._wrote(ChangeType.DELETED, key, value, (text, len(self.changes) + 2))
-
-    def _expected(self, key: Key, is_right: bool | None) -> int | None:
-        if is_right is None:
-            return None
-        version = self.objects[key][1] if key in self.objects else 1
-        return version if is_right else version - 1
 
     def _wrote(self, type_: ChangeType, key: Key, value: Value, expected: Value) -> None:
         assert expected == value
@@ -296,8 +251,7 @@ class StoreMachine(RuleBasedStateMachine):
         for kind in ("pods", "nodes"):
             expected = [value for key, value in self.objects.items() if key.kind == kind]
             assert expected == list(self.store.list(kind).items)
-        versions = {key: version for key, _, version in self.store.everything()}
-        assert {key: value[1] for key, value in self.objects.items()} == versions
+        assert self.objects == dict(self.store.everything())
 
 
 TestStoreMachine = StoreMachine.TestCase

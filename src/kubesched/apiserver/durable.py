@@ -130,13 +130,13 @@ class DurableServer(ApiServer):
         store = self.registry.store
         objects, version = journal.load()
         if version:
-            store.restore([(key, StoredObject(plain), own) for key, plain, own in objects], version)
+            store.restore(((key, StoredObject(plain)) for key, plain in objects), version)
             self.registry.follow_definitions()
             fill(self.registry)
         found = [
             Entry(key, own, stored.plain)
-            for key, stored, own in store.everything()
-            if own > version
+            for key, stored in store.everything()
+            if (own := int(stored.plain["metadata"]["resourceVersion"])) > version
         ]
         if found:
             journal.write(sorted(found, key=lambda entry: entry.version))
@@ -191,7 +191,7 @@ _PUT: Final = (
 )
 _REMOVE: Final = "DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?"
 _NEWEST: Final = "UPDATE newest SET version = ?"
-_ALL: Final = "SELECT kind, namespace, name, version, body FROM objects ORDER BY created"
+_ALL: Final = "SELECT kind, namespace, name, body FROM objects ORDER BY created"
 
 
 class JournalError(Exception):
@@ -256,8 +256,8 @@ class Journal:
         found: int = self._connection.execute(f"PRAGMA {name}").fetchone()[0]
         return found
 
-    def load(self) -> tuple[list[tuple[Key, Plain, int]], int]:
-        """Return the objects with their versions, oldest first, and the newest version.
+    def load(self) -> tuple[list[tuple[Key, Plain]], int]:
+        """Return the objects, oldest first, and the newest version.
 
         The version is 0 if nothing was ever written.
 
@@ -267,9 +267,7 @@ class Journal:
         with self._named():
             version: int = self._connection.execute("SELECT version FROM newest").fetchone()[0]
             rows = self._connection.execute(_ALL).fetchall()
-        return [(Key(kind, space, name), decode(body), v) for kind, space, name, v, body in rows], (
-            version
-        )
+        return [(Key(*key), decode(body)) for *key, body in rows], version
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Store writes in order; return when they are on the disk.

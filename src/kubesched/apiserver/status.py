@@ -15,8 +15,10 @@ from kubesched.api.field_errors import FieldError, aggregate
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.request import Response
 from kubesched.apiserver.resources import Resource
-from kubesched.cluster.store import CONFLICT
 
+_CONFLICT: Final = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
 _NOT_SERVED: Final = "the server could not find the requested resource"
 _NO_SUCH_METHOD: Final = "the server does not allow this method on the requested resource"
 _CONTENT_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
@@ -107,7 +109,7 @@ def already_exists(resource: Resource, name: str) -> StatusError:
     return StatusError(409, "AlreadyExists", message, _of_resource(resource, name))
 
 
-def conflict(resource: Resource, name: str, why: str = CONFLICT) -> StatusError:
+def conflict(resource: Resource, name: str, why: str = _CONFLICT) -> StatusError:
     """The object has another version or identity than the request expects."""
     return conflict_of(resource.group, resource.plural, name, why)
 

@@ -12,20 +12,17 @@ Differs:  changes are kept by number, not by time.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from kubesched.api.errors import AlreadyExistsError, ConflictError, GoneError, NotFoundError
+from kubesched.api.errors import AlreadyExistsError, GoneError, NotFoundError
 
 V = TypeVar("V")
 
 CHANGES_KEPT: Final = 10_000
-CONFLICT: Final = (
-    "the object has been modified; please apply your changes to the latest version and try again"
-)
 
 
 class Key(NamedTuple):
@@ -76,11 +73,6 @@ class Listing(msgspec.Struct, Generic[V], frozen=True):
     version: int
 
 
-class _Stored(msgspec.Struct, Generic[V]):
-    value: V
-    version: int
-
-
 class _Log(Generic[V]):
     """The newest changes of a kind.
 
@@ -89,55 +81,42 @@ class _Log(Generic[V]):
         watches: What each watch calls at a change, in order of registration.
     """
 
-    def __init__(self, kept: int) -> None:
-        self.compacted = 0
+    def __init__(self, kept: int, compacted: int) -> None:
+        self.compacted = compacted
         self.watches: dict[Watch[V], Callable[[], None]] = {}
         self._kept = kept
         self._changes: list[Change[V]] = []
-        self._dropped = 0
+        self._versions: list[int] = []
 
     def append(self, change: Change[V]) -> None:
         self._changes.append(change)
+        self._versions.append(change.version)
         # Halving occasionally is cheaper than dropping one change each time.
         if len(self._changes) >= 2 * self._kept:
-            self._drop(len(self._changes) - self._kept)
+            surplus = len(self._changes) - self._kept
+            self.compacted = self._versions[surplus - 1]
+            del self._changes[:surplus], self._versions[:surplus]
 
-    def compact(self, version: int) -> None:
-        """Forget changes up to a version."""
-        self._drop(bisect_right(self._changes, version, key=lambda change: change.version))
-        self.compacted = max(self.compacted, version)
-
-    def _drop(self, count: int) -> None:
-        if count:
-            self.compacted = self._changes[count - 1].version
-            self._dropped += count
-            del self._changes[:count]
-
-    def newer_than(self, version: int) -> list[Change[V]]:
-        """Return the changes after a version, oldest first."""
-        return self._changes[
-            bisect_right(self._changes, version, key=lambda change: change.version) :
-        ]
+    def forget(self, version: int) -> None:
+        """Keep no change; `version` is that of the store."""
+        self.compacted = version
+        del self._changes[:], self._versions[:]
 
     @property
     def newest(self) -> int:
         """The version of the newest change; that of the newest dropped one if none is kept."""
-        return self._changes[-1].version if self._changes else self.compacted
+        return self._versions[-1] if self._versions else self.compacted
 
-    def position_after(self, version: int) -> int:
-        """Return the position of the first change after a version."""
-        after = bisect_right(self._changes, version, key=lambda change: change.version)
-        return self._dropped + after
+    def check(self, version: int) -> None:
+        """Raise GoneError if changes after a version are no longer kept."""
+        if version < self.compacted:
+            raise GoneError(f"too old resource version: {version} ({self.compacted})")
 
-    def read(self, position: int, limit: int | None) -> list[Change[V]]:
-        """Return changes from a position on; raises IndexError if they are gone."""
-        start = position - self._dropped
-        if start < 0:
-            raise IndexError(position)
+    def after(self, version: int, limit: int | None = None) -> list[Change[V]]:
+        """Return the changes after a version, oldest first; raises GoneError if some are gone."""
+        self.check(version)
+        start = bisect_right(self._versions, version)
         return self._changes[start : None if limit is None else start + limit]
-
-    def has_after(self, position: int) -> bool:
-        return position < self._dropped + len(self._changes)
 
 
 class Watch(Generic[V]):
@@ -152,12 +131,11 @@ class Watch(Generic[V]):
         self.kind = kind
         self.version = version
         self._log = log
-        self._position = log.position_after(version)
 
     @property
     def has_changes(self) -> bool:
         """Whether `read` would return or raise something."""
-        return self._log.has_after(self._position)
+        return self.version < self._log.newest
 
     def read(self, limit: int | None = None) -> list[Change[V]]:
         """Return the changes since the last read, oldest first, at most `limit` of them.
@@ -165,12 +143,8 @@ class Watch(Generic[V]):
         Raises:
             GoneError: Some of the changes are no longer kept.
         """
-        try:
-            changes = self._log.read(self._position, limit)
-        except IndexError:
-            raise _gone(self.version, self._log.compacted) from None
+        changes = self._log.after(self.version, limit)
         if changes:
-            self._position += len(changes)
             self.version = changes[-1].version
         return changes
 
@@ -199,7 +173,7 @@ class Store(Generic[V]):
         self._changes_kept = changes_kept
         self._version = 1
         self._compacted = 0
-        self._kinds: dict[str, dict[Key, _Stored[V]]] = {}
+        self._kinds: dict[str, dict[Key, V]] = {}
         self._logs: dict[str, _Log[V]] = {}
 
     @property
@@ -207,51 +181,42 @@ class Store(Generic[V]):
         """The version of the newest write to any kind."""
         return self._version
 
-    def restore(self, objects: Iterable[tuple[Key, V, int]], version: int) -> None:
+    def restore(self, objects: Iterable[tuple[Key, V]], version: int) -> None:
         """Replace the content by that of another store, without its changes.
 
-        The objects are in the order of their creation, each with its version; `version` is that of
-        the newest write.
+        The objects are in the order of their creation; `version` is that of the newest write.
         """
         self._kinds = {}
-        for key, value, own in objects:
-            self._kinds.setdefault(key.kind, {})[key] = _Stored(value, own)
+        for key, value in objects:
+            self._kinds.setdefault(key.kind, {})[key] = value
         self._logs = {}
         self._version = self._compacted = version
 
     # Reading.
 
-    def everything(self) -> Iterator[tuple[Key, V, int]]:
-        """Yield all objects with their versions, as `restore` takes them."""
+    def everything(self) -> Iterator[tuple[Key, V]]:
+        """Yield all objects, as `restore` takes them."""
         for objects in self._kinds.values():
-            for key, stored in objects.items():
-                yield key, stored.value, stored.version
+            yield from objects.items()
 
     def get(self, key: Key) -> V:
         """Return an object; raises NotFoundError if there is none."""
-        return self._stored(key).value
+        try:
+            return self._kinds[key.kind][key]
+        except KeyError:
+            raise NotFoundError(f'{key.kind} "{key.name}" not found') from None
 
     def find(self, key: Key) -> V | None:
         """Return an object, None if there is none."""
-        found = self._kinds.get(key.kind, {}).get(key)
-        return None if found is None else found.value
-
-    def list(self, kind: str, namespace: str | None = None) -> Listing[V]:
-        """Return the objects of a kind, of one namespace or of all."""
-        objects = self._kinds.get(kind, {})
-        return Listing(
-            tuple(
-                stored.value
-                for key, stored in objects.items()
-                if namespace is None or key.namespace == namespace
-            ),
-            self._version,
-        )
+        return self._kinds.get(key.kind, {}).get(key)
 
     def keyed(self, kind: str) -> dict[Key, V]:
         """Return the objects of a kind by their keys, in the order of their creation."""
-        objects = self._kinds.get(kind, {})
-        return {key: stored.value for key, stored in objects.items()}
+        return dict(self._kinds.get(kind, {}))
+
+    def list(self, kind: str, namespace: str | None = None) -> Listing[V]:
+        """Return the objects of a kind, of one namespace or of all."""
+        return _listing(self._kinds.get(kind, {}), namespace, self._version)
 
     def list_at(self, kind: str, version: int, namespace: str | None = None) -> Listing[V]:
         """Return the objects of a kind as they were at an older version.
@@ -259,23 +224,13 @@ class Store(Generic[V]):
         Raises:
             GoneError: Changes since that version are no longer kept.
         """
-        log = self._log(kind)
-        if version < log.compacted:
-            raise _gone(version, log.compacted)
-        objects = {key: stored.value for key, stored in self._kinds.get(kind, {}).items()}
-        for change in reversed(log.newer_than(version)):
+        objects = self.keyed(kind)
+        for change in reversed(self._log(kind).after(version)):
             if change.previous is None:
                 del objects[change.key]
             else:
                 objects[change.key] = change.previous
-        return Listing(
-            tuple(
-                value
-                for key, value in objects.items()
-                if namespace is None or key.namespace == namespace
-            ),
-            version,
-        )
+        return _listing(objects, namespace, version)
 
     def newest_change(self, kind: str) -> int:
         """Return the version of the newest change to a kind."""
@@ -298,48 +253,35 @@ class Store(Generic[V]):
             raise AlreadyExistsError(f'{key.kind} "{key.name}" already exists')
         self._version += 1
         value = self._stamp(value, self._version)
-        objects[key] = _Stored(value, self._version)
+        objects[key] = value
         self._changed(ChangeType.ADDED, key, value, None)
         return value
 
-    def update(self, key: Key, value: V, expected_version: int | None = None) -> V:
-        """Replace an object, if it has the expected version; return it with its new version.
+    def update(self, key: Key, value: V) -> V:
+        """Replace an object; return it with its new version.
 
         Raises:
             NotFoundError: There is none.
-            ConflictError: It has another version.
         """
-        stored = self._stored(key, expected_version)
-        previous = stored.value
+        previous = self.get(key)
         self._version += 1
         value = self._stamp(value, self._version)
-        stored.value, stored.version = value, self._version
+        self._kinds[key.kind][key] = value
         self._changed(ChangeType.MODIFIED, key, value, previous)
         return value
 
-    def delete(self, key: Key, expected_version: int | None = None) -> V:
+    def delete(self, key: Key) -> V:
         """Remove an object; return its last state, with the version of the removal.
 
         Raises:
             NotFoundError: There is none.
-            ConflictError: It has another version than `expected_version`.
         """
-        previous = self._stored(key, expected_version).value
+        previous = self.get(key)
         del self._kinds[key.kind][key]
         self._version += 1
         value = self._stamp(previous, self._version)
         self._changed(ChangeType.DELETED, key, value, previous)
         return value
-
-    def _stored(self, key: Key, expected_version: int | None = None) -> _Stored[V]:
-        stored = self._kinds.get(key.kind, {}).get(key)
-        if stored is None:
-            raise NotFoundError(f'{key.kind} "{key.name}" not found')
-        if expected_version is not None and stored.version != expected_version:
-            raise ConflictError(
-                f'Operation cannot be fulfilled on {key.kind} "{key.name}": {CONFLICT}'
-            )
-        return stored
 
     def _changed(self, type_: ChangeType, key: Key, value: V, previous: V | None) -> None:
         log = self._log(key.kind)
@@ -364,30 +306,25 @@ class Store(Generic[V]):
             GoneError: Changes since that version are no longer kept.
         """
         log = self._log(kind)
-        if version < log.compacted:
-            raise _gone(version, log.compacted)
+        log.check(version)
         watch = Watch(kind, version, log)
         if on_change is not None:
             log.watches[watch] = on_change
         return watch
 
-    def compact(self, kind: str, version: int) -> None:
-        """Forget the changes of a kind up to a version; watchers behind it get an error."""
-        self._log(kind).compact(min(version, self._version))
-
     def compact_all(self) -> None:
         """Forget all changes so far, of every kind."""
         self._compacted = self._version
         for log in self._logs.values():
-            log.compact(self._version)
+            log.forget(self._version)
 
     def _log(self, kind: str) -> _Log[V]:
         log = self._logs.get(kind)
         if log is None:
-            log = self._logs[kind] = _Log(self._changes_kept)
-            log.compacted = self._compacted
+            log = self._logs[kind] = _Log(self._changes_kept, self._compacted)
         return log
 
 
-def _gone(version: int, compacted: int) -> GoneError:
-    return GoneError(f"too old resource version: {version} ({compacted})")
+def _listing(objects: Mapping[Key, V], namespace: str | None, version: int) -> Listing[V]:
+    items = (one for key, one in objects.items() if namespace in (None, key.namespace))
+    return Listing(tuple(items), version)

@@ -178,10 +178,10 @@ class LocalClient:
         metadata["finalizers"] = [one for one in metadata["finalizers"] if one != finalizer]
         if not metadata["finalizers"]:
             del metadata["finalizers"]
-        written = self.write(key, {**plain, "metadata": metadata})
+        self.write(key, {**plain, "metadata": metadata})
         is_held = "finalizers" in metadata or metadata.get("deletionGracePeriodSeconds")
         if metadata.get("deletionTimestamp") and not is_held:
-            self.store.delete(key, int(written["metadata"]["resourceVersion"]))
+            self.store.delete(key)
 
     def _operation(self, method: str, key: Key) -> Operation:
         headers = {"user-agent": self._agent}

@@ -65,8 +65,9 @@ class InstantServer(ObjectServer):
         Pods start after `start_seconds`, each a second after the one before.
         """
         self._start_seconds = start_seconds
-        known = [(key_of(item), item, _version_of(item)) for item in objects]
-        self.store.restore(known, max((version for *_, version in known), default=1) or 1)
+        known = [(key_of(item), item) for item in objects]
+        newest = max((_version_of(item) for _, item in known), default=0)
+        self.store.restore(known, newest or 1)
 
     def connect(self, handler: ResourceEventHandler) -> None:
         """Pass every change from now on to a handler."""

@@ -18,9 +18,12 @@ from kubesched.answers.pod_changes import (
     ContainerRequest,
     Draft,
     drafts,
+    field_text,
     most_that_fits,
     request_limits,
     requests_of,
+    required_pod_terms,
+    with_value,
 )
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.api.core import Pod
@@ -65,7 +68,7 @@ def _candidates(trial: ChangeTrial) -> Iterator[Draft]:
     yield from drafts(trial)
     yield from _without_all_terms(trial.pod)
     for request in _requests(trial.pod):
-        yield Draft(request.lowered(trial.pod, _NOTHING), request.put(_NOTHING))
+        yield Draft(request.lowered(trial.pod, _NOTHING), request.put(trial.pod, _NOTHING))
 
 
 def _requests(pod: Pod) -> Iterator[ContainerRequest]:
@@ -75,31 +78,18 @@ def _requests(pod: Pod) -> Iterator[ContainerRequest]:
 
 def _without_all_terms(pod: Pod) -> Iterator[Draft]:
     """Yield the pod without the required terms of a kind: dropping one may change no reason."""
-    affinity = pod.spec.affinity
-    if affinity is None:
-        return
-    for attribute, words, name in _POD_TERMS:
-        side = getattr(affinity, attribute)
-        terms = () if side is None else side.required_during_scheduling_ignored_during_execution
+    for path, words, terms in required_pod_terms(pod):
         if len(terms) > 1:
-            other = replace(side, required_during_scheduling_ignored_during_execution=())
-            spec = replace(pod.spec, affinity=replace(affinity, **{attribute: other}))
             change = SuggestedChange(
                 ChangeKind.DROP_CONSTRAINT,
                 f"pod {pod.metadata.key}",
-                f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution",
+                field_text(path),
                 f"{len(terms)} terms",
                 "",
                 f"drop all {len(terms)} required terms of {words}",
                 size=1.0,
             )
-            yield Draft(change, replace(pod, spec=spec))
-
-
-_POD_TERMS: Final = (
-    ("pod_affinity", "pod affinity", "podAffinity"),
-    ("pod_anti_affinity", "pod anti-affinity", "podAntiAffinity"),
-)
+            yield Draft(change, with_value(pod, path, ()))
 
 
 def _changed(
@@ -107,10 +97,10 @@ def _changed(
 ) -> Pod:
     """Return the pod after changes; they are found by sentence, as field paths may have changed."""
     pod = trial.pod
+    requests = {request.field: request for request in _requests(pod)}
     for step in steps:
         if step.kind is ChangeKind.LOWER_REQUEST:
-            amount = (amounts or {}).get(step.field, _NOTHING)
-            pod = next(one.put(amount) for one in _requests(pod) if one.field == step.field)
+            pod = requests[step.field].put(pod, (amounts or {}).get(step.field, _NOTHING))
         else:
             found = _candidates(ChangeTrial(trial.cluster, pod))
             pod = next(draft.pod for draft in found if draft.change.sentence == step.sentence)
@@ -120,20 +110,16 @@ def _changed(
 def _with_amounts(trial: ChangeTrial, steps: list[SuggestedChange]) -> tuple[SuggestedChange, ...]:
     """Replace requests of 0 by the largest that fit, one after another."""
     found: list[SuggestedChange] = []
-    pod = _changed(trial, steps)
-    originals = {request.field: request for request in _requests(trial.pod)}
+    requests = {request.field: request for request in _requests(trial.pod)}
     for step in steps:
         if step.kind is ChangeKind.LOWER_REQUEST:
-            original = originals[step.field]
-            # A request of 0 is not listed; it is found in the pod with only the other changes.
+            request = requests[step.field]
             rest = [other for other in steps if other is not step]
-            there = _changed(trial, rest, {one.field: one.after for one in found})
-            request = next(one for one in _requests(there) if one.field == step.field)
-            amount = most_that_fits(trial, request, original.amount)
+            pod = _changed(trial, rest, {one.field: one.after for one in found})
+            amount = most_that_fits(trial, pod, request)
             assert amount is not None, "nothing was requested when it fitted"
-            pod = request.put(amount)
-            found.append(original.lowered(trial.pod, amount))
+            found.append(request.lowered(trial.pod, amount))
         else:
             found.append(step)
-    node = trial.node_for(pod)
+    node = trial.node_for(_changed(trial, steps, {one.field: one.after for one in found}))
     return tuple(replace(step, node=node) for step in found)

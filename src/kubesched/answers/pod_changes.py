@@ -7,24 +7,23 @@ Invariants: every change that is returned was tried and places the pod.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from kubesched.answers.near_misses import near_labels, requirement_text, term_text
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.api.core import (
-    Affinity,
     Container,
-    NodeSelector,
     NodeSelectorRequirement,
-    NodeSelectorTerm,
     Pod,
     PodAffinity,
     PodAffinityTerm,
     PodAntiAffinity,
-    PodSpec,
     Toleration,
     TopologySpreadConstraint,
 )
@@ -34,45 +33,68 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
 from kubesched.explain.sentences import count
 
+T = TypeVar("T")
+
 _MEBIBYTE: Final = 1 << 20
+REMOVED: Final = msgspec.UNSET
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Attributes, keys and positions that lead to a field of an object."""
 
 
-def containers_of(spec: PodSpec) -> Iterator[tuple[str, Container, Callable[[Container], PodSpec]]]:
-    """Yield each container with its field, and how to put another one in its place."""
-    for attribute, name in (("init_containers", "initContainers"), ("containers", "containers")):
-        listed: tuple[Container, ...] = getattr(spec, attribute)
-        for at, container in enumerate(listed):
+def _part(item: Any, step: str | int) -> Any:
+    return getattr(item, str(step)) if isinstance(item, msgspec.Struct) else item[step]
 
-            def put(
-                new: Container,
-                attribute: str = attribute,
-                listed: tuple[Container, ...] = listed,
-                at: int = at,
-            ) -> PodSpec:
-                changed: PodSpec = replace(
-                    spec, **{attribute: (*listed[:at], new, *listed[at + 1 :])}
-                )
-                return changed
 
-            yield f"spec.{name}[{at}]", container, put
+def with_value(item: T, path: Path, new: object) -> T:
+    """Return an object with another value at a path, or without an element that is `REMOVED`."""
+    step, rest = path[0], path[1:]
+    parent: Any = item
+    if rest:
+        new = with_value(_part(parent, step), rest, new)
+    if isinstance(parent, msgspec.Struct):
+        return cast("T", replace(parent, **{str(step): new}))
+    if isinstance(parent, dict):
+        return cast("T", {**parent, step: new})
+    kept = () if new is REMOVED else (new,)
+    return cast("T", (*parent[: int(step)], *kept, *parent[int(step) + 1 :]))
+
+
+def field_text(path: Path) -> str:
+    """Return a path as Kubernetes writes it: `spec.containers[0].ports[1].hostPort`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            first, *words = step.split("_")
+            text += f".{first}{''.join(map(str.title, words))}"
+    return text.removeprefix(".")
 
 
 class ContainerRequest(NamedTuple):
-    """What a container requests of one resource.
+    """What a container requests of one resource, or all containers together.
 
     Attributes:
-        field: The field's path.
+        field: The field's path, as Kubernetes writes it.
         container: The container's name; empty for all containers together.
         resource: The resource's name.
         amount: What is requested; of all containers together, the largest request.
-        put: Returns the pod with another amount, or with no request above it.
+        paths: Where the amounts are.
     """
 
     field: str
     container: str
     resource: str
     amount: Quantity
-    put: Callable[[Quantity], Pod]
+    paths: tuple[Path, ...]
+
+    def put(self, pod: Pod, amount: Quantity) -> Pod:
+        """Return a pod that requests this amount where it requests more."""
+        for path in self.paths:
+            if milli_value(reduce(_part, path, pod)) > milli_value(amount):
+                pod = with_value(pod, path, amount)
+        return pod
 
     def lowered(self, pod: Pod, amount: Quantity) -> SuggestedChange:
         """Return the change of the pod to a smaller amount."""
@@ -98,25 +120,22 @@ class ContainerRequest(NamedTuple):
         )
 
 
+def containers_of(pod: Pod) -> Iterator[tuple[Path, Container]]:
+    """Yield the containers that decide about nodes, each with its path."""
+    for attribute in ("init_containers", "containers"):
+        for at, container in enumerate(getattr(pod.spec, attribute)):
+            yield ("spec", attribute, at), container
+
+
 def requests_of(pod: Pod) -> Iterator[ContainerRequest]:
     """Yield what the pod's containers request."""
-    for field, container, put in containers_of(pod.spec):
+    for place, container in containers_of(pod):
+        path = (*place, "resources", "requests")
         for resource, amount in sorted(container.resources.requests.items()):
-
-            def requesting(
-                other: Quantity,
-                resource: str = resource,
-                container: Container = container,
-                put: Callable[[Container], PodSpec] = put,
-            ) -> Pod:
-                resources = container.resources
-                requests = {**resources.requests, resource: other}
-                changed = replace(container, resources=replace(resources, requests=requests))
-                return replace(pod, spec=put(changed))
-
             if milli_value(amount):
-                place = f"{field}.resources.requests.{resource}"
-                yield ContainerRequest(place, container.name, resource, amount, requesting)
+                field = f"{field_text(path)}.{resource}"
+                paths = ((*path, resource),)
+                yield ContainerRequest(field, container.name, resource, amount, paths)
 
 
 def request_limits(pod: Pod) -> Iterator[ContainerRequest]:
@@ -125,41 +144,28 @@ def request_limits(pod: Pod) -> Iterator[ContainerRequest]:
     for request in requests_of(pod):
         by_resource.setdefault(request.resource, []).append(request)
     for resource, requests in by_resource.items():
-        if len(requests) == 1:
-            continue
-
-        def limited(limit: Quantity, requests: Sequence[ContainerRequest] = tuple(requests)) -> Pod:
-            other = pod
-            for request in requests:
-                # Each change makes another pod, in which the next request is looked up.
-                found = next(one for one in requests_of(other) if one.field == request.field)
-                if milli_value(found.amount) > milli_value(limit):
-                    other = found.put(limit)
-            return other
-
-        largest = max((request.amount for request in requests), key=milli_value)
-        yield ContainerRequest(
-            f"spec.*.resources.requests.{resource}", "", resource, largest, limited
-        )
+        if len(requests) > 1:
+            largest = max((request.amount for request in requests), key=milli_value)
+            paths = tuple(path for request in requests for path in request.paths)
+            field = f"spec.*.resources.requests.{resource}"
+            yield ContainerRequest(field, "", resource, largest, paths)
 
 
 def lower_requests(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     """Yield the change of each request after which the pod is placed."""
     for request in requests_of(trial.pod):
-        amount = most_that_fits(trial, request, request.amount)
+        amount = most_that_fits(trial, trial.pod, request)
         if amount is not None:
-            node = trial.node_for(request.put(amount))
+            node = trial.node_for(request.put(trial.pod, amount))
             yield replace(request.lowered(trial.pod, amount), node=node)
 
 
-def most_that_fits(
-    trial: ChangeTrial, request: ContainerRequest, limit: Quantity
-) -> Quantity | None:
-    """Return the largest amount below a limit with which the pod fits, None if none does."""
-    write, units = _in_units(request.resource, limit)
+def most_that_fits(trial: ChangeTrial, pod: Pod, request: ContainerRequest) -> Quantity | None:
+    """Return the largest amount below a request with which a pod fits, None if none does."""
+    write, units = _in_units(request.resource, request.amount)
 
     def fits(cut: int) -> bool:
-        return bool(trial.node_for(request.put(write(units - cut))))
+        return bool(trial.node_for(request.put(pod, write(units - cut))))
 
     least_cut = least_that_fits(1, units, fits)
     return None if least_cut is None else write(units - least_cut)
@@ -179,6 +185,9 @@ def _in_units(resource: str, requested: Quantity) -> tuple[Callable[[int], str],
     return str, amount
 
 
+_Asking: TypeAlias = Callable[[int], ResourceClaim]
+
+
 def _lower_device_counts(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     """Yield the change of each number of devices, in the pod's claims, after which it is placed."""
     pod, objects = trial.pod, trial.cluster.cache.objects
@@ -192,9 +201,11 @@ def _lower_device_counts(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         kind, name = ("ResourceClaimTemplate", template) if template else ("ResourceClaim", name)
         for at, request in enumerate(claim.spec.devices.requests):
             wanted = 0 if request.exactly is None else request.exactly.count
+            path = ("spec", "devices", "requests", at, "exactly", "count")
+            asking = partial(with_value, claim, path)
 
-            def node_for(cut: int, claim: ResourceClaim = claim, at: int = at) -> str:
-                return trial.node_for_with(_with_fewer_devices(claim, at, cut))
+            def node_for(cut: int, asking: _Asking = asking, wanted: int = wanted) -> str:
+                return trial.node_for_with(asking(wanted - cut))
 
             cut = least_that_fits(1, wanted - 1, node_for)
             if cut is None:
@@ -203,7 +214,7 @@ def _lower_device_counts(trial: ChangeTrial) -> Iterator[SuggestedChange]:
             yield SuggestedChange(
                 ChangeKind.LOWER_REQUEST,
                 f"{kind.lower()} {pod.metadata.namespace}/{name}",
-                f"spec.devices.requests[{at}].exactly.count",
+                field_text(path),
                 str(wanted),
                 str(left),
                 f"replace {kind} {name} by one whose request {request.name} asks for "
@@ -213,15 +224,6 @@ def _lower_device_counts(trial: ChangeTrial) -> Iterator[SuggestedChange]:
             )
 
 
-def _with_fewer_devices(claim: ResourceClaim, at: int, cut: int) -> ResourceClaim:
-    requests = [*claim.spec.devices.requests]
-    exactly = requests[at].exactly
-    assert exactly is not None, "checked before"
-    requests[at] = replace(requests[at], exactly=replace(exactly, count=exactly.count - cut))
-    devices = replace(claim.spec.devices, requests=tuple(requests))
-    return replace(claim, spec=replace(claim.spec, devices=devices))
-
-
 def least_that_fits(first: int, last: int, fits: Callable[[int], object]) -> int | None:
     """Return the least number of a range that fits, None if not even the last one does.
 
@@ -229,14 +231,8 @@ def least_that_fits(first: int, last: int, fits: Callable[[int], object]) -> int
     """
     if first > last or not fits(last):
         return None
-    low, high = first, last
-    while low < high:
-        middle = (low + high) // 2
-        if fits(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return high
+    numbers = range(first, last)
+    return first + bisect_left(numbers, True, key=lambda number: bool(fits(number)))
 
 
 # All changes of one field.
@@ -275,30 +271,31 @@ def drafts(trial: ChangeTrial) -> Iterator[Draft]:
 
 def _draft(
     pod: Pod,
-    spec: PodSpec,
+    path: Path,
+    new: object,
     kind: ChangeKind,
-    field: str,
     sentence: str,
     before: str = "",
     after: str = "",
+    *,
+    field: str = "",
     size: float = 0.0,
 ) -> Draft:
+    """Return a change of what is at a path; `field` is its name if it is only a part of that."""
+    field = field or field_text(path)
     change = SuggestedChange(
         kind, f"pod {pod.metadata.key}", field, before, after, sentence, size=size
     )
-    return Draft(change, replace(pod, spec=spec))
+    return Draft(change, with_value(pod, path, new))
 
 
 # Gates, tolerations.
 
 
 def _without_gate(pod: Pod) -> Iterator[Draft]:
-    gates = pod.spec.scheduling_gates
-    for at, gate in enumerate(gates):
-        spec = replace(pod.spec, scheduling_gates=(*gates[:at], *gates[at + 1 :]))
-        sentence = f"remove the scheduling gate {gate.name}"
-        field = f"spec.schedulingGates[{at}]"
-        yield _draft(pod, spec, ChangeKind.REMOVE_GATE, field, sentence, before=gate.name)
+    for at, gate in enumerate(pod.spec.scheduling_gates):
+        path, sentence = ("spec", "scheduling_gates", at), f"remove the scheduling gate {gate.name}"
+        yield _draft(pod, path, REMOVED, ChangeKind.REMOVE_GATE, sentence, gate.name)
 
 
 def _with_tolerations(trial: ChangeTrial) -> Iterator[Draft]:
@@ -314,20 +311,13 @@ def _with_tolerations(trial: ChangeTrial) -> Iterator[Draft]:
         for taint in listed
         if taint.effect in HARD_EFFECTS and not taint.key.startswith(_NODE_STATE_TAINTS)
     }
-    for taint in (taints[key] for key in sorted(taints)):
+    for _, taint in sorted(taints.items()):
         if find_untolerated([taint], pod.spec.tolerations) is None:
             continue
         new = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
-        spec = replace(pod.spec, tolerations=(*pod.spec.tolerations, new))
-        text = taint_text(taint)
-        yield _draft(
-            pod,
-            spec,
-            ChangeKind.ADD_TOLERATION,
-            f"spec.tolerations[{len(pod.spec.tolerations)}]",
-            f"tolerate the taint {text}",
-            after=text,
-        )
+        path, text = ("spec", "tolerations", len(pod.spec.tolerations)), taint_text(taint)
+        sentence = f"tolerate the taint {text}"
+        yield _draft(pod, path, new, ChangeKind.ADD_TOLERATION, sentence, after=text)
 
 
 # Selection of nodes.
@@ -335,18 +325,18 @@ def _with_tolerations(trial: ChangeTrial) -> Iterator[Draft]:
 
 def _with_other_node_selector(trial: ChangeTrial) -> Iterator[Draft]:
     pod = trial.pod
-    selector = pod.spec.node_selector or {}
+    selector, path = pod.spec.node_selector or {}, ("spec", "node_selector")
     for key, wanted in sorted(selector.items()):
-        field = f"spec.nodeSelector[{key}]"
+        field = f"{field_text(path)}[{key}]"
         rest = {name: text for name, text in selector.items() if name != key}
         for near_key, near in near_labels(trial.cluster.cache.nodes, key, wanted):
-            spec = replace(pod.spec, node_selector={**rest, near_key: near})
+            other = {**rest, near_key: near}
             after = near if near_key == key else f"{near_key}={near}"
             sentence = _correction(key, wanted, near_key, near)
-            yield _draft(pod, spec, ChangeKind.CORRECT_VALUE, field, sentence, wanted, after)
-        spec = replace(pod.spec, node_selector=rest)
+            kind = ChangeKind.CORRECT_VALUE
+            yield _draft(pod, path, other, kind, sentence, wanted, after, field=field)
         sentence = f"drop the node selector {key}={wanted}"
-        yield _draft(pod, spec, ChangeKind.DROP_CONSTRAINT, field, sentence, wanted)
+        yield _draft(pod, path, rest, ChangeKind.DROP_CONSTRAINT, sentence, wanted, field=field)
 
 
 def _correction(key: str, wanted: str, near_key: str, near: str) -> str:
@@ -354,7 +344,8 @@ def _correction(key: str, wanted: str, near_key: str, near: str) -> str:
     return f"ask for {near_key}={near} instead of {before}"
 
 
-_NODE_AFFINITY: Final = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+_REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
+_AFFINITY: Final = ("spec", "affinity")
 
 
 def _with_other_node_affinity(trial: ChangeTrial) -> Iterator[Draft]:
@@ -365,89 +356,26 @@ def _with_other_node_affinity(trial: ChangeTrial) -> Iterator[Draft]:
     required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
     if required is None:
         return
-
-    def selecting(selector: NodeSelector | None) -> PodSpec:
-        assert affinity.node_affinity is not None, "checked above"
-        node_affinity = replace(
-            affinity.node_affinity, required_during_scheduling_ignored_during_execution=selector
-        )
-        return replace(pod.spec, affinity=replace(affinity, node_affinity=node_affinity))
-
-    for field, requirement, selector in _without_one_requirement(required):
-        text = requirement_text(requirement)
-        for near_key, near in _near_labels_of(trial, requirement):
-            correct = replace(requirement, key=near_key, values=(near,))
-            other = _with_requirement(required, requirement, correct)
-            sentence = _correction(requirement.key, requirement.values[0], near_key, near)
-            yield _draft(
-                pod,
-                selecting(other),
-                ChangeKind.CORRECT_VALUE,
-                f"{_NODE_AFFINITY}.{field}",
-                sentence,
-                text,
-                requirement_text(correct),
-            )
-        if selector is not None:
-            yield _draft(
-                pod,
-                selecting(selector),
-                ChangeKind.DROP_CONSTRAINT,
-                f"{_NODE_AFFINITY}.{field}",
-                f"drop the node affinity {text}",
-                text,
-            )
-    whole = " or ".join(term_text(term) for term in required.node_selector_terms)
-    yield _draft(
-        pod,
-        selecting(None),
-        ChangeKind.DROP_CONSTRAINT,
-        _NODE_AFFINITY,
-        f"drop the node affinity {whole}",
-        whole,
-        size=0.5,
-    )
-
-
-def _without_one_requirement(
-    required: NodeSelector,
-) -> Iterator[tuple[str, NodeSelectorRequirement, NodeSelector | None]]:
-    """Yield each requirement's field, and the selector without it; None if no term is left."""
-    terms = required.node_selector_terms
-    for at, term in enumerate(terms):
-        for name, attribute in (
-            ("matchExpressions", "match_expressions"),
-            ("matchFields", "match_fields"),
-        ):
+    whole: Path = (*_AFFINITY, "node_affinity", _REQUIRED)
+    for term_at, term in enumerate(required.node_selector_terms):
+        for attribute in ("match_expressions", "match_fields"):
             listed: tuple[NodeSelectorRequirement, ...] = getattr(term, attribute)
-            for index, requirement in enumerate(listed):
-                left = (*listed[:index], *listed[index + 1 :])
-                smaller = replace(term, **{attribute: left})
-                field = f"nodeSelectorTerms[{at}].{name}[{index}]"
+            for at, requirement in enumerate(listed):
+                path = (*whole, "node_selector_terms", term_at, attribute, at)
+                text = requirement_text(requirement)
+                for near_key, near in _near_labels_of(trial, requirement):
+                    correct = replace(requirement, key=near_key, values=(near,))
+                    sentence = _correction(requirement.key, requirement.values[0], near_key, near)
+                    after = requirement_text(correct)
+                    kind = ChangeKind.CORRECT_VALUE
+                    yield _draft(pod, path, correct, kind, sentence, text, after)
                 # A term without requirements matches no node.
-                is_empty = not (smaller.match_expressions or smaller.match_fields)
-                other = None if is_empty else _with_term(required, at, smaller)
-                yield field, requirement, other
-
-
-def _with_term(required: NodeSelector, at: int, term: NodeSelectorTerm) -> NodeSelector:
-    terms = required.node_selector_terms
-    return replace(required, node_selector_terms=(*terms[:at], term, *terms[at + 1 :]))
-
-
-def _with_requirement(
-    required: NodeSelector, old: NodeSelectorRequirement, new: NodeSelectorRequirement
-) -> NodeSelector:
-    terms = tuple(
-        replace(
-            term,
-            match_expressions=tuple(
-                new if requirement is old else requirement for requirement in term.match_expressions
-            ),
-        )
-        for term in required.node_selector_terms
-    )
-    return replace(required, node_selector_terms=terms)
+                if len(term.match_expressions) + len(term.match_fields) > 1:
+                    sentence = f"drop the node affinity {text}"
+                    yield _draft(pod, path, REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
+    text = " or ".join(term_text(term) for term in required.node_selector_terms)
+    sentence = f"drop the node affinity {text}"
+    yield _draft(pod, whole, None, ChangeKind.DROP_CONSTRAINT, sentence, text, size=0.5)
 
 
 def _near_labels_of(
@@ -461,30 +389,27 @@ def _near_labels_of(
 # Other pods.
 
 
-def _with_fewer_pod_terms(pod: Pod) -> Iterator[Draft]:
+def required_pod_terms(pod: Pod) -> Iterator[tuple[Path, str, tuple[PodAffinityTerm, ...]]]:
+    """Yield the required terms of pod affinity and anti-affinity: path, words, and the terms."""
     affinity = pod.spec.affinity
     if affinity is None:
         return
-    sides: tuple[tuple[str, str, str, PodAffinity | PodAntiAffinity | None], ...] = (
-        ("pod_affinity", "podAffinity", "pod affinity", affinity.pod_affinity),
-        ("pod_anti_affinity", "podAntiAffinity", "pod anti-affinity", affinity.pod_anti_affinity),
-    )
-    for attribute, name, words, side in sides:
-        terms = () if side is None else side.required_during_scheduling_ignored_during_execution
+    for attribute, words in (
+        ("pod_affinity", "pod affinity"),
+        ("pod_anti_affinity", "pod anti-affinity"),
+    ):
+        side: PodAffinity | PodAntiAffinity | None = getattr(affinity, attribute)
+        if side is not None:
+            terms = side.required_during_scheduling_ignored_during_execution
+            yield (*_AFFINITY, attribute, _REQUIRED), words, terms
+
+
+def _with_fewer_pod_terms(pod: Pod) -> Iterator[Draft]:
+    for path, words, terms in required_pod_terms(pod):
         for at, term in enumerate(terms):
-            assert side is not None, "it has terms"
-            left = (*terms[:at], *terms[at + 1 :])
-            other = replace(side, required_during_scheduling_ignored_during_execution=left)
-            smaller: Affinity = replace(affinity, **{attribute: other})
             text = _pod_term_text(term)
-            yield _draft(
-                pod,
-                replace(pod.spec, affinity=smaller),
-                ChangeKind.DROP_CONSTRAINT,
-                f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution[{at}]",
-                f"drop the {words} to {text}",
-                text,
-            )
+            sentence = f"drop the {words} to {text}"
+            yield _draft(pod, (*path, at), REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
 
 
 def _pod_term_text(term: PodAffinityTerm) -> str:
@@ -497,63 +422,45 @@ def _pod_term_text(term: PodAffinityTerm) -> str:
     return f"{', '.join(parts) or 'any pod'} by {term.topology_key}"
 
 
+def _hard_spreads(pod: Pod) -> Iterator[tuple[Path, TopologySpreadConstraint]]:
+    for at, constraint in enumerate(pod.spec.topology_spread_constraints):
+        if constraint.when_unsatisfiable == "DoNotSchedule":
+            yield ("spec", "topology_spread_constraints", at), constraint
+
+
 def _with_softer_spread(pod: Pod) -> Iterator[Draft]:
-    constraints = pod.spec.topology_spread_constraints
-    for at, constraint in enumerate(constraints):
-        if constraint.when_unsatisfiable != "DoNotSchedule":
-            continue
-        field = f"spec.topologySpreadConstraints[{at}]"
-        soft = replace(constraint, when_unsatisfiable="ScheduleAnyway", min_domains=None)
-        yield _draft(
-            pod,
-            _with_constraint(pod.spec, at, soft),
-            ChangeKind.DROP_CONSTRAINT,
-            f"{field}.whenUnsatisfiable",
-            f"make the spread over {constraint.topology_key} a preference",
-            constraint.when_unsatisfiable,
-            soft.when_unsatisfiable,
-        )
+    for path, constraint in _hard_spreads(pod):
+        hard, soft = constraint.when_unsatisfiable, "ScheduleAnyway"
+        other = replace(constraint, when_unsatisfiable=soft, min_domains=None)
+        field = field_text((*path, "when_unsatisfiable"))
+        kind, over = ChangeKind.DROP_CONSTRAINT, f"the spread over {constraint.topology_key}"
+        sentence = f"make {over} a preference"
+        yield _draft(pod, path, other, kind, sentence, hard, soft, field=field)
         if constraint.min_domains is not None:
-            yield _draft(
-                pod,
-                _with_constraint(pod.spec, at, replace(constraint, min_domains=None)),
-                ChangeKind.DROP_CONSTRAINT,
-                f"{field}.minDomains",
-                f"drop minDomains of the spread over {constraint.topology_key}",
-                str(constraint.min_domains),
-            )
-
-
-def _with_constraint(spec: PodSpec, at: int, new: TopologySpreadConstraint) -> PodSpec:
-    old = spec.topology_spread_constraints
-    return replace(spec, topology_spread_constraints=(*old[:at], new, *old[at + 1 :]))
+            sentence, before = f"drop minDomains of {over}", str(constraint.min_domains)
+            yield _draft(pod, (*path, "min_domains"), None, kind, sentence, before)
 
 
 def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     pod = trial.pod
-    for at, constraint in enumerate(pod.spec.topology_spread_constraints):
-        if constraint.when_unsatisfiable != "DoNotSchedule":
-            continue
+    for place, constraint in _hard_spreads(pod):
+        path = (*place, "max_skew")
 
-        def with_skew(skew: int, at: int = at, old: TopologySpreadConstraint = constraint) -> Pod:
-            spec = _with_constraint(pod.spec, at, replace(old, max_skew=skew))
-            return replace(pod, spec=spec)
+        def node_for(skew: int, path: Path = path) -> str:
+            return trial.node_for(with_value(pod, path, skew))
 
-        def fits(skew: int, pod_with: Callable[[int], Pod] = with_skew) -> bool:
-            return bool(trial.node_for(pod_with(skew)))
-
-        least = least_that_fits(constraint.max_skew + 1, _MAX_SKEW_TRIED, fits)
+        now = constraint.max_skew
+        least = least_that_fits(now + 1, _MAX_SKEW_TRIED, node_for)
         if least is not None:
             yield SuggestedChange(
                 ChangeKind.RAISE_MAX_SKEW,
                 f"pod {pod.metadata.key}",
-                f"spec.topologySpreadConstraints[{at}].maxSkew",
-                str(constraint.max_skew),
+                field_text(path),
+                str(now),
                 str(least),
-                f"raise maxSkew over {constraint.topology_key} from {constraint.max_skew} to "
-                f"{least}",
-                trial.node_for(with_skew(least)),
-                float(least - constraint.max_skew),
+                f"raise maxSkew over {constraint.topology_key} from {now} to {least}",
+                node_for(least),
+                float(least - now),
             )
 
 
@@ -561,16 +468,10 @@ def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
 
 
 def _without_host_ports(pod: Pod) -> Iterator[Draft]:
-    for field, container, put in containers_of(pod.spec):
+    for place, container in containers_of(pod):
         for at, port in enumerate(container.ports):
-            if not port.host_port:
-                continue
-            ports = (*container.ports[:at], replace(port, host_port=0), *container.ports[at + 1 :])
-            yield _draft(
-                pod,
-                put(replace(container, ports=ports)),
-                ChangeKind.DROP_CONSTRAINT,
-                f"{field}.ports[{at}].hostPort",
-                f"drop the host port {port.host_port} of container {container.name}",
-                str(port.host_port),
-            )
+            if port.host_port:
+                path = (*place, "ports", at, "host_port")
+                sentence = f"drop the host port {port.host_port} of container {container.name}"
+                before = str(port.host_port)
+                yield _draft(pod, path, 0, ChangeKind.DROP_CONSTRAINT, sentence, before)

@@ -536,8 +536,9 @@ def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:
     )
     pod = replace(info.pod, spec=replace(info.spec, resource_claims=(), volumes=volumes))
     lacking = resources_without_node(info, snapshot)
-    while request := next((one for one in requests_of(pod) if one.resource in lacking), None):
-        pod = request.put("0")
+    for request in requests_of(pod):
+        if request.resource in lacking:
+            pod = request.put(pod, "0")
     return pod
 
 

@@ -13,6 +13,8 @@ import kubesched
 from kubesched import Cluster, UserError
 from kubesched.answers.why import PodState
 from kubesched.api.meta import KubeObject
+from kubesched.explain.report import PodExplanation
+from kubesched.explain.sentences import headline
 from kubesched.simulator.cluster import ClusterState
 from tests.cli.cluster import node, pod, run, shop, write
 
@@ -266,6 +268,12 @@ def _gang(cpu: str) -> Cluster:
     return Cluster.from_objects(objects, feature_gates=gates)
 
 
+_DOES_NOT_FIT: Final = (
+    "Pod shop/g-0 fits alone, but its gang does not: at least 3 pods of PodGroup g must fit "
+    "together, and 2 of 3 pending ones do (Insufficient cpu)."
+)
+
+
 @pytest.mark.parametrize(
     ("cpu", "state", "sentence"),
     [
@@ -275,8 +283,7 @@ def _gang(cpu: str) -> Cluster:
         pytest.param(
             "5",
             "GangUnschedulable",
-            "Pod shop/g-0 fits alone, but its gang does not: at least 3 pods of PodGroup g must "
-            "fit together, and 2 of 3 pending ones do (Insufficient cpu).",
+            _DOES_NOT_FIT,
             id="does not fit",
         ),
         pytest.param(
@@ -292,3 +299,26 @@ def test_why_of_a_pod_of_a_gang(cpu: str, state: str, sentence: str) -> None:
     report = _gang(cpu).why("shop/g-0")
     assert (state, sentence) == (report.state, report.sentence)
     assert ("this is about the pod alone" in "".join(report.notes)) == (state == "Unschedulable")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "sentence"),
+    [
+        ("6", "Pod shop/g-0 fits together with its gang, and would go to n."),
+        ("5", _DOES_NOT_FIT),
+        ("1", "Pod shop/g-0 does not fit the only node."),
+    ],
+)
+def test_explain_opens_with_the_gang(cpu: str, sentence: str) -> None:
+    """A pod that fits alone has no node if its gang does not fit; the page agrees."""
+    cluster = _gang(cpu)
+    assert sentence == headline(cluster.explain("shop/g-0"))
+    assert sentence == headline(cluster.explain_page("shop/g-0")[0])
+
+
+def test_the_page_of_why_explains_the_gang() -> None:
+    """Its explanation does not open with a node either."""
+    report, *others = _gang("5").why_page("shop/g-0")
+    explanation = others[0]
+    assert isinstance(explanation, PodExplanation)
+    assert report.sentence == headline(explanation)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kubesched import Cluster
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
@@ -76,11 +78,44 @@ def test_templates_of_claims() -> None:
     assert (wanted + "did you mean gpu-template?",) == report.near_misses
 
 
-def test_nothing_similar() -> None:
-    """The answer says already that it is missing."""
+@pytest.mark.parametrize(
+    ("spec", "objects", "note"),
+    [
+        pytest.param(
+            {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}]},
+            [claim("other", "")],
+            "PersistentVolumeClaim data does not exist: create it, or use another one; "
+            "there is only other.",
+            id="claim",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}]},
+            [claim("data", "fast")],
+            "StorageClass fast does not exist: create it, or use another one; "
+            "there are no StorageClasses.",
+            id="class",
+        ),
+        pytest.param(
+            {"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "gpus"}]},
+            [item("resource.k8s.io/v1", "ResourceClaimTemplate", "other", spec={})],
+            "ResourceClaimTemplate gpus does not exist: create it, or use another one; "
+            "there is only other.",
+            id="template",
+        ),
+    ],
+)
+def test_nothing_similar(spec: dict[str, Any], objects: list[dict[str, Any]], note: str) -> None:
+    """A note has what is missing, and the remedy."""
+    report = Cluster.from_objects([NODE, *objects, pod(**spec)]).why("shop/p")
+    assert ((), (note,)) == (report.near_misses, report.notes)
+
+
+def test_objects_that_the_input_may_lack() -> None:
+    """They are not said to be missing."""
     volumes = [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}]
-    report = Cluster.from_objects([NODE, claim("other", ""), pod(volumes=volumes)]).why("shop/p")
-    assert (False, ()) == ("data" not in report.sentence, report.near_misses)
+    objects = [NODE, claim("data", "fast"), pod(volumes=volumes)]
+    report = Cluster.from_objects(objects, complete=False).why("shop/p")
+    assert ((), True) == (report.notes, "StorageClass" in [one.kind for one in report.unknown])
 
 
 def test_pods_to_be_near() -> None:

@@ -17,19 +17,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.answers.cluster_view import ClusterView, cluster_view
 from kubesched.answers.drain import DrainReport, drain
 from kubesched.answers.fit import FitReport, WatchPods, fit, parse_question
+from kubesched.answers.gang import placed_with_gang
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
-from kubesched.answers.top import TopGroup, TopQuestion, TopReport, ask_top
+from kubesched.answers.top import TopQuestion, TopReport, ask_top, top_group
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
 from kubesched.answers.uncreated import LackedPods, pod_or_lack
 from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
 from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.answers.why import (
+    PodState,
     WhyReport,
     check_scheduler,
     explain_pod,
@@ -43,12 +45,12 @@ from kubesched.answers.why import (
 from kubesched.answers.workload_pods import decoded, read_manifests
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.explain.report import PodExplanation
+from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.explain.sentences import count
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.cluster_input import ClusterInput, owned, read_cluster
 from kubesched.inputs.completed_input import ALL_KINDS, completed
-from kubesched.inputs.errors import UserError, did_you_mean
+from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
     check_plugins,
     distinct_objects,
@@ -212,8 +214,6 @@ class Cluster:
         """Return the same cluster with another scheduler, as commands name it."""
         return type(self)(self._given, _scheduler_of(options), options)
 
-    # Questions.
-
     @property
     def pods(self) -> list[Pod]:
         """All pods."""
@@ -259,17 +259,16 @@ class Cluster:
             The answer; if the scheduler decides about the pod, then the explanation with every
             filter, and the view without causes.
         """
-        found = self._find_or_lack(pod, namespace)
-        if isinstance(found, LackedPods):
-            return (why_uncreated(found),)
+        found, cluster = self._find_or_lack(pod, namespace), self._state()
+        if isinstance(found, LackedPods) or state_of(found[0], cluster.profiles) is not None:
+            return (self.why(pod, namespace),)
         asked, notes = found
-        cluster = self._state()
-        if state_of(asked, cluster.profiles) is not None:
-            return (self._why(cluster, asked, notes),)
         # The changes that are tried leave the pods of a node in another order.
         view = cluster_view(cluster, "", None)
         explanation = explain_pod(cluster, cluster.pending[PodInfo(asked).uid], all_filters=True)
         report = self._why(cluster, asked, notes, explanation)
+        if report.state is PodState.GANG_UNSCHEDULABLE:
+            explanation = replace(explanation, with_gang=report.sentence)
         return report, self._noted(explanation, asked), view
 
     def explain(
@@ -286,8 +285,7 @@ class Cluster:
             UserError: There is no such pod, or several, or it belongs to another scheduler.
             PluginError: A plugin raised.
         """
-        found = self._find(pod, namespace)
-        return self._explain(self._state(), *found, all_filters=all_filters)
+        return self._explain(self._state(), pod, namespace, all_filters)
 
     def explain_page(
         self, pod: str, namespace: str = "", *, all_filters: bool = False
@@ -296,10 +294,9 @@ class Cluster:
 
         Arguments and errors are the same.
         """
-        found = self._find(pod, namespace)
         cluster = self._state()
         view = cluster_view(cluster, "", None)
-        return self._explain(cluster, *found, all_filters=all_filters), view
+        return self._explain(cluster, pod, namespace, all_filters), view
 
     def place(self, pod: Mapping[str, Any], *, all_filters: bool = False) -> PodExplanation:
         """Explain where one more pod would go.
@@ -424,12 +421,8 @@ class Cluster:
         """
         if at_once < 1:
             raise UserError(f"at_once: {at_once} nodes are too few; write 1 or more")
-
-        async def ask(cluster: TrialCluster) -> UpgradeReport:
-            nodes = selected_nodes(cluster, selector)
-            return await upgrade(cluster, nodes, at_once, may_lose=force, watch=watch)
-
-        return self._asked(ask, "--selector " if selector else "")
+        question = partial(upgrade, at_once=at_once, may_lose=force, watch=watch)
+        return self._asked_of_nodes(selector, question)
 
     def compact(
         self, selector: str = "", *, force: bool = False, watch: WatchNodes | None = None
@@ -446,12 +439,7 @@ class Cluster:
             UserError: The selector is wrong, or selects no node.
             PluginError: A plugin raised.
         """
-
-        async def ask(cluster: TrialCluster) -> CompactReport:
-            nodes = selected_nodes(cluster, selector)
-            return await compact(cluster, nodes, may_lose=force, watch=watch)
-
-        return self._asked(ask, "--selector " if selector else "")
+        return self._asked_of_nodes(selector, partial(compact, may_lose=force, watch=watch))
 
     def top(
         self,
@@ -472,14 +460,11 @@ class Cluster:
             room_like: Count how many more pods like this one fit.
 
         Raises:
-            UserError: A label, resource or pod does not exist, or arguments contradict each other.
+            UserError: A group, label, resource or pod does not exist, or arguments contradict each
+                other.
             PluginError: A plugin raised.
-            ValueError: There is no such group.
         """
-        if group not in [*TopGroup]:
-            hint = did_you_mean(group, TopGroup, f"there are {', '.join(TopGroup)}", most=1)
-            raise UserError(f"{group}: there is no such group; {hint}")
-        question = TopQuestion(TopGroup(group), pool_label, sort_by, room, room_like)
+        question = TopQuestion(top_group(group), pool_label, sort_by, room, room_like)
         like = None
         if room_like is not None:
             like = with_scheduler_name(self._find(room_like, "")[0], self._options.profile)
@@ -517,6 +502,16 @@ class Cluster:
         except QuestionError as error:
             raise UserError(f"{place}{error}") from error
 
+    def _asked_of_nodes(
+        self, selector: str, question: Callable[[TrialCluster, list[str]], Awaitable[T]]
+    ) -> T:
+        """Ask a question about the nodes that a label selector selects."""
+
+        async def ask(cluster: TrialCluster) -> T:
+            return await question(cluster, selected_nodes(cluster, selector))
+
+        return self._asked(ask, "--selector " if selector else "")
+
     def _find(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]]:
         found = self._find_or_lack(pod, namespace)
         if isinstance(found, LackedPods):
@@ -544,18 +539,24 @@ class Cluster:
         info = PodInfo(pod)
         report = why_pod(cluster, cluster.pending.get(info.uid, info), explanation)
         cluster.check_plugins()
-        report = with_gang(report, cluster, info, self.objects, self._simulated)
-        return msgspec.structs.replace(report, notes=(*notes, *report.notes))
+        if report.state is PodState.FITS:
+            found = placed_with_gang(cluster, info, self.objects, self._simulated)
+            report = with_gang(report, found) if found else report
+        return replace(report, notes=(*notes, *report.notes))
 
     def _explain(
-        self, cluster: ClusterState, pod: Pod, notes: tuple[str, ...], *, all_filters: bool
+        self, cluster: ClusterState, name: str, namespace: str, all_filters: bool
     ) -> PodExplanation:
         """Explain; the pod is taken from its node."""
+        pod, notes = self._find(name, namespace)
         waiting = pending_again(pod)
         if waiting is not pod:
             cluster.cache.remove_pod(PodInfo(pod).uid)
         asked = with_scheduler_name(waiting, self._options.profile)
         report = self._decided(cluster, asked, all_filters=all_filters)
+        if waiting is pod and report.outcome is PodOutcome.SCHEDULABLE:
+            found = placed_with_gang(cluster, PodInfo(asked), self.objects, self._simulated)
+            report = found.explained(report) if found else report
         return self._noted(report, pod, notes)
 
     def _decided(self, cluster: ClusterState, pod: Pod, *, all_filters: bool) -> PodExplanation:
@@ -571,12 +572,12 @@ class Cluster:
     ) -> PodExplanation:
         sampling = sampling_notes(report, self._scheduler.configuration)
         notes = (*notes, *notes_on(pod), *sampling, *report.notes)
-        return msgspec.structs.replace(report, bound_to=pod.spec.node_name, notes=notes)
+        return replace(report, bound_to=pod.spec.node_name, notes=notes)
 
     def _state(self, *, remembers: bool = False) -> ClusterState:
-        configuration = exhaustive(self._scheduler.configuration)
-        scheduler = self._scheduler._replace(configuration=configuration)
-        cluster = new_cluster(scheduler, self._options, remembers=remembers)
+        every = exhaustive(self._scheduler.configuration)
+        setup = self._scheduler._replace(configuration=every)
+        cluster = new_cluster(setup, self._options, remembers=remembers)
         cluster.load(self.objects)
         cluster.declare_complete(self._given.complete)
         return cluster

@@ -16,7 +16,8 @@ from kubesched.api.core import NodeSelectorRequirement, NodeSelectorTerm, Persis
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kubesched.api.storage import StorageClass
-from kubesched.explain.sentences import names
+from kubesched.explain.saving import KUBECTL_NAMES
+from kubesched.explain.sentences import names, there_are
 from kubesched.inputs.errors import near_names
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
@@ -212,14 +213,29 @@ def _missing_neighbours(pod: Pod, nodes: NodeTable) -> Iterator[str]:
                 yield f"pods with {key}={wanted} are asked for; pods have {listed}"
 
 
-def _missing_objects(pod: Pod, objects: Objects) -> Iterator[str]:
-    """Yield a sentence for each name that no object has, if similar names exist."""
+def _missing(pod: Pod, objects: Objects) -> Iterator[tuple[type[KubeObject], str, list[str]]]:
+    """Yield kind and name of each object that is asked for in vain, and the names that exist."""
     for kind, namespace, name in dict.fromkeys(_references(pod, objects)):
         if objects.get(kind, name, namespace) is None:
-            near = near_names(name, [one.metadata.name for one in objects.list(kind, namespace)])
-            if near:
-                asked = f"the {kind.__name__} {name} is asked for"
-                yield f"{asked}; it does not exist; did you mean {' or '.join(near)}?"
+            yield kind, name, sorted(one.metadata.name for one in objects.list(kind, namespace))
+
+
+def _missing_objects(pod: Pod, objects: Objects) -> Iterator[str]:
+    """Yield a sentence for each name that no object has, if similar names exist."""
+    for kind, name, existing in _missing(pod, objects):
+        if near := near_names(name, existing):
+            asked = f"the {kind.__name__} {name} is asked for"
+            yield f"{asked}; it does not exist; did you mean {' or '.join(near)}?"
+
+
+def missing_objects(pod: Pod, objects: Objects) -> Iterator[str]:
+    """Yield a sentence for each other name that no object has, with the remedy."""
+    for kind, name, existing in _missing(pod, objects):
+        # Saved clusters may lack other kinds.
+        is_saved = kind.__name__ in KUBECTL_NAMES or any(objects.list(kind))
+        if is_saved and objects.knows(kind) and not near_names(name, existing):
+            others = there_are(kind.__name__, existing)
+            yield f"{kind.__name__} {name} does not exist: create it, or use another one; {others}."
 
 
 def _references(pod: Pod, objects: Objects) -> Iterator[tuple[type[KubeObject], str, str]]:

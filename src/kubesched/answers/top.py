@@ -373,6 +373,14 @@ def _key_of(info: PodInfo, group: TopGroup, owners: Owners) -> _Key:
 # What is asked.
 
 
+def top_group(name: str) -> TopGroup:
+    """Return the group of a name; raises UserError if there is none."""
+    if name not in [*TopGroup]:
+        hint = did_you_mean(name, TopGroup, f"there are {', '.join(TopGroup)}", most=1)
+        raise UserError(f"{name}: there is no such group; {hint}")
+    return TopGroup(name)
+
+
 class TopQuestion(NamedTuple):
     """What is asked.
 

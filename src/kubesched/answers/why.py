@@ -6,7 +6,7 @@ Reads:    the pod's status, an explanation of its decision, and trials of what w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -14,15 +14,14 @@ from msgspec.structs import replace
 
 from kubesched.answers.cluster_changes import cluster_changes
 from kubesched.answers.combination import changes_together
-from kubesched.answers.near_misses import near_misses
+from kubesched.answers.gang import PlacedWithGang, gang_note, gang_of
+from kubesched.answers.near_misses import missing_objects, near_misses
 from kubesched.answers.pod_changes import pod_changes, requests_of
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.answers.uncreated import LackedPods
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import Pod
-from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
-from kubesched.api.scheduling import PodGroup
 from kubesched.config.types import Configuration
 from kubesched.explain.decision_records import DecisionRecord, QueueState
 from kubesched.explain.document import Document, DocumentPart
@@ -45,12 +44,10 @@ from kubesched.explain.unknown import (
     with_unknown,
 )
 from kubesched.framework.dra import resources_without_node
-from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.simulation import SimulationEnd
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -219,6 +216,7 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
     changes: tuple[SuggestedChange, ...] = ()
     together: tuple[SuggestedChange, ...] = ()
     misses: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     if state in _NEEDS_CHANGES:
         found = [*pod_changes(trial), *cluster_changes(trial, explanation.nodes)]
         changes = _varied(found)
@@ -226,6 +224,7 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
     if state in (*_NEEDS_CHANGES, PodState.UNKNOWN):
         cache = trial.cluster.cache
         misses = tuple(near_misses(pod, cache.nodes, cache.objects))
+        missing = tuple(missing_objects(pod, cache.objects))
     return WhyReport(
         pod=explanation.pod,
         state=state,
@@ -235,7 +234,7 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
         together=together,
         near_misses=misses,
         causes=causes_of(explanation.nodes),
-        notes=(*explanation.notes, *_preemption_note(state, explanation)),
+        notes=(*explanation.notes, *_preemption_note(state, explanation), *missing),
         message=explanation.message,
         last_attempt=_last_attempt(pod),
         retry_after=explanation.retry_after,
@@ -443,9 +442,9 @@ def check_scheduler(pod: Pod, cluster: ClusterState) -> None:
 def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
     """Explain what is decided for a pending pod of a cluster."""
     report = _explained(cluster, info, all_filters=all_filters)
-    group = _gang_of(cluster, info)
+    group = gang_of(cluster, info)
     if group is not None:
-        report = replace(report, notes=(*report.notes, _gang_note(group)))
+        report = replace(report, notes=(*report.notes, gang_note(group)))
     if report.outcome is not PodOutcome.UNKNOWN or is_rejected_everywhere(report):
         return report
     less = PodInfo(_without_devices_and_claims(info, cluster.snapshot()))
@@ -453,75 +452,11 @@ def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> P
     return with_known_rejections(report, rest.nodes)
 
 
-def _gang_of(cluster: ClusterState, info: PodInfo) -> PodGroup | None:
-    """Return the group of a pod that is placed together with others, or not at all."""
-    name, profile = pod_group_name_of(info.pod), cluster.profile_of(info)
-    if not name or profile is None or "GangScheduling" not in profile.plugins:
-        return None
-    group = cluster.cache.objects.get(PodGroup, name, info.namespace)
-    return None if group is None or group.spec.scheduling_policy.gang is None else group
-
-
-def _gang_rule(group: PodGroup) -> str:
-    gang = group.spec.scheduling_policy.gang
-    assert gang is not None, "checked before"
-    pods = count(gang.min_count, "pod")
-    return f"{pods} of PodGroup {group.metadata.name} must fit together"
-
-
-def _gang_note(group: PodGroup) -> str:
-    alone = "this is about the pod alone, and `kubesched simulate` places the gang."
-    return f"At least {_gang_rule(group)}; {alone}"
-
-
-def with_gang(
-    report: WhyReport,
-    cluster: ClusterState,
-    info: PodInfo,
-    objects: Iterable[KubeObject],
-    simulate: Callable[[Iterable[KubeObject]], SimulationEnd],
-) -> WhyReport:
-    """Return the answer about a pod that fits alone, but is placed with its gang or not at all.
-
-    Args:
-        report: The answer about the pod alone.
-        cluster: The cluster.
-        info: The pod.
-        objects: The cluster's objects.
-        simulate: Places the pending pods among objects.
-    """
-    group = _gang_of(cluster, info)
-    if group is None or report.state is not PodState.FITS:
-        return report
-    placed = simulate(_without_other_pending_pods(objects, group)).report
-    notes = tuple(note for note in report.notes if note != _gang_note(group))
-    node = next((one.node for one in placed.placements if one.pod == report.pod), "")
-    if node:
-        evicted = [one.pod for one in placed.evictions]
-        if evicted:
-            notes = (*notes, f"The gang would evict {names(evicted)}.")
-        sentence = f"Pod {report.pod} fits together with its gang, and would go to {node}."
-        return replace(report, sentence=sentence, notes=notes)
-    rejected = [one for one in placed.unplaced if one.plugins]
-    sentence = f"Pod {report.pod} fits alone, but its gang does not: at least {_gang_rule(group)}"
-    if rejected:
-        # The others found a node, and had to leave it again.
-        pending = len(placed.unplaced)
-        reasons = ", ".join(sorted({reason for one in rejected for reason in one.reasons}))
-        sentence += f", and {pending - len(rejected)} of {pending} pending ones do ({reasons})"
-    return replace(report, state=PodState.GANG_UNSCHEDULABLE, sentence=f"{sentence}.", notes=notes)
-
-
-def _without_other_pending_pods(
-    objects: Iterable[KubeObject], group: PodGroup
-) -> Iterator[KubeObject]:
-    key = group.metadata.namespace, group.metadata.name
-    for item in objects:
-        if isinstance(item, Pod) and not item.spec.node_name:
-            if (item.metadata.namespace, pod_group_name_of(item)) == key:
-                yield item
-        else:
-            yield item
+def with_gang(report: WhyReport, found: PlacedWithGang) -> WhyReport:
+    """Return the answer about a pod that fits alone, but is placed with its gang or not at all."""
+    state = PodState.FITS if found.fits else PodState.GANG_UNSCHEDULABLE
+    notes = found.noted(report.notes)
+    return replace(report, state=state, sentence=found.sentence, notes=notes)
 
 
 def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:

@@ -253,6 +253,8 @@ class PodExplanation(Document, frozen=True, kw_only=True):
         preemption: How preemption chose its victims; None if it did not run.
         retry_after: Events that requeue the pod, per plugin that rejected it.
         unknown: The kinds that the decision depends on and the files lack.
+        with_gang: What becomes of the pod if it is placed with its gang; empty for a pod without a
+            gang, or that does not fit alone. All other fields are about the pod alone.
     """
 
     pod: str
@@ -279,6 +281,7 @@ class PodExplanation(Document, frozen=True, kw_only=True):
     preemption: PreemptionExplanation | None = None
     retry_after: tuple[RetryEvents, ...] = ()
     unknown: tuple[Unknown, ...] = ()
+    with_gang: str = ""
 
     def narrowed(self, names: frozenset[str]) -> PodExplanation:
         """Return the explanation restricted to these nodes' outcomes and scores."""

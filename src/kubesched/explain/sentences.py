@@ -102,7 +102,7 @@ def headline(report: PodExplanation) -> str:
         case PodOutcome.SCHEDULABLE:
             awaited = " and ".join(report.waits_for)
             text = f"{subject} goes to {report.node}{f' when it has {awaited}' * bool(awaited)}."
-            return as_far_as_known(report, text)
+            return as_far_as_known(report, report.with_gang or text)
         case _ if not report.node_count:
             return f"{subject} cannot be placed: there are no nodes."
         case _:

@@ -10,7 +10,8 @@ const BARS = 12;
 
 export function explanationSentence(report, documents = []) {
   if (documents.some((one) => one.kind === "WhyReport")) return "The decision, node by node";
-  const { pod, node, outcome, nodeCount, feasibleCount, heldBy, message } = report;
+  const { pod, node, outcome, nodeCount, feasibleCount, heldBy, message, withGang } = report;
+  if (withGang) return withGang;
   if (outcome === "Gated") return `Pod ${pod} is held back by ${heldBy.plugin}: ${heldBy.reasons.join(", ")}.`;
   const nowhere = `fits none of ${plural(nodeCount, "node")}`;
   const isRejected = report.nodes.length && report.nodes.every((one) => one.rejections.length);

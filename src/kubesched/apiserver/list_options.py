@@ -45,15 +45,6 @@ class Selection:
         self._fields = fields
         self.is_everything = self._labels is None and fields is None
 
-    @classmethod
-    def of(cls, resource: Resource, labels: CompiledSelector | None, fields: str) -> Selection:
-        """Return the selection of parsed labels and of a field selector's text.
-
-        Raises:
-            ApiError: The field selector names a field that the resource does not offer.
-        """
-        return cls(resource, labels, fields_selected(resource, fields) if fields else None)
-
     def matches(self, stored: StoredObject) -> bool:
         """Return whether an object is selected."""
         if self._labels is not None:
@@ -201,7 +192,8 @@ def _selection(request: ApiRequest, resource: Resource) -> Selection:
         selector = parse_selector(labels) if labels else None
     except SelectorError as error:
         raise bad_request(str(error)) from None
-    return Selection.of(resource, selector, request.parameter("fieldSelector"))
+    fields = request.parameter("fieldSelector")
+    return Selection(resource, selector, fields_selected(resource, fields) if fields else None)
 
 
 def _number(text: str) -> int:

@@ -63,12 +63,6 @@ class _Conflict(NamedTuple):
     path: Path
 
 
-class _Conflicts(Exception):  # noqa: N818 - it may still be resolved, so it is no error yet
-    def __init__(self, conflicts: list[_Conflict]) -> None:
-        super().__init__()
-        self.conflicts = conflicts
-
-
 def apply(
     resource: Resource,
     current: Plain | None,
@@ -99,10 +93,7 @@ def apply(
     managers = decode(current)
     if current is not None and not managers:
         managers = adopt(resource, current, now)
-    try:
-        merged, managers = applying.apply(managers, force)
-    except _Conflicts as found:
-        merged, managers = _settled(applying, managers, found.conflicts)
+    merged, managers = applying.apply(managers, force)
     if manager == _KUBECTL:
         merged = _with_last_applied(merged, applied)
     changed = with_managers(merged, managers)
@@ -137,15 +128,9 @@ def _kind_text(api_version: str, kind: str) -> str:
 
 
 class _Applying(msgspec.Struct, frozen=True):
-    """One apply of a manager.
+    """One apply of a manager to a live object, which is empty if there is none.
 
-    Attributes:
-        type: Of the object.
-        live: The object as it is, empty if there is none.
-        applied: The declared fields.
-        owner: The manager.
-        ignored: Fields that this write does not change.
-        now: As objects have times; None to keep none.
+    The write does not change the fields in `ignored`; `now` is as objects have times, or None.
     """
 
     type: ObjectType
@@ -159,7 +144,7 @@ class _Applying(msgspec.Struct, frozen=True):
         """Return the merged object and its managers.
 
         Raises:
-            _Conflicts: Others own fields that would change.
+            ApiError: Others own fields that would change.
         """
         last = managers.get(self.owner)
         fields = without_below(field_set(self.applied, self.type), self.ignored)
@@ -170,19 +155,36 @@ class _Applying(msgspec.Struct, frozen=True):
         if last is not None and last.fields:
             merged = self._pruned(merged, managers, last.fields)
         changes = compare(self.live, merged, self.type).besides(self.ignored)
-        self._check(managers, changes, force)
+        if not force:
+            self._check(managers, changes)
         managers = disown(managers, changes, besides=self.owner)
         return merged, self._renewed(managers, is_changed=merged != self.live)
 
-    def _check(self, managers: Managers, changes: Comparison, force: bool) -> None:
+    def _check(self, managers: Managers, changes: Comparison) -> None:
+        own = self._client_side_applied() if self.owner.manager == _KUBECTL else frozenset()
         conflicts = [
             _Conflict(owner, path)
             for owner in sorted(managers)
             if owner != self.owner
-            for path in sorted_paths(managers[owner].fields & changes.changed)
+            for path in sorted_paths(managers[owner].fields & changes.changed - own)
         ]
-        if conflicts and not force:
-            raise _Conflicts(conflicts)
+        if conflicts:
+            raise _refusal(conflicts)
+
+    def _client_side_applied(self) -> FieldSet:
+        """Return the fields that are unchanged since the last client-side apply of kubectl."""
+        annotations = self.live.get("metadata", {}).get("annotations") or {}
+        try:
+            last = json.loads(annotations.get(_LAST_APPLIED) or "")
+        except ValueError:
+            return frozenset()
+        is_same_version = isinstance(last, dict) and (
+            last.get("apiVersion") == self.applied["apiVersion"]
+        )
+        if not is_same_version or any(type_errors(last, self.type)):
+            return frozenset()
+        changes = compare(last, self.live, self.type)
+        return field_set(last, self.type) - changes.changed - changes.removed
 
     def _renewed(self, managers: Managers, *, is_changed: bool) -> Managers:
         """Remove fields without owners from the manager's own, and set the time of a change."""
@@ -205,40 +207,6 @@ class _Applying(msgspec.Struct, frozen=True):
         # Fields that the last apply did not have stay, even below a removed one.
         kept = with_named(field_set(pruned, object_type), object_type)
         return dict(remove(merged, (all_fields - kept) & mine, object_type))
-
-
-def _settled(
-    applying: _Applying, managers: Managers, conflicts: list[_Conflict]
-) -> tuple[Plain, Managers]:
-    """Let kubectl take over the fields of its earlier client-side applies.
-
-    Raises:
-        ApiError: There are other conflicts.
-    """
-    if applying.owner.manager == _KUBECTL:
-        allowed = _client_side_applied(applying)
-        if allowed is not None:
-            conflicts = [one for one in conflicts if one.path not in allowed]
-    if conflicts:
-        raise _refusal(conflicts)
-    return applying.apply(managers, force=True)
-
-
-def _client_side_applied(applying: _Applying) -> FieldSet | None:
-    """Return the fields that are unchanged since the last client-side apply."""
-    annotations = applying.live.get("metadata", {}).get("annotations") or {}
-    try:
-        last = json.loads(annotations.get(_LAST_APPLIED) or "")
-    except ValueError:
-        return None
-    object_type = applying.type
-    is_same_version = isinstance(last, dict) and (
-        last.get("apiVersion") == applying.applied["apiVersion"]
-    )
-    if not is_same_version or any(type_errors(last, object_type)):
-        return None
-    changes = compare(last, applying.live, object_type)
-    return field_set(last, object_type) - changes.changed - changes.removed
 
 
 def _with_last_applied(merged: Plain, applied: Plain) -> Plain:

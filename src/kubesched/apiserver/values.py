@@ -184,16 +184,21 @@ class Scalar(ValueType):
     def __init__(
         self,
         form: str,
-        read: Callable[[Any, Place | None], Any],
+        read: Callable[[Any, Place | None], Any] = lambda value, _place: value,
         zero: object = None,
         *,
-        is_struct: bool = True,
+        fits: Callable[[Any], bool] | None = None,
     ) -> None:
-        """Set up with a reader, and Go's zero value."""
+        """Set up.
+
+        `read` returns a value in its canonical form, and refuses what has none. A value of another
+        type is only noted where `fits` is given, and Go's zero value takes its place.
+        """
         self.form = form
-        self.is_struct = is_struct
+        self.is_struct = fits is None and form != "bytes"
         self._read = read
         self._zero = zero
+        self._fits = fits
 
     def zero(self) -> Any:
         """Return Go's zero value: null, 0, False or ""."""
@@ -201,11 +206,10 @@ class Scalar(ValueType):
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the value in its canonical form."""
-        try:
-            return self._read(value, place)
-        except _MisfitError:
+        if self._fits is not None and not self._fits(value):
             reading.note_misfit(value, self.form, place)
             return self._zero
+        return self._read(value, place)
 
     def is_equal(self, one: Any, other: Any) -> bool:
         """Return whether both are equal; quantities are compared by amount."""
@@ -214,25 +218,12 @@ class Scalar(ValueType):
         return parse_quantity(one).compare(parse_quantity(other)) == 0
 
 
-# Scalars. Values of the wrong type are recorded; malformed ones are refused at once.
-
-
-class _MisfitError(Exception):
-    """A value has the wrong type."""
+# Scalars.
 
 
 def _is_int(value: Any, bits: int) -> bool:
     """Return whether a value is an integer of so many bits; True and 1.0 are not."""
     return type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
-
-
-def _simple(form: str, fits: Callable[[Any], bool], zero: object) -> Scalar:
-    def read(value: Any, _place: Place | None) -> Any:
-        if not fits(value):
-            raise _MisfitError
-        return value
-
-    return Scalar(form, read, zero, is_struct=False)
 
 
 def _read_bytes(value: Any, place: Place | None) -> str:
@@ -283,26 +274,22 @@ def _read_int_or_string(value: Any, place: Place | None) -> int | str:
     raise SchemaError(_misfit(value, "int32", place))
 
 
-def _read_anything(value: Any, _place: Place | None) -> Any:
-    return value
-
-
-JSON_SCHEMA: Final = Scalar("any", _read_anything)
+JSON_SCHEMA: Final = Scalar("any")
 """Kept as it is sent in JSON; in protobuf it is a `JSONSchemaProps`."""
 ROUNDED_QUANTITY: Final = Scalar("quantity", _read_rounded_quantity, "0")
 SCALARS: Final[Mapping[str, Scalar]] = {
-    "string": _simple("string", lambda value: isinstance(value, str), ""),
-    "bool": _simple("bool", lambda value: isinstance(value, bool), False),
-    "int32": _simple("int32", lambda value: _is_int(value, 32), 0),
-    "int64": _simple("int64", lambda value: _is_int(value, 64), 0),
-    "float64": _simple("float64", lambda value: type(value) in (int, float), 0),
-    "bytes": Scalar("bytes", _read_bytes, is_struct=False),
+    "string": Scalar("string", zero="", fits=lambda value: isinstance(value, str)),
+    "bool": Scalar("bool", zero=False, fits=lambda value: isinstance(value, bool)),
+    "int32": Scalar("int32", zero=0, fits=lambda value: _is_int(value, 32)),
+    "int64": Scalar("int64", zero=0, fits=lambda value: _is_int(value, 64)),
+    "float64": Scalar("float64", zero=0, fits=lambda value: type(value) in (int, float)),
+    "bytes": Scalar("bytes", _read_bytes),
     "Quantity": Scalar("quantity", _read_quantity, "0"),
     "Time": Scalar("time", _time_reader(canonical_time)),
     "MicroTime": Scalar("microTime", _time_reader(canonical_micro_time)),
     "IntOrString": Scalar("intOrString", _read_int_or_string, 0),
-    "RawExtension": Scalar("any", _read_anything),
-    "FieldsV1": Scalar("any", _read_anything),
+    "RawExtension": Scalar("any"),
+    "FieldsV1": Scalar("any"),
     "JSONSchema": JSON_SCHEMA,
 }
 """By their names in the tables."""

@@ -220,15 +220,8 @@ def _count_main_containers(count: _Count, status: Plain) -> None:
 
 
 def _is_true(status: Plain, condition_type: str) -> bool:
-    conditions = status.get("conditions") or ()
-    if condition_type == "Ready":
-        return any(
-            one.get("type") == condition_type and one.get("status") == "True" for one in conditions
-        )
-    for one in conditions:
-        if one.get("type") == condition_type:
-            return bool(one.get("status") == "True")
-    return False
+    held = ((one.get("type"), one.get("status")) for one in status.get("conditions") or ())
+    return (condition_type, "True") in held
 
 
 def _final_reason(reason: str, pod: Plain, status: Plain) -> str:

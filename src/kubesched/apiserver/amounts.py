@@ -106,9 +106,6 @@ def check_resources(owner: Plain, path: str, claims: Collection[str], errors: Fi
     if "containers" not in owner:
         _check(resources, _check_container_name, claims, path, errors)
         return
-    if (owner.get("os") or {}).get("name") == "windows":
-        errors.forbidden(path, "may not be set for a windows pod")
-        return
     if resources.get("claims"):
         errors.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
     _check(resources, _check_pod_name, claims, path, errors)

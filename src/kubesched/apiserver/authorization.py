@@ -44,17 +44,9 @@ SCHEDULER: Final = "system:kube-scheduler"
 
 
 class Attributes(msgspec.Struct, frozen=True):
-    """An action that a user requests.
+    """An action that a user requests: on a resource, by its plural name, or on another path.
 
-    Attributes:
-        user: Who.
-        verb: Such as `get`.
-        group: Of the resource.
-        resource: Its plural name; "" for a path that is no resource.
-        subresource: "" for the object itself.
-        namespace: "" for none or all.
-        name: "" for none in particular.
-        path: Of a request that names no resource.
+    The namespace is "" for none or all, the name for none in particular.
     """
 
     user: User
@@ -74,24 +66,14 @@ class Attributes(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether an action is allowed.
-
-    Attributes:
-        is_allowed: Whether it is.
-        reason: The binding that allows it, or the roles that are missing; "" for neither.
-    """
+    """Whether an action is allowed, and by which binding, or else which roles are missing."""
 
     is_allowed: bool
     reason: str = ""
 
 
 class _Grant(NamedTuple):
-    """The rights that one binding grants a user.
-
-    Attributes:
-        rules: Of its role; None if there is no such role.
-        reason: Which binding, role and subject, or which role is missing.
-    """
+    """The rules that one binding grants a user, None if its role is missing, and why."""
 
     rules: list[Plain] | None
     reason: str

@@ -131,12 +131,7 @@ def _option_errors(options: DeleteOptions) -> FieldErrors:
 
 
 class Deletion(msgspec.Struct, frozen=True):
-    """The result of a deletion.
-
-    Attributes:
-        object: Its last state, or that in which it waits.
-        is_deleted: Whether it is gone.
-    """
+    """The last state of a deleted object, or the state in which it waits to be deleted."""
 
     object: StoredObject
     is_deleted: bool

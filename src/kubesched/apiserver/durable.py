@@ -199,13 +199,7 @@ class JournalError(Exception):
 
 
 class Entry(NamedTuple):
-    """One write.
-
-    Attributes:
-        key: Of the object.
-        version: That the write made.
-        plain: The object; None if it was deleted.
-    """
+    """One write, with the version that it made; `plain` is None for a deletion."""
 
     key: Key
     version: int

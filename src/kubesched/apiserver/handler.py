@@ -56,15 +56,7 @@ _TIMEOUT_SECONDS: Final = (1800.0, 3600.0)
 
 
 class _Call(NamedTuple):
-    """One request about a resource.
-
-    Attributes:
-        request: The request.
-        target: The resource that its path names.
-        resource: Of the target.
-        namespace: "" for none or all.
-        presentation: The form of the answer.
-    """
+    """One request about a resource; the namespace is "" for none or all."""
 
     request: ApiRequest
     target: Target

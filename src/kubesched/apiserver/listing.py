@@ -57,13 +57,9 @@ class ObjectList(msgspec.Struct, frozen=True):
 
 
 class _StoreQuery(msgspec.Struct, frozen=True):
-    """A query to the store.
+    """A query to the store: a version, 0 for the newest, and a limit, 0 for none.
 
-    Attributes:
-        version: The version to read; 0 for the newest.
-        start: The first key of the page.
-        limit: The maximum number of objects; 0 for all.
-        page: The page of the continue token, None without one.
+    `page` is that of the continue token, and `start` the first key of the page.
     """
 
     version: int = 0

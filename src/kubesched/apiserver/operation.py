@@ -28,16 +28,9 @@ _OPTIONS_KINDS: Final = {
 
 
 class Operation(msgspec.Struct):
-    """One request to write.
+    """One request to write; `validation` is `Ignore`, `Strict` or `Warn` about unknown fields.
 
-    Attributes:
-        request: As it came.
-        resource: What is written.
-        namespace: "" for none.
-        name: "" if only the object has it.
-        subresource: "" for the object itself.
-        is_dry_run: Whether nothing is stored.
-        validation: What to do about unknown fields: `Ignore`, `Strict` or `Warn`.
+    The namespace is "" where there is none, and the name where only the object has it.
     """
 
     request: ApiRequest

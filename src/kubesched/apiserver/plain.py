@@ -47,11 +47,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(text: bytes | str) -> Any:
-    """Return the value of a JSON text.
-
-    Raises:
-        msgspec.DecodeError: It is not JSON.
-    """
+    """Return the value of a JSON text; raises msgspec.DecodeError if it is not JSON."""
     return _DECODER.decode(text)
 
 

@@ -135,13 +135,9 @@ _TRANSFORMED: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataL
 
 
 class MediaType(msgspec.Struct, frozen=True):
-    """One form that a client takes.
+    """One form that a client takes, such as `application/json`.
 
-    Attributes:
-        name: Such as `application/json`.
-        kind: What the answer is turned into; "" for nothing.
-        group: Of that kind.
-        version: Of that kind.
+    The answer is turned into an object of the kind, "" for none.
     """
 
     name: str

@@ -48,17 +48,10 @@ _SERVER_FIELDS: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 class ObjectRegistry:
-    """Objects, and the rules by which they change.
-
-    Attributes:
-        store: The stored objects.
-        resources: The resources that are served.
-        clock: Returns the current time.
-        lookup: The objects that admission reads.
-        idle_kinds: For kinds that are only stored, a warning about what is missing.
-    """
+    """Objects, and the rules by which they change; admission sees others through `lookup`."""
 
     idle_kinds: Mapping[str, str] = MappingProxyType({})
+    """For kinds that are only stored, a warning about what is missing."""
 
     def __init__(
         self,

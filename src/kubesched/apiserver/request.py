@@ -19,13 +19,7 @@ _NOT_FALSE: Final = ("0", "false")
 
 
 class User(msgspec.Struct, frozen=True):
-    """The user of a request.
-
-    Attributes:
-        name: Such as `system:kube-scheduler`.
-        groups: Its groups; `system:masters` may do everything.
-        uid: An identity that outlives the name; "" for none.
-    """
+    """The user of a request; members of `system:masters` may do everything."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -39,12 +33,9 @@ class ApiRequest(msgspec.Struct, frozen=True):
     """One request.
 
     Attributes:
-        method: Such as `GET`.
         path: Without the query, decoded.
         query: Of each parameter, all values.
         headers: By name in lower case.
-        body: As it came.
-        user: The user of a request.
         warnings: Texts for the user, in the order in which they were added.
     """
 
@@ -84,16 +75,7 @@ class ApiRequest(msgspec.Struct, frozen=True):
 
 
 class Response(msgspec.Struct):
-    """One answer.
-
-    Attributes:
-        status: The HTTP status code.
-        body: All of it, unless there is a stream.
-        content_type: The media type of the body.
-        headers: Others.
-        warnings: Texts for the user.
-        stream: Parts of the body as they come; None for a plain answer.
-    """
+    """One answer: `body` is all of it, or `stream` yields its parts as they come."""
 
     status: int
     body: bytes = b""

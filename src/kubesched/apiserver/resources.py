@@ -61,14 +61,9 @@ _WORD: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 
 
 class Subresource(msgspec.Struct, frozen=True):
-    """A subresource of an object.
+    """A subresource of an object, and the kind of its bodies.
 
-    Attributes:
-        name: As in the path, such as `status`.
-        kind: Of the body.
-        verbs: What may be done, sorted.
-        group: Of the body; "" if it is that of the resource.
-        version: Of the body; "" if it is that of the resource.
+    Group and version are "" where they are those of the resource; verbs are sorted.
     """
 
     name: str
@@ -192,14 +187,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 class GroupVersion(msgspec.Struct, frozen=True):
-    """The resources of one version of a group, sorted by name.
-
-    Attributes:
-        group: "" for the core group.
-        version: Such as `v1`.
-        resources: What is served.
-        is_alpha: Whether it is served on demand only.
-    """
+    """The resources of one version of a group, by name; alpha ones are served on demand only."""
 
     group: str
     version: str

@@ -328,12 +328,9 @@ def object_in(value_type: ValueType) -> ObjectType | None:
 
 
 class _Source(NamedTuple):
-    """The definition of a type in a table.
+    """The definition of a type in a table: the type that it names, or the lines of its fields.
 
-    Attributes:
-        meaning: The type that it is a name for; "" for objects.
-        flag: `object`, `atomic`, `union` or "".
-        lines: One for each field.
+    The flag of an object is `object`, `atomic`, `union` or "".
     """
 
     meaning: str

@@ -74,7 +74,6 @@ class Kubelets(Watching):
     """The kubelets of all nodes; `on_finished` is called with each pod that ended by itself."""
 
     def __init__(self, server: Server, reports: PodReports, pace: Pace) -> None:
-        """Set up; nothing happens before `start`."""
         self.on_finished: list[Callable[[Pod], None]] = []
         self._server = server
         self._reports = reports

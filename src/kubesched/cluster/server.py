@@ -46,7 +46,10 @@ class Subscription(Protocol):
 
 
 class Watching:
-    """Watches objects from `start` to `stop`; subclasses set their subscriptions."""
+    """Watches objects from `start` to `stop`, and does nothing before.
+
+    Subclasses set their subscriptions.
+    """
 
     _followed: Sequence[Subscription]
 
@@ -227,7 +230,7 @@ class Follower(Generic[V, T]):
         delay_seconds: Callable[[], float] | None = None,
         at_once: int | None = _BATCH,
     ) -> None:
-        """Set up; nothing happens before `start`.
+        """Set up.
 
         `view` returns the form in which objects are reported, None for an object that is left out;
         `delay_seconds` draws the time from a change to its report, None for as soon as possible.

@@ -49,12 +49,9 @@ class ChangeType(StrEnum):
 
 
 class Change(msgspec.Struct, Generic[V], frozen=True):
-    """One write.
+    """One write, with the version that it made.
 
     Attributes:
-        type: What happened.
-        version: The version that the write made.
-        key: Of the object.
         value: The object after the write; its last state, with the new version, if deleted.
         previous: The object before the write; None if it is new.
     """

@@ -78,21 +78,13 @@ def admit(request: AdmissionRequest, obj: Plain) -> Plain:
 
 
 def check(request: AdmissionRequest, obj: Plain) -> None:
-    """Refuse a valid object that conflicts with other objects.
-
-    Raises:
-        StatusError: The request is refused.
-    """
+    """Raise StatusError for a valid object that conflicts with other objects."""
     for step in _CHECKS.get((request.resource.built_in_kind, request.operation), ()):
         step(request, obj)
 
 
 def admit_delete(resource: Resource, name: str) -> None:
-    """Refuse to delete objects that every cluster needs.
-
-    Raises:
-        StatusError: The request is refused.
-    """
+    """Raise StatusError for the deletion of an object that every cluster needs."""
     if resource.built_in_kind == "Namespace" and name in IMMORTAL_NAMESPACES:
         raise forbidden(resource, name, "this namespace may not be deleted")
     if resource.built_in_kind == "PriorityClass" and name in SYSTEM_CLASSES:

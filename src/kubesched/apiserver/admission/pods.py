@@ -5,20 +5,19 @@ New nodes get a taint that keeps pods away until they are ready.
 Upstream: plugin/pkg/admission/{defaulttolerationseconds,nodetaint,podtopologylabels,priority,
           runtimeclass}, pkg/util/tolerations (v1.36)
 Reads:    PriorityClass and RuntimeClass objects, nodes' labels
-Differs:  pod groups get no priority.
+Differs:  pod groups get no priority; tolerations of a runtime class are added even if another one
+          of the pod includes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.quantity import parse_quantity
 from kubesched.apiserver.admission.request import CREATE, AdmissionRequest
-from kubesched.apiserver.formats import path_segment
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.status import internal
 from kubesched.apiserver.stored_object import StoredObjects
 
 _TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -192,7 +191,9 @@ def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
         _select_nodes(request, pod, spec, scheduling.get("nodeSelector") or {})
         tolerations = [*spec.get("tolerations", ()), *scheduling.get("tolerations", ())]
         if tolerations:
-            spec["tolerations"] = _merged(tolerations)
+            spec["tolerations"] = [
+                one for at, one in enumerate(tolerations) if one not in tolerations[:at]
+            ]
     return {**pod, "spec": spec}
 
 
@@ -212,12 +213,6 @@ def _class_of(request: AdmissionRequest, pod: Plain) -> Plain | None:
     name = pod["spec"].get("runtimeClassName")
     if name is None:
         return None
-    # Upstream looks the class up with a client, which refuses to send such names.
-    if not name:
-        raise internal("resource name may not be empty")
-    if path_segment(name):
-        shown = " ".join(path_segment(name))
-        raise internal(f"invalid resource name {go_quote(name)}: [{shown}]")
     found = request.lookup.get(_RUNTIME_CLASSES, "", name)
     if found is None:
         raise request.refusal(pod, f"pod rejected: RuntimeClass {go_quote(name)} not found")
@@ -249,34 +244,3 @@ def _select_nodes(
             raise request.refusal(pod, why)
     if wanted:
         spec["nodeSelector"] = {**own, **wanted}
-
-
-def _merged(tolerations: Sequence[Plain]) -> list[Plain]:
-    """Return the tolerations without those that others include."""
-    merged: list[Plain] = []
-    for index, toleration in enumerate(tolerations):
-        later = [one for one in tolerations[index + 1 :] if one != toleration]
-        if not any(_includes(one, toleration) for one in (*merged, *later)):
-            merged.append(toleration)
-    return merged
-
-
-def _includes(wider: Plain, narrower: Plain) -> bool:
-    if wider == narrower:
-        return True
-    key, operator = wider.get("key", ""), wider.get("operator") or "Equal"
-    effect = wider.get("effect", "")
-    if key != narrower.get("key", "") and (key or operator != "Exists"):
-        return False
-    if effect not in ("", narrower.get("effect", "")):
-        return False
-    seconds = wider.get("tolerationSeconds")
-    if effect == "NoExecute" and seconds is not None:
-        asked = narrower.get("tolerationSeconds")
-        if asked is None or asked > seconds:
-            return False
-    if operator == "Exists":
-        return True
-    # An operator that is left out means Equal, but does not count as equal here.
-    is_equal = narrower.get("operator") == "Equal"
-    return is_equal and wider.get("value", "") == narrower.get("value", "")

@@ -18,14 +18,7 @@ UPDATE: Final = "UPDATE"
 
 
 class AdmissionRequest(NamedTuple):
-    """A request to write.
-
-    Attributes:
-        resource: What is written.
-        lookup: To see other objects.
-        old: What is stored, for an update; None for a new object.
-        subresource: Through which it is written; "" for none.
-    """
+    """A request to write; `old` is what is stored, None for a new object."""
 
     resource: Resource
     lookup: StoredObjects
@@ -52,11 +45,7 @@ _TERMINATING: Final = "unable to create new content in namespace {} because it i
 
 
 def admit_into_namespace(request: AdmissionRequest, obj: Plain) -> None:
-    """Refuse an object in a namespace that is missing, or is being deleted.
-
-    Raises:
-        StatusError: The request is refused.
-    """
+    """Raise StatusError for an object in a namespace that is missing or is being deleted."""
     name = obj["metadata"].get("namespace", "")
     if not name or not request.resource.is_namespaced:
         return

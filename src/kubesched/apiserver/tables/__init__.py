@@ -41,12 +41,7 @@ _DEFAULT: Final = "@default"
 
 
 class TableColumn(NamedTuple):
-    """A column.
-
-    Attributes:
-        definition: As tables show it.
-        cell: Returns the cell of an object, at a time.
-    """
+    """A column: its definition, as tables show it, and what returns the cell of an object."""
 
     definition: Plain
     cell: Cell

@@ -3,8 +3,8 @@
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodSpec and around, v1.36)
 Differs:  containers may always be privileged. Of what only a kubelet reads
           (resolvers, kernel settings, mirror pods, options of volumes and mounts, security
-          contexts, hooks, the downward API, when to restart), only the rules of the tables are
-          checked.
+          contexts, user and process namespaces, hooks, the downward API, when to restart), only the
+          rules of the tables are checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from kubesched.apiserver.validation.metadata import (
 from kubesched.apiserver.validation.rules import Check, Union
 
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
-_GRACE: Final = "terminationGracePeriodSeconds"
 _ONLY_OF_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
 _NO_POLICY: Final = "must specify restartPolicy when restart rules are used"
 _ENVIRONMENT: Final = ("configMapRef", "secretRef")
@@ -144,13 +143,9 @@ def _check_volumes(
 
 def _check_probes(container: Plain, path: str, errors: FieldErrors) -> None:
     for name in _PROBES:
-        probe = container.get(name) or {}
-        seconds, successes = probe.get(_GRACE), probe.get("successThreshold", 0)
-        if name == "readinessProbe":
-            if seconds is not None:
-                detail = "must not be set for readinessProbes"
-                errors.invalid(f"{path}.{name}.{_GRACE}", seconds, detail)
-        elif probe and successes != 1:
+        probe = container.get(name)
+        if probe and name != "readinessProbe" and probe["successThreshold"] != 1:
+            successes = probe["successThreshold"]
             errors.invalid(f"{path}.{name}.successThreshold", successes, "must be 1")
 
 
@@ -218,16 +213,9 @@ def check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def _check_host(spec: Plain, path: str, errors: FieldErrors) -> None:
-    """Add field errors for fields that contradict the use of the node's network, users or names."""
+    """Add field errors for fields that contradict the use of the node's network or names."""
     if spec.get("hostNetwork"):
         _check_host_network(spec, path, errors)
-    if spec.get("hostUsers") is False:
-        for name, shown in (("hostNetwork",) * 2, ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
-            if spec.get(name):
-                errors.forbidden(f"{path}.{shown}", "when `hostUsers` is false")
-    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        field = f"{path}.securityContext.shareProcessNamespace"
-        errors.invalid(field, True, "ShareProcessNamespace and HostPID cannot both be enabled")
     override, field = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
     if override is not None:
         for other in ("setHostnameAsFQDN", "hostNetwork"):

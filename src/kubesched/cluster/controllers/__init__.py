@@ -37,7 +37,7 @@ class Controllers(Watching):
     """All controllers."""
 
     def __init__(self, server_for: Callable[[str], AnyKindServer]) -> None:
-        """Set up; nothing happens before `start`.
+        """Set up.
 
         `server_for` returns the server for the user of that name.
         """

@@ -69,7 +69,6 @@ class VolumeController(Following):
     """Reconciles claims and volumes."""
 
     def __init__(self, server: AnyKindServer) -> None:
-        """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile)
         self._followed = (
@@ -336,7 +335,6 @@ class PodClaimController(Following):
     """Reconciles pods with ephemeral volumes or claim templates."""
 
     def __init__(self, server: AnyKindServer) -> None:
-        """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile)
         self._waiting: dict[Key, None] = {}

@@ -24,7 +24,6 @@ class ClusterRoleAggregation(Following):
     """Reconciles ClusterRoles."""
 
     def __init__(self, server: AnyKindServer) -> None:
-        """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile)
         self._followed = (server.follow(_KIND, self._changed),)

@@ -88,7 +88,6 @@ class DisruptionBudgetController(Following):
     """Reconciles PodDisruptionBudgets."""
 
     def __init__(self, server: Server, pause: Pause = short_pause) -> None:
-        """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile, pause)
         self._budgets: dict[Key, BudgetedPods] = {}

@@ -32,7 +32,6 @@ class GarbageCollector(Following):
     """Collects objects that have owners."""
 
     def __init__(self, server: AnyKindServer) -> None:
-        """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile)
         self._dependents: dict[str, dict[Key, None]] = {}
@@ -194,7 +193,6 @@ class NamespaceController(Following):
     """Reconciles Namespaces."""
 
     def __init__(self, server: AnyKindServer) -> None:
-        """Set up; nothing happens before `start`."""
         self._server = server
         self._queue = WorkQueue(self._reconcile)
         self._followed = (server.follow("namespaces", self._changed),)
@@ -248,7 +246,6 @@ class PodCollector(Following):
     def __init__(
         self, server: Server, pods: PodsByNode, quarantine_seconds: float = QUARANTINE_SECONDS
     ) -> None:
-        """Set up; nothing happens before `start`."""
         self.on_collected: Callable[[Pod], None] = lambda _pod: None
         self._server = server
         self._quarantine_seconds = quarantine_seconds

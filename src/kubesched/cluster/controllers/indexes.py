@@ -127,7 +127,7 @@ class OwnedKind(Watching):
     def __init__(
         self, server: Server, kind: str, owners: str, owner_kind: str, queue: WorkQueue
     ) -> None:
-        """Set up; nothing happens before `start`.
+        """Set up.
 
         `kind` and `owners` name the objects and their owners as the store does, `owner_kind` as
         objects do. The queue gets the owners of objects that change.
@@ -178,7 +178,6 @@ class PodsByNode(Watching):
     """One watch on pods for all controllers that need them by node."""
 
     def __init__(self, server: Server) -> None:
-        """Set up; nothing happens before `start`."""
         self._keys: dict[str, dict[Key, None]] = {}
         self._subscribers: list[OnChange[Pod]] = []
         self._followed = [server.watch(Pod, self._changed)]

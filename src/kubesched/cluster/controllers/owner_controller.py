@@ -28,7 +28,7 @@ class OwnerController(Following, ABC):
     """Reconciles the owners of one kind."""
 
     def __init__(self, server: Server, kind: str, pause: Pause = short_pause) -> None:
-        """Set up; nothing happens before `start`.
+        """Set up.
 
         The store knows owners by `kind`; `pause` draws the seconds from a change to the reaction.
         """
@@ -67,7 +67,7 @@ class PodsController(OwnerController):
     def __init__(
         self, server: Server, kind: str, owner: str, pods: OwnedPods, pause: Pause = short_pause
     ) -> None:
-        """Set up; nothing happens before `start`.
+        """Set up.
 
         The store knows owners by `kind`, objects by `owner`; `pods` is what they own.
         """

@@ -27,7 +27,6 @@ class TaintEviction(Following):
     """Deletes pods from tainted nodes; `on_evicted` is called before each deletion."""
 
     def __init__(self, server: Server, pods: PodsByNode) -> None:
-        """Set up; nothing happens before `start`."""
         self.on_evicted: Callable[[Pod], None] = lambda _pod: None
         self._server = server
         self._queue = WorkQueue(self._reconcile)

@@ -167,14 +167,13 @@ def test_merge_patches() -> None:
     changed = {"metadata": {"name": "a"}, "x": 1, "dta": {"a": 2}, "data": {"b": "2"}}
     expected = [*_twice("dta.a", "data.b"), *_unknown("dta", "x")]
     object_type = _type("ConfigMap")
-    assert expected == patch_problems(object_type, changed, patch, is_merged=False)
-    assert expected == patch_problems(object_type, changed, patch, is_merged=True)
+    assert expected == patch_problems(object_type, changed, patch)
 
 
 def test_json_patches() -> None:
     """Duplicate and unknown fields of operations are reported."""
     patch = b'[{"op": "add", "path": "/data/a", "value": "1", "value": "2", "foo": 3}]'
-    found = patch_problems(_type("ConfigMap"), {"data": {"a": "2"}}, patch, is_merged=False)
+    found = patch_problems(_type("ConfigMap"), {"data": {"a": "2"}}, patch)
     expected = [
         'json patch duplicate field "[0].value"',
         'json patch unknown field "[0].foo"',

@@ -3,25 +3,23 @@ from __future__ import annotations
 import json
 import re
 
-from kubesched.apiserver.discovery import OpenApi
+from kubesched.apiserver.discovery import openapi_document, openapi_index
 from kubesched.apiserver.resources import RESOURCES
-
-_OPENAPI = OpenApi(RESOURCES)
 
 
 def test_the_index_leads_to_documents() -> None:
     """Every URL in the index is served, for groups and for each of their versions."""
-    paths = _OPENAPI.v3_index()["paths"]
+    paths = openapi_index(RESOURCES)["paths"]
     assert {"api/v1", "apis/apps/v1", "apis/apps", "api", "apis", "version"} <= set(paths)
     for path, entry in paths.items():
         assert entry["serverRelativeURL"].startswith(f"/openapi/v3/{path}?hash=")
-        assert _OPENAPI.v3_document(path) is not None
-    assert _OPENAPI.v3_document("apis/nosuch/v1") is None
+        assert openapi_document(RESOURCES, path) is not None
+    assert openapi_document(RESOURCES, "apis/nosuch/v1") is None
 
 
 def test_patches_have_the_parameters_that_kubectl_looks_for() -> None:
     """The PATCH operation of a kind names its kind, and `fieldValidation` among its parameters."""
-    document = _OPENAPI.v3_document("apis/apps/v1")
+    document = openapi_document(RESOURCES, "apis/apps/v1")
     assert document is not None
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/replicasets/{name}"]["patch"]
     assert {"group": "apps", "version": "v1", "kind": "ReplicaSet"} == (
@@ -34,7 +32,7 @@ def test_patches_have_the_parameters_that_kubectl_looks_for() -> None:
 
 def test_kinds_have_schemas() -> None:
     """Schemas have types, enums, defaults and required fields, and refer to each other."""
-    document = _OPENAPI.v3_document("api/v1")
+    document = openapi_document(RESOURCES, "api/v1")
     assert document is not None
     schemas = document["components"]["schemas"]
     kinds = {
@@ -57,8 +55,8 @@ def test_kinds_have_schemas() -> None:
 
 def test_references_are_resolved() -> None:
     """Every schema that is referred to is in the same document."""
-    for path in _OPENAPI.v3_index()["paths"]:
-        document = _OPENAPI.v3_document(path)
+    for path in openapi_index(RESOURCES)["paths"]:
+        document = openapi_document(RESOURCES, path)
         assert document is not None
         text = json.dumps(document)
         named = set(re.findall(r"#/components/schemas/([^\"]+)", text))

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.field_errors import FieldError
-from kubesched.apiserver.status import FieldErrors, invalid_status
-
-from .verdicts import resource_of
+from kubesched.apiserver.status import FieldErrors, invalid_kind
 
 
 def _one(kind: str, *arguments: Any) -> FieldError:
@@ -73,7 +71,7 @@ def test_status() -> None:
         _one("required", "spec.a"),
         _one("forbidden", "spec.b", "no"),
     ]
-    error = invalid_status(resource_of("ReplicaSet", "apps"), "web", errors)
+    error = invalid_kind("apps", "ReplicaSet", "web", errors)
     message = 'ReplicaSet.apps "web" is invalid: [spec.a: Required value, spec.b: Forbidden: no]'
     assert (422, "Invalid", message) == (error.code, error.reason, error.message)
     once: dict[str, Any] = {

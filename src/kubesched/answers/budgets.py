@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kubesched.api.apps import Deployment, ReplicaSet, StatefulSet
 from kubesched.api.core import Pod, PodCondition, ReplicationController
+from kubesched.api.errors import ApiError
 from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
@@ -25,13 +26,7 @@ from kubesched.cluster.controllers.disruption_budgets import (
     counted_status,
     wanted_pods,
 )
-from kubesched.cluster.eviction import (
-    BrokenBudgetError,
-    NotAllowedError,
-    SeveralBudgetsError,
-    grant,
-    is_ready,
-)
+from kubesched.cluster.eviction import grant, is_ready
 from kubesched.cluster.store import Key
 from kubesched.simulator.instant_server import InstantServer
 from kubesched.simulator.object_server import key_of
@@ -178,7 +173,7 @@ class BudgetStatuses:
         """Return whether the budgets of a pod allow its eviction now; if so, charge them for it."""
         try:
             granted = grant(pod, self.covering(pod), self._server.timestamp())
-        except (NotAllowedError, SeveralBudgetsError, BrokenBudgetError):
+        except ApiError:
             return False
         if granted.budget is not None:
             self._server.update(granted.budget)

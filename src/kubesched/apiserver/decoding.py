@@ -386,13 +386,10 @@ def is_longer(operation: Operation, sent: object) -> bool:
     return len(operation.request.body.rstrip()) != len(encode(sent))
 
 
-def patch_problems(
-    object_type: ObjectType, obj: Plain, patch: bytes, *, is_merged: bool
-) -> list[str]:
-    """Return the unknown and repeated fields of a patch.
+def patch_problems(object_type: ObjectType, obj: Plain, patch: bytes) -> list[str]:
+    """Return the repeated fields of a patch, and the unknown ones in the order of their names.
 
-    `obj` has the patch applied, before unknown fields are dropped. Unknown fields of a strategic
-    merge, `is_merged`, come in the order of their texts, others in that of the object's fields.
+    `obj` has the patch applied, before unknown fields are dropped.
     """
     operations = json.loads(patch, object_pairs_hook=members)
     found = list(_repeated(operations, None))
@@ -405,8 +402,7 @@ def patch_problems(
             if name not in PATCH_FIELDS
         )
         found = [f"json patch {text}" for text in (*found, *unknown)]
-    unknown_fields = schema.problems_of(object_type, obj if is_merged else _in_order(obj))
-    return list(dict.fromkeys([*found, *(sorted(unknown_fields) if is_merged else unknown_fields)]))
+    return list(dict.fromkeys([*found, *sorted(schema.problems_of(object_type, obj))]))
 
 
 def field_problems(object_type: ObjectType, obj: Plain, text: bytes | None) -> list[str]:
@@ -424,11 +420,3 @@ def _repeated(value: Any, place: Place | None) -> Iterator[str]:
     if isinstance(value, dict | list):
         for step, one in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _repeated(one, Place(place, step))
-
-
-def _in_order(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _in_order(value[name]) for name in sorted(value)}
-    if isinstance(value, list):
-        return [_in_order(one) for one in value]
-    return value

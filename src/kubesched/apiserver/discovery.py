@@ -37,53 +37,39 @@ _OTHER_PATHS: Final = (
 )
 
 
-class OpenApi:
-    """The documents of a server."""
-
-    def __init__(self, resources: Resources) -> None:
-        self._resources = resources
-
-    def v3_index(self) -> Plain:
-        """Return the index of documents; the address of a document changes with its content."""
-        paths = [*_OTHER_PATHS, *self._roots()]
-        return {
-            "paths": {
-                path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self._hash(path)}"}
-                for path in sorted(paths)
-            }
-        }
-
-    def v3_document(self, path: str) -> Plain | None:
-        """Return the document at a path of the index, such as `apis/apps/v1`; None without one."""
-        roots = self._roots()
-        if path not in roots and path not in _OTHER_PATHS:
-            return None
-        served = roots.get(path)
-        resources = _patchable(served)
-        return {
-            "openapi": "3.0.0",
-            "info": _INFO,
-            "paths": {_path(resource): {"patch": _patch(resource)} for resource in resources},
-            "components": {"schemas": {} if served is None else _schemas(served)},
-        }
-
-    def _roots(self) -> dict[str, GroupVersion | None]:
-        """Return the versions of groups by their paths, and the groups themselves."""
-        roots: dict[str, GroupVersion | None] = {}
-        for served in self._resources.group_versions:
-            if served.group:
-                roots.setdefault(f"apis/{served.group}", None)
-            root = f"apis/{served.group}" if served.group else "api"
-            roots[f"{root}/{served.version}"] = served
-        return roots
-
-    def _hash(self, path: str) -> str:
+def openapi_index(resources: Resources) -> Plain:
+    """Return the index of documents; the address of a document changes with its content."""
+    paths = {}
+    for path, served in sorted(_documents(resources).items()):
         # What is built in changes with the version only.
-        known = [
-            (resource.plural, resource.definition)
-            for resource in _patchable(self._roots().get(path))
-        ]
-        return hashlib.sha512(encode([_INFO, path, known])).hexdigest().upper()
+        known = [(resource.plural, resource.definition) for resource in _patchable(served)]
+        digest = hashlib.sha512(encode([_INFO, path, known])).hexdigest().upper()
+        paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest}"}
+    return {"paths": paths}
+
+
+def openapi_document(resources: Resources, path: str) -> Plain | None:
+    """Return the document at a path of the index, such as `apis/apps/v1`; None without one."""
+    documents = _documents(resources)
+    if path not in documents:
+        return None
+    served = documents[path]
+    return {
+        "openapi": "3.0.0",
+        "info": _INFO,
+        "paths": {_path(resource): {"patch": _patch(resource)} for resource in _patchable(served)},
+        "components": {"schemas": {} if served is None else _schemas(served)},
+    }
+
+
+def _documents(resources: Resources) -> dict[str, GroupVersion | None]:
+    """Return the paths of documents, and the versions of groups that some of them describe."""
+    found: dict[str, GroupVersion | None] = dict.fromkeys(_OTHER_PATHS)
+    for served in resources.group_versions:
+        root = f"apis/{served.group}" if served.group else "api"
+        found.setdefault(root, None)
+        found[f"{root}/{served.version}"] = served
+    return found
 
 
 def _patchable(served: GroupVersion | None) -> Iterator[Resource]:
@@ -369,7 +355,6 @@ class NonResource:
     def __init__(self, resources: Resources, address: Callable[[], str]) -> None:
         """Set up; `address` returns host and port of the server."""
         self._resources = resources
-        self._openapi = OpenApi(resources)
         self._address = address
 
     def answer(self, request: ApiRequest) -> Response:
@@ -392,9 +377,10 @@ class NonResource:
 
     def _document(self, request: ApiRequest, parts: tuple[str, ...]) -> Response:
         if parts == ("v3",):
-            return _tagged(request, Response(200, encode(self._openapi.v3_index()), PLAIN_TEXT))
+            index = encode(openapi_index(self._resources))
+            return _tagged(request, Response(200, index, PLAIN_TEXT))
         if parts[:1] == ("v3",):
-            document = self._openapi.v3_document("/".join(parts[1:]))
+            document = openapi_document(self._resources, "/".join(parts[1:]))
             if document is not None:
                 return _tagged(request, json_response(200, document))
             return Response(404, b"", "")

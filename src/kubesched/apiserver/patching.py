@@ -287,12 +287,7 @@ class Patch:
         operation = self._operation
         if operation.validation == "Ignore":
             return
-        problems = patch_problems(
-            self._resource.type,
-            changed,
-            operation.request.body,
-            is_merged=self._type == STRATEGIC_MERGE_PATCH,
-        )
+        problems = patch_problems(self._resource.type, changed, operation.request.body)
         if problems and operation.validation == "Strict":
             raise unfit_patch(f"strict decoding error: {', '.join(problems)}")
         operation.warnings.extend(problems)

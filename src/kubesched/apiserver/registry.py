@@ -9,12 +9,11 @@ Differs:  a generated name that is taken is not drawn again; events stay until t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-import msgspec
-
+from kubesched.api.field_errors import FieldError
 from kubesched.apiserver import admission, managed_fields, strategy, validation
 from kubesched.apiserver.admission.request import AdmissionRequest
 from kubesched.apiserver.list_options import is_version, version_of_object
@@ -29,7 +28,6 @@ from kubesched.apiserver.status import (
     conflict,
     internal,
     invalid_kind,
-    invalid_status,
     not_found,
 )
 from kubesched.apiserver.stored_object import (
@@ -116,7 +114,7 @@ class ObjectRegistry:
         metadata = obj["metadata"]
         errors = validation.errors_of_new(resource, obj)
         if errors:
-            raise invalid_status(_internal(resource), metadata.get("name", ""), errors)
+            raise _invalid(resource, metadata.get("name", ""), errors)
         operation.warnings.extend(warnings_of_new(resource, obj))
         missing = self.idle_kinds.get(resource.storage_kind)
         if missing:
@@ -208,7 +206,7 @@ class ObjectRegistry:
         new = strategy.prepare_for_update(resource, new, old, operation.subresource, now)
         errors = validation.errors_of_update(resource, new, old, operation.subresource)
         if errors:
-            raise invalid_status(_internal(resource), operation.name, errors)
+            raise _invalid(resource, operation.name, errors)
         operation.warnings.extend(warnings_of_update(resource, new, old, operation.subresource))
         admission.check(admitted, new)
         return new
@@ -317,11 +315,10 @@ def _check_version(operation: Operation, old: Plain, new: Plain) -> None:
         raise conflict(resource, operation.name)
 
 
-def _internal(resource: Resource) -> Resource:
-    """Return the resource that errors name; for events it is that of the core group."""
-    if resource.group != EVENTS_GROUP:
-        return resource
-    return msgspec.structs.replace(resource, group="", version="v1")
+def _invalid(resource: Resource, name: str, errors: Sequence[FieldError]) -> StatusError:
+    """Return the refusal of an object with these errors; for events it names the core group."""
+    group = "" if resource.group == EVENTS_GROUP else resource.group
+    return invalid_kind(group, resource.kind, name, errors)
 
 
 def _storage_form(resource: Resource, obj: Plain) -> Plain:

@@ -276,11 +276,6 @@ class FieldErrors(list[FieldError]):
             self.invalid(field, new, "field is immutable")
 
 
-def invalid_status(resource: Resource, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """Return the refusal of an object with these errors."""
-    return invalid_kind(resource.group, resource.kind, name, errors)
-
-
 def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """Return the refusal of an object of a kind with these errors."""
     causes = [cause(error.reason, error.path, error.message) for error in errors]

@@ -37,16 +37,7 @@ from kubesched.apiserver.status import (
     invalid_kind,
 )
 from kubesched.apiserver.stored_object import key_of
-from kubesched.cluster.eviction import (
-    REFUSED,
-    SEVERAL_BUDGETS,
-    BrokenBudgetError,
-    Granted,
-    NotAllowedError,
-    SeveralBudgetsError,
-    grant,
-    plain_status,
-)
+from kubesched.cluster.eviction import Granted, NotAllowedError, grant, plain_status
 from kubesched.cluster.server import since_changed
 from kubesched.cluster.store import Key
 
@@ -181,12 +172,11 @@ def _grant(registry: ObjectRegistry, pod: Pod) -> Granted:
     budgets = (one.typed(PodDisruptionBudget) for one in stored)
     try:
         return grant(pod, budgets, registry.clock.timestamp())
-    except SeveralBudgetsError:
-        raise internal(SEVERAL_BUDGETS) from None
     except NotAllowedError as error:
-        raise _too_many(str(error), error.retry_seconds) from None
-    except BrokenBudgetError as error:
-        raise _forbidden(error.budget_name, str(error)) from None
+        details: Plain = {"causes": [{"reason": "DisruptionBudget", "message": error.why}]}
+        if error.retry_after_seconds is not None:
+            details["retryAfterSeconds"] = error.retry_after_seconds
+        raise StatusError(error.code, error.reason, error.message, details) from None
 
 
 def _pay(registry: ObjectRegistry, budget: PodDisruptionBudget) -> None:
@@ -219,19 +209,6 @@ def _only_for(pod: Plain, options: DeleteOptions) -> DeleteOptions:
         "resourceVersion": pod["metadata"]["resourceVersion"],
     }
     return msgspec.structs.replace(options, preconditions=preconditions)
-
-
-def _too_many(message: str, retry_seconds: int = 0) -> StatusError:
-    details: Plain = {"causes": [{"reason": "DisruptionBudget", "message": message}]}
-    if retry_seconds:
-        details["retryAfterSeconds"] = retry_seconds
-    return StatusError(429, "TooManyRequests", REFUSED, details)
-
-
-def _forbidden(name: str, why: str) -> StatusError:
-    message = f'poddisruptionbudget.policy "{name}" is forbidden: {why}'
-    details = {"name": name, "group": "policy", "kind": "poddisruptionbudget"}
-    return StatusError(403, "Forbidden", message, details)
 
 
 _GROUP: Final = "autoscaling"

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from kubesched.api.conditions import conditions_with, find_condition, is_condition_true
 from kubesched.api.core import Pod
+from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import Condition
 from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
@@ -30,8 +31,8 @@ _ALLOWED: Final = "DisruptionAllowed"
 
 
 # Messages of the API server.
-REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
-SEVERAL_BUDGETS: Final = (
+_REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
+_SEVERAL_BUDGETS: Final = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
     "support."
 )
@@ -49,33 +50,20 @@ class Granted(msgspec.Struct, frozen=True):
     only_unchanged: bool = False
 
 
-class SeveralBudgetsError(Exception):
-    """More than one budget selects the pod."""
+class NotAllowedError(TooManyRequestsError):
+    """The budget does not allow the eviction now; `why` has its numbers."""
 
-
-class NotAllowedError(Exception):
-    """The budget does not allow the eviction now; retry after so many seconds, 0 for no hint."""
-
-    def __init__(self, message: str, retry_seconds: int = 0) -> None:
-        super().__init__(message)
-        self.retry_seconds = retry_seconds
-
-
-class BrokenBudgetError(Exception):
-    """The budget's status cannot be used."""
-
-    def __init__(self, budget_name: str, message: str) -> None:
-        super().__init__(message)
-        self.budget_name = budget_name
+    def __init__(self, why: str, retry_after_seconds: int | None = None) -> None:
+        super().__init__(_REFUSED, retry_after_seconds)
+        self.why = why
 
 
 def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> Granted:
-    """Grant the eviction of a pod by the budgets of its namespace, or raise why not.
+    """Grant the eviction of a pod by the budgets of its namespace.
 
     Raises:
-        SeveralBudgetsError: More than one budget selects the pod.
         NotAllowedError: Its budget does not allow it now.
-        BrokenBudgetError: The status of its budget cannot be used.
+        ApiError: More than one budget selects the pod, or the status of its budget is broken.
     """
     if pod.metadata.deletion_timestamp or pod.status.phase in FINISHED:
         return Granted()
@@ -83,7 +71,7 @@ def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> Granted
         return Granted(only_unchanged=True)
     matching = [budget for budget in budgets if selects(budget, pod)]
     if len(matching) > 1:
-        raise SeveralBudgetsError
+        raise ApiError(500, "", _SEVERAL_BUDGETS)
     if not matching:
         return Granted()
     [budget] = matching
@@ -125,11 +113,14 @@ def _check(budget: PodDisruptionBudget) -> None:
     if status.observed_generation < budget.metadata.generation:
         message = f"The disruption budget {name} is still being processed by the server."
         raise NotAllowedError(message, _RETRY_SECONDS)
+    broken = ""
     if status.disruptions_allowed < 0:
-        raise BrokenBudgetError(name, "pdb disruptions allowed is negative")
-    if len(status.disrupted_pods) > _DISRUPTED_PODS_MAX:
-        message = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        raise BrokenBudgetError(name, message)
+        broken = "pdb disruptions allowed is negative"
+    elif len(status.disrupted_pods) > _DISRUPTED_PODS_MAX:
+        broken = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+    if broken:
+        message = f'poddisruptionbudget.policy "{name}" is forbidden: {broken}'
+        raise ApiError(403, "Forbidden", message)
     if not status.disruptions_allowed:
         raise NotAllowedError(_why_none_left(name, status))
 

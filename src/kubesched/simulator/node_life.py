@@ -25,14 +25,7 @@ from kubesched.api.meta import controller_of
 from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.writes import ConditionPatch
-from kubesched.cluster.eviction import (
-    REFUSED,
-    SEVERAL_BUDGETS,
-    BrokenBudgetError,
-    NotAllowedError,
-    SeveralBudgetsError,
-    grant,
-)
+from kubesched.cluster.eviction import grant
 from kubesched.cluster.kubelets import Kubelets
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.simulator.object_server import ObjectServer, with_condition
@@ -63,15 +56,7 @@ def evict(server: ObjectServer, pod: Pod, now: float) -> None:
 
 def _pay(server: ObjectServer, pod: Pod, now: str) -> None:
     """Charge one disruption to the pod's budget, if it has one."""
-    try:
-        granted = grant(pod, server.all(PodDisruptionBudget), now)
-    except NotAllowedError:
-        raise TooManyRequestsError(REFUSED) from None
-    except SeveralBudgetsError:
-        raise ApiError(500, "InternalError", SEVERAL_BUDGETS) from None
-    except BrokenBudgetError as error:
-        why = f'poddisruptionbudget.policy "{error.budget_name}" is forbidden: {error}'
-        raise ApiError(403, "Forbidden", why) from None
+    granted = grant(pod, server.all(PodDisruptionBudget), now)
     if granted.budget is not None:
         server.update(granted.budget)
 

@@ -256,9 +256,32 @@ def _spec(**spec: Any) -> str:
         pytest.param(
             "x.yaml",
             "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {b: yes}}}",
-            "document 1: Pod a: $.metadata.labels[...]: expected `str`, got `bool`; write it in "
+            "document 1: Pod a: $.metadata.labels.b: expected `str`, got `bool`; write it in "
             "quotes",
             id="label",
+        ),
+        pytest.param(
+            "x.json",
+            '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},'
+            ' "status": {"allocatable": {"cpu": 1, "a.b/c": []}}}',
+            "document 1: Node n: $.status.allocatable.a.b/c: expected `int | float | str`, got"
+            " `array`",
+            id="entry of a map",
+        ),
+        pytest.param(
+            "x.json",
+            '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},'
+            ' "status": {"allocatable": {"cpu": 1' + "0" * 19 + "}}}",
+            "document 1: Node n: $.status.allocatable[...]: expected `int` <= 9223372036854775807",
+            id="huge quantity",
+        ),
+        pytest.param(
+            "x.yaml",
+            "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b},"
+            " spec: {minAvailable: half}}",
+            "document 1: PodDisruptionBudget b: $.spec.minAvailable: expected `str` matching regex"
+            " '^[0-9]+%$'",
+            id="budget",
         ),
         pytest.param(
             "x.json",

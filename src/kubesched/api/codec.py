@@ -28,6 +28,8 @@ _NAMESPACE: Final = "default"
 _STREAMS: Final = {"": "input", "-": "stdin"}
 _ARRAY_START: Final = ord("[")
 _PATH: Final = re.compile(r"(?P<expected>.*) - at `(?:key in )?(?P<path>\$.*)`", re.DOTALL)
+_ENTRY: Final = "[...]"
+_STEP: Final = re.compile(r"\[[^]]*\]|\.[^.\[]+")
 _UNQUOTED: Final = re.compile(r"Expected `(?:.*\| )?str(?: \|.*)?`, got `(?:int|float|bool)`")
 _FAST_HEADER: Final = re.compile(
     rb'\s*\{\s*"(?:apiVersion"\s*:\s*"(?P<version>[^"\\]*)"\s*,\s*"kind"\s*:\s*"(?P<kind>[^"\\]*)"'
@@ -346,7 +348,33 @@ def _json(decoder: msgspec.json.Decoder[Any], raw: Any, source: Source) -> Any:
 
 def _validation_error(error: msgspec.ValidationError, source: Source, raw: Raw) -> DecodeError:
     problem, path = field_problem(error)
+    if _ENTRY in path:
+        path = _with_keys(path, problem, raw)
     return DecodeError(source, problem, object_name=_name_of(raw), path=path)
+
+
+def _with_keys(path: str, problem: str, raw: Raw) -> str:
+    """Return a path with the keys of maps, which msgspec leaves out."""
+    plain = raw if isinstance(raw, dict) else msgspec.json.decode(raw)
+    steps = _STEP.findall(path.removeprefix("$"))
+    found = (keyed for keyed, value in _along(steps, plain) if f"got `{_type(value)}`" in problem)
+    return "$" + next(found, path.removeprefix("$"))
+
+
+def _along(steps: list[str], value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the paths that these steps may stand for, each with what is there."""
+    if not steps:
+        yield "", value
+        return
+    step, *others = steps
+    nexts: list[tuple[str, Any]] = []
+    if isinstance(value, list):
+        nexts = [(step, value[at]) for at in range(len(value)) if step == f"[{at}]"]
+    elif isinstance(value, dict):
+        nexts = [(f".{key}", one) for key, one in value.items() if step in (_ENTRY, f".{key}")]
+    for name, one in nexts:
+        for below, found in _along(others, one):
+            yield name + below, found
 
 
 def field_problem(error: msgspec.ValidationError) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import compress
 from operator import attrgetter
-from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -20,7 +20,7 @@ from kubesched.api.quantity import Quantity, parse_quantity
 from kubesched.api.times import parse_time
 
 _TIME_SUFFIXES: Final = ("_time", "_timestamp")
-_QUANTITY_PARTS: Final = frozenset(get_args(Quantity))
+_QUANTITY_PARTS: Final = frozenset((str, int, float))
 
 
 class _Field(NamedTuple):
@@ -138,7 +138,7 @@ def _check_of_collection(part: Any) -> Callable[[Any], FieldError | None] | None
 
 
 def _union_parts(hint: Any) -> frozenset[Any]:
-    parts = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     return frozenset(part for part in parts if part is not type(None))
 
 

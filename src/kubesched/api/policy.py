@@ -4,15 +4,21 @@ Upstream: staging/src/k8s.io/api/policy/v1/types.go (v1.36)
 Differs:  nothing.
 """
 
+from typing import Annotated
+
+import msgspec
+
 from kubesched.api.integers import Int32, Int64
 from kubesched.api.meta import Condition, KubeObject, KubeStruct, LabelSelector
+
+Percentage = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+%$")]
 
 
 class PodDisruptionBudgetSpec(KubeStruct):
     """The pods, and how many of them (a number or percentage) must stay available."""
 
-    min_available: Int32 | str | None = None
-    max_unavailable: Int32 | str | None = None
+    min_available: Int32 | Percentage | None = None
+    max_unavailable: Int32 | Percentage | None = None
     selector: LabelSelector | None = None
     unhealthy_pod_eviction_policy: str | None = None
 

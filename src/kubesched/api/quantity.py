@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from kubesched.api.integers import INT64_MAX, INT64_MIN, is_int64, wrap
+from kubesched.api.integers import INT64_MAX, INT64_MIN, Int64, is_int64, wrap
 from kubesched.api.resource_names import CPU
 
-Quantity = str | int | float
+Quantity = str | Int64 | float
 
 DECIMAL_SI: Final = "DecimalSI"
 DECIMAL_EXPONENT: Final = "DecimalExponent"

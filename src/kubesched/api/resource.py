@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import field
 
 from kubesched.api.core import NodeSelector
+from kubesched.api.integers import Int64
 from kubesched.api.meta import Condition, KubeObject, KubeStruct, ObjectMeta
 from kubesched.api.quantity import Quantity
 
@@ -41,8 +42,8 @@ class ResourcePool(KubeStruct):
     """The pool a slice belongs to; only slices of the highest generation count."""
 
     name: str = ""
-    generation: int = 0
-    resource_slice_count: int = 0
+    generation: Int64 = 0
+    resource_slice_count: Int64 = 0
 
 
 class DeviceCounterConsumption(KubeStruct):
@@ -78,11 +79,11 @@ class DeviceCapacity(KubeStruct):
 class DeviceAttribute(KubeStruct):
     """One attribute of a device; exactly one field is set."""
 
-    int_value: int | None = field(default=None, name="int")
+    int_value: Int64 | None = field(default=None, name="int")
     bool_value: bool | None = field(default=None, name="bool")
     string_value: str | None = field(default=None, name="string")
     version_value: str | None = field(default=None, name="version")
-    int_values: tuple[int, ...] | None = field(default=None, name="ints")
+    int_values: tuple[Int64, ...] | None = field(default=None, name="ints")
     bool_values: tuple[bool, ...] | None = field(default=None, name="bools")
     string_values: tuple[str, ...] | None = field(default=None, name="strings")
     version_values: tuple[str, ...] | None = field(default=None, name="versions")
@@ -173,7 +174,7 @@ class DeviceToleration(KubeStruct):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class CapacityRequirements(KubeStruct):
@@ -188,7 +189,7 @@ class ExactDeviceRequest(KubeStruct):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
-    count: int = 0
+    count: Int64 = 0
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
@@ -201,7 +202,7 @@ class DeviceSubRequest(KubeStruct):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
-    count: int = 0
+    count: Int64 = 0
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
 

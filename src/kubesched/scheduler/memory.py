@@ -5,7 +5,7 @@ a single row are kept per signature. A cycle updates them for the rows that have
 runs only the other plugins on all rows. Pods with different signatures often still share what most
 plugins read: tolerations, selectors, ports. For a signature that appears for the first time, only
 what follows from that part is kept: answers that depend on Node objects alone, and Skips. A Skip
-that lasts is kept for the pods of a template, from the third pod of a signature on.
+that lasts is kept for the pods of a template, from its second and its signature's third pod on.
 
 Invariants: pods of equal signature get the same answers.
 """
@@ -93,6 +93,7 @@ class Memory:
         self._unsigned: set[str] = set()
         self._latest: Remembered | None = None
         self._skips: OrderedDict[PodTemplate, frozenset[Skip]] = OrderedDict()
+        self._is_new_template = False
         self._terms: OwnedTerms | None = None
         self._terms_version = -1
 
@@ -122,7 +123,12 @@ class Memory:
         return known.plan if skips is None else known.plan.without(skips)
 
     def keep_skips(self, pod: PodInfo, skips: Iterable[Skip]) -> None:
-        """Keep answers Skip for pods of the template, for as long as they last."""
+        """Keep answers Skip for pods of the template, for as long as they last.
+
+        The first pod of a template keeps none: where pods differ, no other comes.
+        """
+        if self._is_new_template:
+            return
         template = pod.template
         kept = self._skips.get(template, frozenset())
         _keep(self._skips, template, kept.union(skips), _TEMPLATES_MAX)
@@ -144,6 +150,7 @@ class Memory:
             self._skips.clear()
         key = (pod.template, pod.pod.spec.node_name)
         signature = self._templates.get(key)
+        self._is_new_template = signature is None
         if signature is None:
             signature = self._signature_of(pod)
             _keep(self._templates, key, signature, _TEMPLATES_MAX)

@@ -195,52 +195,40 @@ class _Deleter:
     def _marked(self, plain: Plain) -> tuple[Plain, int] | None:
         """Return the marked object and its grace period, None if no mark changes."""
         metadata = plain["metadata"]
+        marks: Plain = {}
         grace_seconds = 0
-        is_graceful = False
         if self._resource.built_in_kind == "Pod":
-            if metadata.get("deletionTimestamp"):
-                grace = self._shortened(metadata)
-                if grace is None:
-                    return None
-                is_graceful, grace_seconds = grace
-                marks = self._earlier(metadata, grace_seconds) if is_graceful else {}
-            else:
-                is_graceful, grace_seconds = True, self._grace_of(plain)
+            before = metadata.get("deletionGracePeriodSeconds") or 0
+            if not metadata.get("deletionTimestamp"):
+                grace_seconds = self._grace_of(plain)
                 marks = self._marks(metadata, grace_seconds)
-        else:
-            marks = {}
+            elif before:
+                grace_seconds = self._wanted_seconds(before)
+                if grace_seconds >= before:
+                    return None
+                begin = after(moment_of(metadata["deletionTimestamp"]), -before)
+                marks = {
+                    "deletionTimestamp": second_time(after(begin, grace_seconds)),
+                    "deletionGracePeriodSeconds": grace_seconds,
+                }
         finalizers = self._finalizers(metadata)
+        if finalizers and not marks:
+            marks = self._held_marks(metadata)
         if finalizers != metadata.get("finalizers", []):
             marks["finalizers"] = finalizers
-        if finalizers and not is_graceful:
-            marks |= self._held_marks(metadata)
         return _with_metadata(plain, marks), grace_seconds
-
-    def _shortened(self, metadata: Plain) -> tuple[bool, int] | None:
-        """Return whether the grace period of a pod being deleted changes, and to what."""
-        before = metadata.get("deletionGracePeriodSeconds") or 0
-        if not before:
-            return False, 0
-        wanted = self._options.grace_period_seconds
-        wanted = before if wanted is None else _at_least_one(wanted)
-        return None if wanted >= before else (True, wanted)
-
-    def _earlier(self, metadata: Plain, grace_seconds: int) -> Plain:
-        before = metadata["deletionGracePeriodSeconds"]
-        moment = moment_of(metadata["deletionTimestamp"])
-        return {
-            "deletionTimestamp": second_time(after(after(moment, -before), grace_seconds)),
-            "deletionGracePeriodSeconds": grace_seconds,
-        }
 
     def _grace_of(self, pod: Plain) -> int:
         spec, status = pod.get("spec", {}), pod.get("status", {})
         if not spec.get("nodeName") or status.get("phase") in FINISHED:
             return 0
+        return self._wanted_seconds(spec.get("terminationGracePeriodSeconds") or 0)
+
+    def _wanted_seconds(self, own: int) -> int:
+        """Return the requested grace period, or else the pod's own; a negative one is a second."""
         wanted = self._options.grace_period_seconds
-        if wanted is None:
-            wanted = spec.get("terminationGracePeriodSeconds") or 0
-        return _at_least_one(wanted)
+        seconds = own if wanted is None else wanted
+        return 1 if seconds < 0 else seconds
 
     def _marks(self, metadata: Plain, grace_seconds: int) -> Plain:
         return {
@@ -277,11 +265,6 @@ class _Deleter:
 def _next_generation(metadata: Plain) -> Plain:
     generation = metadata.get("generation")
     return {"generation": generation + 1} if generation else {}
-
-
-def _at_least_one(seconds: int) -> int:
-    """Return a grace period; a negative one means a second."""
-    return 1 if seconds < 0 else seconds
 
 
 def _with_metadata(plain: Plain, marks: Plain) -> Plain:

@@ -6,8 +6,8 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Concatenate, Final, ParamSpec
 
 from kubesched.api import field_errors
 from kubesched.api.errors import ApiError
@@ -225,44 +225,34 @@ def refused(error: ApiError) -> Response:
 # Field errors.
 
 
+P = ParamSpec("P")
+
+
+def _adding(error: Callable[P, FieldError]) -> Callable[Concatenate[list[FieldError], P], None]:
+    """Return a method that adds an error."""
+
+    def add(errors: list[FieldError], /, *arguments: P.args, **named: P.kwargs) -> None:
+        errors.append(error(*arguments, **named))
+
+    return add
+
+
 class FieldErrors(list[FieldError]):
     """The errors of an object, in the order in which they were found."""
 
-    def invalid(self, field: str, value: Any, detail: str) -> None:
-        """Add an error for a value that breaks a rule."""
-        self.append(field_errors.invalid(field, value, detail))
+    duplicate = _adding(field_errors.duplicate)
+    failed = _adding(field_errors.internal_error)
+    forbidden = _adding(field_errors.forbidden)
+    invalid = _adding(field_errors.invalid)
+    not_found = _adding(field_errors.not_found)
+    not_supported = _adding(field_errors.not_supported)
+    required = _adding(field_errors.required)
+    too_long = _adding(field_errors.too_long)
 
     def each(self, field: str, value: Any, details: Iterable[str]) -> None:
         """Add an error for each rule that a value breaks."""
-        self.extend(field_errors.invalid(field, value, detail) for detail in details)
-
-    def required(self, field: str, detail: str = "") -> None:
-        """Add an error for a missing value."""
-        self.append(field_errors.required(field, detail))
-
-    def forbidden(self, field: str, detail: str) -> None:
-        """Add an error for a value that may not be given here."""
-        self.append(field_errors.forbidden(field, detail))
-
-    def failed(self, field: str, detail: str) -> None:
-        """Add an error for a value that could not be checked."""
-        self.append(field_errors.internal_error(field, detail))
-
-    def duplicate(self, field: str, value: Any, detail: str = "") -> None:
-        """Add an error for a repeated value."""
-        self.append(field_errors.duplicate(field, value, detail))
-
-    def not_found(self, field: str, value: Any, detail: str = "") -> None:
-        """Add an error for a value that names something which does not exist."""
-        self.append(field_errors.not_found(field, value, detail))
-
-    def not_supported(self, field: str, value: Any, supported: Iterable[str]) -> None:
-        """Add an error for a value that is not among the supported ones."""
-        self.append(field_errors.not_supported(field, value, supported))
-
-    def too_long(self, field: str, length_max: int) -> None:
-        """Add that a text is too long."""
-        self.append(field_errors.too_long(field, length_max))
+        for detail in details:
+            self.invalid(field, value, detail)
 
     def drop_below(self, path: str) -> None:
         """Drop the errors below a path, which an error above it makes redundant."""

@@ -68,12 +68,8 @@ def moment_of(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-class TimeError(ValueError):
-    """A text is not a time; the message has the text."""
-
-
 def canonical_time(text: str) -> str:
-    """Return a time in UTC, to the second; raises TimeError if it is malformed."""
+    """Return a time in UTC, to the second; raises ValueError, whose message has the text."""
     try:
         return second_time(moment_at(parse_time(text)))
     except (ValueError, OverflowError):
@@ -84,7 +80,7 @@ def canonical_micro_time(text: str) -> str:
     """Return a time in UTC, to the microsecond.
 
     Raises:
-        TimeError: It is malformed, or has no microseconds.
+        ValueError: It is malformed, or has no microseconds; the message has the text.
     """
     try:
         moment = moment_at(parse_time(text))
@@ -95,5 +91,5 @@ def canonical_micro_time(text: str) -> str:
     return micro_time(moment)
 
 
-def _malformed(text: str, example: str) -> TimeError:
-    return TimeError(f'parsing time "{text}": it is none such as {example}')
+def _malformed(text: str, example: str) -> ValueError:
+    return ValueError(f'parsing time "{text}": it is none such as {example}')

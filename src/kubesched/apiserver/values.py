@@ -18,7 +18,7 @@ import msgspec
 from kubesched.api.quantity import FORM_ERROR, Amount, QuantityError, canonical, parse_quantity
 from kubesched.api.yaml_syntax import Repeating
 from kubesched.apiserver.plain import Plain, json_word
-from kubesched.apiserver.times import TimeError, canonical_micro_time, canonical_time
+from kubesched.apiserver.times import canonical_micro_time, canonical_time
 
 _MILLI: Final = -3
 
@@ -262,7 +262,7 @@ def _time_reader(canonical_of: Callable[[str], str]) -> Callable[[Any, Place | N
             raise SchemaError(_misfit(value, "string", place))
         try:
             return canonical_of(value)
-        except TimeError as error:
+        except ValueError as error:
             raise SchemaError(str(error)) from None
 
     return read

@@ -27,7 +27,14 @@ TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "PodTemplate": ("template",),
 }
 """Where the templates of pods stand, by kind."""
-_NAMES_PODS: Final = ("CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController")
+# What names are used in, by kind.
+_NAMES: Final[Mapping[str, str]] = {
+    "Pod": "the Pod's hostname",
+    **dict.fromkeys(
+        ("CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController"),
+        "Pod names and hostnames",
+    ),
+}
 _NO_SELECTOR: Final = "a null labelSelector results in matching no pod"
 _TOTAL_MAX: Final = 4 * 1024
 _TEXT_MAX: Final = 256
@@ -36,16 +43,11 @@ _TEXT_MAX: Final = 256
 def warnings_of_new(resource: Resource, obj: Plain) -> list[str]:
     """Return the warnings about a new object."""
     found: list[str] = []
-    wrong = dns_label(obj["metadata"]["name"])
-    if wrong and resource.built_in_kind == "Pod":
+    wrong, used = dns_label(obj["metadata"]["name"]), _NAMES.get(resource.built_in_kind)
+    if wrong and used:
         found.append(
-            "metadata.name: this is used in the Pod's hostname, which can result in surprising "
-            f"behavior; a DNS label is recommended: [{' '.join(wrong)}]"
-        )
-    elif wrong and resource.built_in_kind in _NAMES_PODS:
-        found.append(
-            "metadata.name: this is used in Pod names and hostnames, which can result in "
-            f"surprising behavior; a DNS label is recommended: [{' '.join(wrong)}]"
+            f"metadata.name: this is used in {used}, which can result in surprising behavior; "
+            f"a DNS label is recommended: [{' '.join(wrong)}]"
         )
     return list(dict.fromkeys((*found, *_of_template(resource, obj))))
 

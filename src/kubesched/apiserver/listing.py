@@ -18,7 +18,7 @@ import msgspec
 
 from kubesched.api.errors import GoneError
 from kubesched.api.json_syntax import json_text_error
-from kubesched.apiserver.list_options import EXACT, ListOptions, list_version
+from kubesched.apiserver.list_options import EXACT, ListOptions, Selection, list_version
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, expired
@@ -56,18 +56,6 @@ class ObjectList(msgspec.Struct, frozen=True):
         return metadata
 
 
-class _StoreQuery(msgspec.Struct, frozen=True):
-    """A query to the store: a version, 0 for the newest, and a limit, 0 for none.
-
-    `page` is that of the continue token, and `start` the first key of the page.
-    """
-
-    version: int = 0
-    start: str = ""
-    limit: int = 0
-    page: Page | None = None
-
-
 async def list_objects(
     store: Store[StoredObject], resource: Resource, namespace: str, options: ListOptions
 ) -> ObjectList:
@@ -76,30 +64,26 @@ async def list_objects(
     Raises:
         StatusError: The version is gone, or was not reached before the timeout.
     """
-    query = _store_query(options)
-    wanted = query.version or list_version(options)
-    if query.page is None:
-        await _wait_for(store, wanted)
-    try:
-        listing = _read(store, resource, namespace, query.version)
-    except GoneError:
-        raise too_old(query.page) if query.page else expired(_TOO_OLD) from None
-    return _cut(listing, namespace, options, query)
-
-
-def _store_query(options: ListOptions) -> _StoreQuery:
+    version, limit, page = 0, options.limit, None
     if options.continue_token:
         page = page_of(options.continue_token)
         if options.resource_version not in {"", "0"}:
             raise bad_request("specifying resource version is not allowed when using continue")
         version = 0 if page.version == ANY_VERSION else page.version
-        return _StoreQuery(version, page.start, options.limit, page)
-    version = list_version(options)
-    is_exact = options.match == EXACT or (version and options.limit and not options.match)
-    if version and is_exact:
-        return _StoreQuery(version, limit=options.limit)
-    # As upstream: a list that need not be the newest comes from a cache, which ignores the limit.
-    return _StoreQuery(limit=0 if options.resource_version else options.limit)
+    else:
+        wanted = list_version(options)
+        await _wait_for(store, wanted)
+        if wanted and (options.match == EXACT or (limit and not options.match)):
+            version = wanted
+        elif options.resource_version:
+            # As upstream: a list that need not be the newest comes from a cache without a limit.
+            limit = 0
+    kind, space = resource.storage_kind, namespace or None
+    try:
+        listing = store.list_at(kind, version, space) if version else store.list(kind, space)
+    except GoneError:
+        raise too_old(page) if page else expired(_TOO_OLD) from None
+    return _cut(listing, namespace, options.selection, limit, page.start if page else "")
 
 
 async def _wait_for(store: Store[StoredObject], version: int) -> None:
@@ -117,32 +101,23 @@ def _too_large(version: int, current: int) -> StatusError:
     return StatusError(504, "Timeout", message, {"causes": [cause], "retryAfterSeconds": 1})
 
 
-def _read(
-    store: Store[StoredObject], resource: Resource, namespace: str, version: int
-) -> Listing[StoredObject]:
-    space = namespace or None
-    if version:
-        return store.list_at(resource.storage_kind, version, space)
-    return store.list(resource.storage_kind, space)
-
-
 def _cut(
-    listing: Listing[StoredObject], namespace: str, options: ListOptions, query: _StoreQuery
+    listing: Listing[StoredObject], namespace: str, selection: Selection, limit: int, start: str
 ) -> ObjectList:
+    """Return the page that begins at a key; with a limit of 0 it is the last one."""
     prefix = f"{namespace}/" if namespace else ""
     # Without a namespace, the order is by namespace, then name.
     ordered = sorted(listing.items, key=sort_key)
-    if query.start:
-        ordered = [one for one in ordered if sort_key(one) >= prefix + query.start]
-    selection, limit = options.selection, query.limit
+    if start:
+        ordered = [one for one in ordered if sort_key(one) >= prefix + start]
     matching = (at for at, one in enumerate(ordered) if selection.matches(one))
     positions = list(islice(matching, limit or None))
     page = tuple(ordered[at] for at in positions)
     remaining = len(ordered) - positions[-1] - 1 if limit and len(page) == limit else 0
     if not remaining:
         return ObjectList(page, listing.version)
-    start = sort_key(page[-1]).removeprefix(prefix) + "\0"
-    token = token_of(Page(listing.version, start))
+    next_start = sort_key(page[-1]).removeprefix(prefix) + "\0"
+    token = token_of(Page(listing.version, next_start))
     known = remaining if selection.is_everything else None
     return ObjectList(page, listing.version, token, known)
 

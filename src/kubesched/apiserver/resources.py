@@ -77,30 +77,14 @@ _SCALE: Final = Subresource("scale", "Scale", _READ_WRITE, "autoscaling", "v1")
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A kind of object as it is served in one version.
+    """A kind of object as it is served in one version, as its line in the table has it.
 
     Attributes:
-        plural: Its name in paths.
-        kind: Its name in bodies.
-        group: The API group, "" for the core one.
-        version: The version of the group.
-        is_namespaced: Whether its objects live in namespaces.
         verbs: What may be done, sorted.
-        short_names: What users may type instead.
-        categories: Sets of resources it belongs to, such as `all`.
         subresources: Of one object, sorted by name.
         singular_name: Its name for one object; "" for the kind in lower case.
-        storage_path: Where upstream keeps its objects; "" for the plural.
         name_form: The form of names, as `formats` lists them.
         generation_fields: Fields whose changes the generation counts; None if nothing is counted.
-        first_generation: Of a new object.
-        needs_version: Whether an update must give the version that it changes.
-        is_created_by_update: Whether an update of an object that does not exist creates it.
-        is_shown_when_deleted: Whether a deletion answers with the object.
-        is_plain: Whether finalizers need no domain.
-        is_status_only: Whether a write of the status leaves the metadata as it is.
-        orphans_dependents: Whether dependents stay where a deletion does not choose.
-        selectable: Fields that field selectors may name, besides those of the metadata.
         definition: The CustomResourceDefinition that it comes from; None for built-in kinds.
     """
 

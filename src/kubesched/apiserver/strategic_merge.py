@@ -49,15 +49,7 @@ def apply(object_type: ObjectType, current: Plain, patch: Any) -> Plain:
 
 def _field(object_type: ObjectType | None, name: str) -> Field | None:
     """Return a field of a type; None if there is no type, as for the values of maps."""
-    if object_type is None:
-        return None
-    field = object_type.fields.get(name)
-    if field is None:
-        raise internal(
-            f"unable to find api field in struct {object_type.short_name} "
-            f'for the json field "{name}"'
-        )
-    return field
+    return None if object_type is None else object_type.fields.get(name)
 
 
 def _type_below(field: Field | None) -> ObjectType | None:
@@ -115,13 +107,8 @@ def _list_name(name: str, prefix: str) -> str:
 
 
 def _delete_from_list(original: Plain, name: str, unwanted: Any) -> None:
-    if unwanted is None:
-        original.pop(name, None)
-        return
     current = original.get(name)
-    if not isinstance(current, list) or not isinstance(unwanted, list):
-        return
-    if (current or unwanted) and _element_kind(current, unwanted) is not dict:
+    if isinstance(current, list) and isinstance(unwanted, list):
         original[name] = [value for value in current if value not in unwanted]
 
 

@@ -40,7 +40,9 @@ def check_metadata(
     if metadata.get("generation", 0) < 0:
         detail = "must be greater than or equal to 0"
         errors.invalid("metadata.generation", metadata["generation"], detail)
-    _check_parts(metadata, errors)
+    check_labels(metadata.get("labels"), "metadata.labels", errors)
+    check_annotations(metadata.get("annotations"), "metadata.annotations", errors)
+    _check_owners(metadata.get("ownerReferences") or (), errors)
     _check_finalizers(metadata.get("finalizers") or (), errors, is_plain=resource.is_plain)
 
 
@@ -53,12 +55,6 @@ def _check_namespace(namespace: str, is_namespaced: bool, errors: FieldErrors) -
         errors.each(path, namespace, dns_label(namespace))
     else:
         errors.required(path)
-
-
-def _check_parts(metadata: Plain, errors: FieldErrors) -> None:
-    check_labels(metadata.get("labels"), "metadata.labels", errors)
-    check_annotations(metadata.get("annotations"), "metadata.annotations", errors)
-    _check_owners(metadata.get("ownerReferences") or (), errors)
 
 
 def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:

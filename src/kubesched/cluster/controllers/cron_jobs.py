@@ -46,15 +46,9 @@ _DAYS_MAX: Final = 8 * 366
 
 
 class CronSchedule(msgspec.Struct, frozen=True):
-    """A schedule.
+    """A schedule: the numbers of each field; Sunday is weekday 0.
 
-    Attributes:
-        minutes: From 0.
-        hours: From 0.
-        days: Of the month, from 1.
-        months: From 1.
-        weekdays: From 0 for Sunday.
-        needs_both: Whether day and weekday must match; otherwise one of them is enough.
+    With `needs_both`, day and weekday must match; otherwise one of them is enough.
     """
 
     minutes: tuple[int, ...]

@@ -98,7 +98,6 @@ class ListType(ValueType):
 
     def is_whole(self, *values: Any) -> bool:
         """Return whether the list has one owner, rather than its entries."""
-        del values
         return not (self.keys or self.is_set)
 
 
@@ -137,12 +136,10 @@ class MapType(ValueType):
 
     def child(self, name: str) -> ValueType | None:
         """Return the type of its values."""
-        del name
         return self.element
 
     def is_whole(self, *values: Any) -> bool:
         """Return whether the map has one owner, rather than its values."""
-        del values
         return self.is_atomic
 
 
@@ -225,7 +222,6 @@ class ObjectType(ValueType):
 
     def is_whole(self, *values: Any) -> bool:
         """Return whether the object has one owner, rather than its fields."""
-        del values
         return self.is_atomic
 
 
@@ -236,12 +232,10 @@ class Untyped(ValueType):
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the value itself."""
-        del place, reading
         return value
 
     def child(self, name: str) -> ValueType | None:
         """Return the type of a field, which is unknown too."""
-        del name
         return self
 
     def is_whole(self, *values: Any) -> bool:

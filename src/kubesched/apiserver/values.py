@@ -165,12 +165,10 @@ class ValueType(ABC):
 
     def child(self, name: str) -> ValueType | None:
         """Return the type of a field or of a map's entry, None if there is no such field."""
-        del name
         return None
 
     def is_whole(self, *values: Any) -> bool:
         """Return whether server-side apply gives such a value one owner, not one for each part."""
-        del values
         return True
 
 

@@ -36,7 +36,6 @@ _FIXED_NETWORK: Final = 'node updates may not change podCIDR except from "" to v
 
 
 def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
-    del path
     check_taints(node["spec"].get("taints") or (), errors)
     status = node.get("status") or {}
     for kind in ("capacity", "allocatable"):
@@ -96,7 +95,6 @@ def _check_priority_class_update(new: Plain, old: Plain, errors: FieldErrors) ->
 
 
 def _check_runtime_class(runtime_class: Plain, path: str, errors: FieldErrors) -> None:
-    del path
     fixed = (runtime_class.get("overhead") or {}).get("podFixed")
     if fixed:
         check_overhead(fixed, "overhead", errors)

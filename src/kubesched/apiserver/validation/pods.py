@@ -83,11 +83,6 @@ def _check_container(
     path: str,
     errors: FieldErrors,
 ) -> None:
-    names: list[str] = []
-    for index, port in enumerate(container.get("ports") or ()):
-        if port.get("name") and port["name"] in names:
-            errors.duplicate(f"{path}.ports[{index}].name", port["name"])
-        names.append(port.get("name", ""))
     _check_environment(container, path, errors)
     _check_volumes(container, volumes, path, errors)
     check_resources(container, path, claims, errors)

@@ -81,7 +81,7 @@ def test_responses_do_not_depend_on_chunks(answers: list[_Answer], data: st.Data
             for a, b in pairwise([0, *sorted(cuts), len(text)]):
                 if a < b:
                     assert not _is_over(connection)
-                    connection.data_received(text[a:b])
+                    wire.deliver(text[a:b])
                 if data.draw(st.booleans()):
                     await asyncio.sleep(0)
             status = await asking
@@ -104,7 +104,7 @@ def _asked(*chunks: bytes, error: Exception | None = None, is_cut: bool = False)
         asking = asyncio.ensure_future(connection.ask(REQUEST))
         await asyncio.sleep(0)
         for chunk in chunks:
-            connection.data_received(chunk)
+            wire.deliver(chunk)
         if is_cut:
             wire.hang_up(error)
         came: list[object] = []
@@ -185,11 +185,11 @@ def test_unread_bodies() -> None:
 
     async def main() -> bytes:
         connection = HttpConnection()
-        Wire(connection)
+        wire = Wire(connection)
         for body in (b"first", b"again"):
             asking = asyncio.ensure_future(connection.ask(REQUEST))
             await asyncio.sleep(0)
-            connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" + body)
+            wire.deliver(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" + body)
             await asking
             assert connection.is_reusable
         return await connection.read_all()
@@ -202,9 +202,9 @@ def test_unexpected_data() -> None:
 
     async def main() -> bool:
         connection = HttpConnection()
-        Wire(connection)
+        wire = Wire(connection)
         assert connection.is_reusable
-        connection.data_received(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+        wire.deliver(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
         return connection.is_reusable
 
     assert not asyncio.run(main())
@@ -219,11 +219,11 @@ def test_slow_readers() -> None:
         wire = Wire(connection)
         asking = asyncio.ensure_future(connection.ask(REQUEST))
         await asyncio.sleep(0)
-        connection.data_received(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        wire.deliver(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         await asking
         seen = []
         for _ in range(3):
-            connection.data_received(b"%x\r\n%s\r\n" % (len(piece), piece))
+            wire.deliver(b"%x\r\n%s\r\n" % (len(piece), piece))
             seen.append((0, wire.wants_more))
         seen.append((len(await connection.read()), wire.wants_more))
         return seen

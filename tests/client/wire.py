@@ -27,6 +27,14 @@ class Wire(asyncio.Transport):
         """Record the data."""
         self.written += bytes(data)
 
+    def deliver(self, data: bytes) -> None:
+        """Pass data to the connection, as if the server had sent it."""
+        while data:
+            buffer = self._connection.get_buffer(-1)
+            part, data = data[: len(buffer)], data[len(buffer) :]
+            buffer[: len(part)] = part
+            self._connection.buffer_updated(len(part))
+
     def pause_reading(self) -> None:
         """Record it."""
         self.wants_more = False

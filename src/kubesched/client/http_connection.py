@@ -20,7 +20,9 @@ from typing import Final, cast
 
 import httptools
 
-# The read buffer; beyond it, reading pauses.
+# The length of a TLS record. Most responses are shorter.
+_BUFFER_BYTES: Final = 16 << 10
+# Beyond so much unread data, reading pauses.
 _UNREAD_BYTES_MAX: Final = 2**20
 _FINAL_STATUS_MIN: Final = 200
 
@@ -41,7 +43,7 @@ class _State(Enum):
     ANSWERING = "reading the body of the response"
 
 
-class HttpConnection(asyncio.Protocol):
+class HttpConnection(asyncio.BufferedProtocol):
     """One connection: ask, read the response to its end, ask again.
 
     Attributes:
@@ -57,6 +59,8 @@ class HttpConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._lost: asyncio.Future[None] = self._loop.create_future()
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        # With a buffer of its own, a read does not allocate one of 256 KiB.
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._waiter: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
         self._chunks: list[bytes] = []
@@ -164,12 +168,16 @@ class HttpConnection(asyncio.Protocol):
         """Keep the transport."""
         self.transport = cast("asyncio.Transport", transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where to put data."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Feed the parser."""
         if self._parser is None:
             return
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(self._buffer[:nbytes])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if self._failure is None:
                 self._failure = UnfinishedAnswerError(f"malformed HTTP response: {error}")

@@ -208,26 +208,16 @@ def test_resource_metrics_are_the_leaders() -> None:
     ("text", "status", "words"),
     [
         pytest.param("3", 200, "successfully set klog.logging.verbosity to 3", id="number"),
-        pytest.param("abc", 400, 'strconv.ParseUint: parsing "abc": invalid syntax', id="word"),
-        pytest.param("", 400, 'strconv.ParseUint: parsing "": invalid syntax', id="nothing"),
-        pytest.param("-1", 400, 'strconv.ParseUint: parsing "-1": invalid syntax', id="negative"),
+        pytest.param("abc", 400, '"abc" is no number from 0 to 2147483647', id="word"),
+        pytest.param("", 400, '"" is no number from 0 to 2147483647', id="nothing"),
+        pytest.param("-1", 400, '"-1" is no number from 0 to 2147483647', id="negative"),
         pytest.param(
-            "99999999999",
-            400,
-            'strconv.ParseUint: parsing "99999999999": value out of range',
-            id="too large",
-        ),
-        pytest.param(
-            "3000000000",
-            400,
-            "failed set klog.logging.verbosity 3000000000:"
-            ' strconv.ParseInt: parsing "3000000000": value out of range',
-            id="too large for klog",
+            "3000000000", 400, '"3000000000" is no number from 0 to 2147483647', id="too large"
         ),
     ],
 )
 def test_verbosity_is_set_by_put(text: str, status: int, words: str) -> None:
-    """The words are those of kube-scheduler 1.36."""
+    """A number is set, and confirmed as by kube-scheduler 1.36; anything else is refused."""
     logger = logging.getLogger("kubesched")
     level = logger.level
     try:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 import pytest
 
-from kubesched.app.health import Health, HealthCheck, scheduler_health
+from kubesched.app.health import Health, scheduler_health
 from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.framework.structured_log import V2
 
@@ -21,11 +22,8 @@ def ask(health: Health, target: str, method: str = "GET") -> HttpResponse:
 
 def broken(*names: str) -> Health:
     """Return readyz with the checks a, b and c, of which some fail."""
-    checks = [
-        HealthCheck(name, lambda name=name: f"{name} is bad" if name in names else "")  # type: ignore[misc]  # a default argument binds the name
-        for name in "abc"
-    ]
-    return Health({"readyz": checks})
+    problems = {name: f"{name} is bad" if name in names else "" for name in "abc"}
+    return Health({"readyz": {name: partial(str, text) for name, text in problems.items()}})
 
 
 @pytest.mark.parametrize(
@@ -102,7 +100,7 @@ def test_a_check_that_raises_has_failed() -> None:
     def check() -> str:
         raise OSError("no disk")
 
-    health = Health({"livez": [HealthCheck("disk", check)]})
+    health = Health({"livez": {"disk": check}})
     assert b"internal server error: no disk\n" == ask(health, "/livez/disk").body
 
 
@@ -110,7 +108,7 @@ def test_observers_get_checks_of_endpoints() -> None:
     """Excluded checks and requests for single checks are not reported."""
     seen: list[tuple[str, str, bool]] = []
     health = Health(
-        {"readyz": [HealthCheck("a", lambda: ""), HealthCheck("b", lambda: "bad")]},
+        {"readyz": {"a": lambda: "", "b": lambda: "bad"}},
         lambda *told: seen.append(told),
     )
     ask(health, "/readyz")

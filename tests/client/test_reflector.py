@@ -312,17 +312,6 @@ def test_failed_streaming_lists(steps: tuple[Step, ...], expected: list[str]) ->
             id="a specific version comes in one piece",
         ),
         pytest.param(
-            (
-                *(("3", ["a"], "t"), ("3", ["b"], "")),
-                *([9, failure(410, "Gone")], UNSUPPORTED, ("5", [], "")),
-            ),
-            [
-                *("list 500 from 0", "list 500 t", "watch from 3", "initial from 3"),
-                *("list 500 from 3", "watch from 5"),
-            ],
-            id="a server that cuts any list into pages may do so again",
-        ),
-        pytest.param(
             (("3", [], ""), FORBIDDEN, UNSUPPORTED, EXPIRED, BUSY, UNSUPPORTED, ("5", [], "")),
             [
                 *("list 500 from 0", "watch from 3", "initial from 3", "list from 3", "list"),

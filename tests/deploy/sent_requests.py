@@ -29,7 +29,6 @@ from kubesched.app.authorization import SubjectAccessReviews
 from kubesched.app.reviews import ReviewRetries, TokenReviews, UserInfo
 from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.client.claim_client import ClaimClient, VolumeClient
-from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.event_recorder import EventRecorder
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Request, path_of
@@ -108,18 +107,15 @@ async def volumes(rest: Echo) -> None:
 
 
 async def events(rest: Echo) -> None:
-    """Create and update events of both kinds."""
+    """Create and update events."""
     event = EventRecord(Pod(metadata=METADATA), "Normal", "R", "A", "N")
-    for recorder in (
-        EventRecorder(rest, lambda: 0, Random(0), "host"),
-        CoreEventRecorder(rest, lambda: 0, Random(0), "component"),
-    ):
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(recorder.run())
-            for _ in range(2):
-                recorder.record_event(event)
-                await recorder.drain()
-            running.cancel()
+    recorder = EventRecorder(rest, lambda: 0, Random(0), "host")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(recorder.run())
+        for _ in range(2):
+            recorder.record_event(event)
+            await recorder.drain()
+        running.cancel()
 
 
 async def reviews(rest: Echo) -> None:
@@ -140,11 +136,11 @@ async def lock(rest: Echo, namespace: str, name: str) -> None:
     await lease.get()
     await lease.create(record)
     await lease.update(record)
-    recorder = CoreEventRecorder(rest, lambda: 0, Random(0), "component")
+    recorder = EventRecorder(rest, lambda: 0, Random(0), "host")
     about = ObjectReference(kind="Lease", namespace=namespace, name=name, uid="u")
     async with asyncio.TaskGroup() as group:
         running = group.create_task(recorder.run())
-        recorder.record(about, "Normal", "LeaderElection", "me became leader")
+        recorder.record_election(about, "me became leader", "component")
         await recorder.drain()
         running.cancel()
 

@@ -25,7 +25,6 @@ EXPECTED_WRITES = [
     "create tokenreviews",
     "delete pods",
     "delete resourceclaims",
-    "patch events",
     "patch events.k8s.io/events",
     "patch podgroups/status",
     "patch pods/status",

@@ -17,9 +17,9 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.scheme import kind_of
-from kubesched.api.writes import EventRecord
+from kubesched.app.live_writers import LiveClient
+from kubesched.client.event_recorder import EventRecorder
 from kubesched.client.informers import Informer
-from kubesched.client.pod_client import SchedulerClient
 from kubesched.client.requests import Request
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup
@@ -67,13 +67,6 @@ class _ApiServer:
         await asyncio.Event().wait()
 
 
-class _NoEvents:
-    """Drops events."""
-
-    def record_event(self, event: EventRecord) -> None:
-        """Drop the event."""
-
-
 def _described() -> list[tuple[str, str]]:
     """Return file and function of each step in ARCHITECTURE.md."""
     page = (_ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -87,7 +80,7 @@ async def _schedule() -> str:
     gates = FeatureGates({})
     scheduler, handlers = assemble(
         in_tree_setup(gates),
-        SchedulerClient(server, _NoEvents(), lambda: 0),
+        LiveClient(server, lambda: 0, EventRecorder(server, lambda: 0, Random(0), "host")),
         random=Random(0),
     )
     scheduler.cache.add_node(make_node("node-1"))

@@ -117,10 +117,8 @@ def test_a_kind_that_the_server_lacks_is_retried(tmp_path: Path) -> None:
 
     log = asyncio.run(observe()).log()
     (line,) = _warnings(log)
-    assert (
-        "such as deviceclasses.resource.k8s.io: the server could not find the requested resource"
-        in line
-    )
+    answer = "the server answered 404 Not Found: 404 page not found"
+    assert f"such as deviceclasses.resource.k8s.io: {answer}" in line
     assert "3 of 18 kinds" in line
     assert "Caches are synced" not in log
 

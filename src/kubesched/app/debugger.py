@@ -7,10 +7,9 @@ Differs:  nodes are in the order of the cache's rows; upstream iterates over a m
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
-
-import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.cache.cache import Cache
@@ -28,21 +27,6 @@ _COLUMNS: Final = {
     "ephemeral-storage": "EphemeralStorage",
 }
 _WAITING: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE)
-
-
-class CacheMismatch(msgspec.Struct, frozen=True):
-    """Names that only one side has, sorted.
-
-    Attributes:
-        missed: In the informers, not in the cache.
-        redundant: In the cache, not in the informers.
-    """
-
-    missed: tuple[str, ...]
-    redundant: tuple[str, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.missed or self.redundant)
 
 
 class CacheDebugger:
@@ -70,18 +54,8 @@ class CacheDebugger:
         """Log nodes and pods that only one side has."""
         write(log, V3, "Cache comparer started")
         cached = [*self._cache.nodes.names, *self._cache.pods_without_node()]
-        nodes = difference(self._observed_nodes(), cached)
-        if nodes:
-            write(
-                log,
-                V0,
-                "Cache mismatch",
-                missedNodes=nodes.missed,
-                redundantNodes=nodes.redundant,
-            )
-        pods = difference(self._observed_pods(), self._pod_uids())
-        if pods:
-            write(log, V0, "Cache mismatch", missedPods=pods.missed, redundantPods=pods.redundant)
+        _compare(self._observed_nodes(), cached, "Nodes")
+        _compare(self._observed_pods(), self._pod_uids(), "Pods")
         write(log, V3, "Cache comparer finished")
 
     def dump(self) -> None:
@@ -151,17 +125,13 @@ def _names_on(nodes: NodeTable, row: int) -> Iterable[str]:
     return (*nodes.resources, *(name for name, rows in nodes.rare.items() if row in rows))
 
 
-def difference(observed: Iterable[str], cached: Iterable[str]) -> CacheMismatch:
-    """Return the names that only one side has; duplicates count."""
-    missed: dict[str, int] = {}
-    for name in observed:
-        missed[name] = missed.get(name, 0) + 1
-    for name in cached:
-        missed[name] = missed.get(name, 0) - 1
-    return CacheMismatch(
-        tuple(name for name in sorted(missed) for _ in range(missed[name])),
-        tuple(name for name in sorted(missed) for _ in range(-missed[name])),
-    )
+def _compare(observed: Iterable[str], cached: Iterable[str], kind: str) -> None:
+    """Log the names that only one side has; duplicates count."""
+    there, here = Counter(observed), Counter(cached)
+    if there != here:
+        missed, redundant = (tuple(sorted(one.elements())) for one in (there - here, here - there))
+        names = {f"missed{kind}": missed, f"redundant{kind}": redundant}
+        write(log, V0, "Cache mismatch", **names)
 
 
 def _resources_text(amounts: Mapping[str, int], allowed_pods: int) -> str:

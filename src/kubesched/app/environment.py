@@ -23,18 +23,14 @@ from typing import Final, Protocol
 
 import msgspec
 
-from kubesched.api.writes import EventRecord
 from kubesched.app.collector import tune_collector
 from kubesched.app.http_extenders import HttpExtenderTransports
-from kubesched.app.live_writers import LiveClaimWriter, LiveVolumeWriter
+from kubesched.app.live_writers import LiveClaimWriter, LiveClient, LiveVolumeWriter
 from kubesched.app.signals import handled_signals
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.core_event_recorder import CoreEventRecorder
-from kubesched.client.event_recorder import EventRecorder, serves_events
-from kubesched.client.pod_client import SchedulerClient
+from kubesched.client.event_recorder import EventRecorder, check_event_group
 from kubesched.client.requests import RequestObserver, Rest
-from kubesched.client.rest import Permit
 from kubesched.config.types import ClientConnection, ExtenderConfiguration
 from kubesched.scheduler.assembly import Writers
 from kubesched.scheduler.extender import ExtenderTransport
@@ -48,21 +44,8 @@ class Connection(Rest, Protocol):
         """Close it; requests under way fail."""
 
 
-class Connect(Protocol):
-    """Opens connections; see `client.connect.connect`."""
-
-    def __call__(
-        self,
-        settings: ConnectionSettings,
-        *,
-        qps: float = 0.0,
-        burst: int = 0,
-        user_agent_suffix: str = "",
-        timeout_seconds: float | None = None,
-        observer: RequestObserver | None = None,
-        permit: Permit | None = None,
-    ) -> Connection:
-        """Return a connection; nothing is sent yet."""
+Connect = Callable[..., Connection]
+"""Opens a connection, with the arguments of `client.connect.connect`; nothing is sent yet."""
 
 
 class ExtenderTransports(Protocol):
@@ -117,8 +100,7 @@ class Connections:
     Attributes:
         rest: For everything but events.
         events_rest: For events.
-        recorder: Writes events of pods.
-        leader_recorder: Writes events of the lock, in the core group.
+        recorder: Writes events.
         api: Executes the scheduler's writes.
     """
 
@@ -127,14 +109,13 @@ class Connections:
         settings: ConnectionSettings,
         connection: ClientConnection,
         permit: Callable[[], None],
-        component: str,
         observer: RequestObserver | None,
         environment: Environment,
     ) -> None:
         """Set up while a loop runs; nothing is sent yet.
 
         `permit` is called immediately before each write that only the leader may do, `observer` for
-        every request. `component` reports the lock's events: the first profile's name.
+        every request.
         """
         open_one = partial(
             environment.connect,
@@ -148,31 +129,20 @@ class Connections:
         self.events_rest = open_one()
         self._now_ns = now_ns = environment.now_ns
         self._random = random = environment.new_random()
-        self.leader_recorder = CoreEventRecorder(self.events_rest, now_ns, random, component)
-        self.recorder: EventRecorder | CoreEventRecorder = EventRecorder(
-            self.events_rest, now_ns, random, environment.host_name
-        )
-        self.api = SchedulerClient(self.rest, self, now_ns)
+        self.recorder = EventRecorder(self.events_rest, now_ns, random, environment.host_name)
+        self.api = LiveClient(self.rest, now_ns, self.recorder)
         self._claims: LiveClaimWriter | None = None
-        self._recording: list[asyncio.Task[None]] = []
-
-    def record_event(self, event: EventRecord) -> None:
-        """Queue an event of a pod for writing."""
-        self.recorder.record_event(event)
+        self._recording: asyncio.Task[None] | None = None
 
     async def open(self, opened: AsyncExitStack) -> None:
-        """Start writing events, in an API group that the server has; the stack closes all."""
+        """Start writing events; the stack closes all."""
         opened.push_async_callback(self._close)
-        if not await serves_events(self.events_rest):
-            self.recorder = self.leader_recorder
-        self._recording = [
-            asyncio.ensure_future(recorder.run())
-            for recorder in dict.fromkeys((self.recorder, self.leader_recorder))
-        ]
+        await check_event_group(self.events_rest)
+        self._recording = asyncio.create_task(self.recorder.run())
 
     def writers(self, pods: PodLister) -> Writers:
         """Return how plugins write claims and volumes."""
-        self._claims = LiveClaimWriter(self.rest, self._now_ns, self._random, self.record_event)
+        self._claims = LiveClaimWriter(self.rest, self.api, self._now_ns, self._random)
         return Writers(self._claims, LiveVolumeWriter(self.rest, pods))
 
     async def drain(self) -> None:
@@ -181,12 +151,11 @@ class Connections:
             await self._claims.drain()
 
     async def _close(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_EVENTS_SECONDS):
-                for recorder in dict.fromkeys((self.recorder, self.leader_recorder)):
-                    await recorder.drain()
-        for task in self._recording:
-            task.cancel()
-        await asyncio.gather(*self._recording, return_exceptions=True)
+        if self._recording is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_EVENTS_SECONDS):
+                    await self.recorder.drain()
+            self._recording.cancel()
+            await asyncio.gather(self._recording, return_exceptions=True)
         await self.events_rest.aclose()
         await self.rest.aclose()

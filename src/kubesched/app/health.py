@@ -10,10 +10,8 @@ Differs:  a check that raises has failed; upstream's process exits.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
-
-import msgspec
 
 from kubesched.api.go_text import go_quote
 from kubesched.app.http_exchange import (
@@ -39,19 +37,10 @@ HealthObserver = Callable[[str, str, bool], None]
 """(check, such as `ping`; endpoint, such as `healthz`; whether it passed)."""
 
 
-class HealthCheck(msgspec.Struct, frozen=True):
-    """A named check.
+Check = Callable[[], str]
+"""Returns the problem, "" if the check passes."""
 
-    Attributes:
-        name: In paths and answers.
-        check: Returns the problem, "" if it passes.
-    """
-
-    name: str
-    check: Callable[[], str]
-
-
-PING: Final = HealthCheck("ping", lambda: "")
+_PING: Final[Mapping[str, Check]] = {"ping": lambda: ""}
 
 
 class Health:
@@ -59,22 +48,22 @@ class Health:
 
     def __init__(
         self,
-        checks: Mapping[str, Sequence[HealthCheck]],
+        checks: Mapping[str, Mapping[str, Check]],
         observe: HealthObserver = lambda _name, _endpoint, _passed: None,
     ) -> None:
-        """Set up with checks by endpoint, such as `readyz`; one without checks gets `ping`.
+        """Set up with checks by endpoint, such as `readyz`, and name; none stands for `ping`.
 
         `observe` is called with the result of each check of an endpoint.
         """
-        self._checks = {name: tuple(those) or (PING,) for name, those in checks.items()}
+        self._checks = {endpoint: named or _PING for endpoint, named in checks.items()}
         self._observe = observe
 
     def paths(self) -> list[str]:
         """Return every path that `answer` accepts."""
         return [
             path
-            for name, checks in self._checks.items()
-            for path in (f"/{name}", *(f"/{name}/{check.name}" for check in checks))
+            for endpoint, checks in self._checks.items()
+            for path in (f"/{endpoint}", *(f"/{endpoint}/{name}" for name in checks))
         ]
 
     def answer(self, request: HttpRequest) -> HttpResponse:
@@ -82,26 +71,29 @@ class Health:
         _, endpoint, *rest = request.path.split("/", 2)
         checks = self._checks[endpoint]
         if rest:
-            return _single_response(next(check for check in checks if check.name == rest[0]))
+            problem = _ask(checks[rest[0]])
+            if problem:
+                return error_response(f"internal server error: {problem}", 500)
+            return plain_response("ok")
         return self._combined_response(endpoint, checks, request)
 
     def _combined_response(
-        self, endpoint: str, checks: Iterable[HealthCheck], request: HttpRequest
+        self, endpoint: str, checks: Mapping[str, Check], request: HttpRequest
     ) -> HttpResponse:
         excluded = set(request.query_values("exclude"))
         lines: list[str] = []
         failed: dict[str, str] = {}
-        for check in checks:
-            if check.name in excluded:
-                excluded.discard(check.name)
-                lines.append(f"[+]{check.name} excluded: ok\n")
+        for name, check in checks.items():
+            if name in excluded:
+                excluded.discard(name)
+                lines.append(f"[+]{name} excluded: ok\n")
                 continue
             problem = _ask(check)
-            self._observe(check.name, endpoint, not problem)
+            self._observe(name, endpoint, not problem)
             if problem:
-                failed[check.name] = problem
+                failed[name] = problem
             # The path is public, so the reason is only logged.
-            lines.append(_line(check.name, "reason withheld" if problem else ""))
+            lines.append(_line(name, "reason withheld" if problem else ""))
         lines.extend(_warning(excluded))
         if failed:
             _log_failures(endpoint, failed)
@@ -123,27 +115,19 @@ def scheduler_health(
     `leader_election` returns the problem of the lease; it is None without an election. `has_synced`
     returns whether every handler has received its first list.
     """
-    election = () if leader_election is None else (HealthCheck(LEADER_ELECTION, leader_election),)
-    shutdown = HealthCheck("shutdown", lambda: SHUTTING_DOWN if is_stopping() else "")
-    synced = HealthCheck("sched-handler-sync", lambda: "" if has_synced() else HANDLERS_NOT_SYNCED)
-    return Health(
-        {HEALTHZ: election, LIVEZ: (), READYZ: (*election, shutdown, synced)},
-        observe,
-    )
+    election = {} if leader_election is None else {LEADER_ELECTION: leader_election}
+    ready = {
+        "shutdown": lambda: SHUTTING_DOWN if is_stopping() else "",
+        "sched-handler-sync": lambda: "" if has_synced() else HANDLERS_NOT_SYNCED,
+    }
+    return Health({HEALTHZ: election, LIVEZ: {}, READYZ: election | ready}, observe)
 
 
-def _ask(check: HealthCheck) -> str:
+def _ask(check: Check) -> str:
     try:
-        return check.check()
+        return check()
     except Exception as error:  # noqa: BLE001 - an exception means that the check failed
         return str(error) or type(error).__name__
-
-
-def _single_response(check: HealthCheck) -> HttpResponse:
-    problem = _ask(check)
-    if problem:
-        return error_response(f"internal server error: {problem}", 500)
-    return plain_response("ok")
 
 
 def _line(name: str, problem: str) -> str:

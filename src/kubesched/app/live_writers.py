@@ -23,30 +23,44 @@ from kubesched.api.scheduling import PodGroup
 from kubesched.api.times import moment_at, second_time
 from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.client.claim_client import ClaimClient, VolumeClient
+from kubesched.client.event_recorder import EventRecorder
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Rest
 from kubesched.scheduler.background import drain
 from kubesched.scheduler.pod_lister import PodLister
 
-RecordEvent = Callable[[EventRecord], None]
-
 log = logging.getLogger(__name__)
+
+
+class LiveClient(PodClient):
+    """The `ApiClient` of a process."""
+
+    def __init__(self, rest: Rest, now_ns: Callable[[], int], recorder: EventRecorder) -> None:
+        """Set up; `now_ns` returns the time of day in nanoseconds since the epoch.
+
+        The creator runs the recorder, which writes the events.
+        """
+        super().__init__(rest, now_ns)
+        self._recorder = recorder
+
+    def record_event(self, event: EventRecord) -> None:
+        """Queue an event for writing; returns at once."""
+        self._recorder.record_event(event)
 
 
 class LiveClaimWriter(ClaimClient):
     """The `ClaimWriter` of DynamicResources."""
 
     def __init__(
-        self, rest: Rest, now_ns: Callable[[], int], random: Random, record_event: RecordEvent
+        self, rest: Rest, api: LiveClient, now_ns: Callable[[], int], random: Random
     ) -> None:
         """Set up; `now_ns` returns the time of day in nanoseconds since the epoch.
 
-        `random` spreads retries; `record_event` queues events for writing.
+        `api` writes pods and events; `random` spreads retries.
         """
         super().__init__(rest, random)
-        self._pods = PodClient(rest, now_ns)
+        self._api = api
         self._now_ns = now_ns
-        self._record_event = record_event
         self._tasks: set[asyncio.Task[None]] = set()
 
     def now(self) -> str:
@@ -55,7 +69,7 @@ class LiveClaimWriter(ClaimClient):
 
     def announce_wait(self, pod: Pod, node_name: str) -> None:
         """Record the event `BindingConditionsPending`."""
-        self._record_event(
+        self._api.record_event(
             EventRecord(
                 pod,
                 "Normal",
@@ -70,7 +84,7 @@ class LiveClaimWriter(ClaimClient):
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
         """Set the claim that provides the pod's extended resources."""
-        await self._pods.patch_extended_resource_claim_status(pod, status)
+        await self._api.patch_extended_resource_claim_status(pod, status)
 
     def deallocate_soon(self, claim: ResourceClaim) -> None:
         """Write the status in the background."""

@@ -127,7 +127,6 @@ def _stack_of(formatter: logging.Formatter, record: logging.LogRecord) -> str:
 
 ROOT: Final = "kubesched"
 
-_UINT32_MAX: Final = 2**32 - 1
 _INT32_MAX: Final = 2**31 - 1
 
 
@@ -229,24 +228,15 @@ def _parse_module(clause: str) -> tuple[str, int]:
     pattern, equals, number = clause.partition("=")
     if not pattern or not equals:
         raise SetupError(f"--vmodule: {go_quote(clause)} does not have the pattern=N format")
-    if not (number.isascii() and number.isdigit()) or int(number) > _INT32_MAX:
-        raise SetupError(
-            f"--vmodule: parsing verbosity in {go_quote(clause)}:"
-            f" strconv.ParseUint: parsing {go_quote(number)}: invalid syntax"
-        )
-    return pattern, int(number)
+    try:
+        return pattern, _parse_verbosity(number)
+    except ValueError as error:
+        raise SetupError(f"--vmodule: parsing verbosity in {go_quote(clause)}: {error}") from None
 
 
 def _parse_verbosity(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"strconv.ParseUint: parsing {go_quote(text)}: invalid syntax")
-    if int(text) > _UINT32_MAX:
-        raise ValueError(f"strconv.ParseUint: parsing {go_quote(text)}: value out of range")
-    if int(text) > _INT32_MAX:
-        raise ValueError(
-            f"failed set klog.logging.verbosity {text}:"
-            f" strconv.ParseInt: parsing {go_quote(text)}: value out of range"
-        )
+    if not (text.isascii() and text.isdigit()) or int(text) > _INT32_MAX:
+        raise ValueError(f"{go_quote(text)} is no number from 0 to {_INT32_MAX}")
     return int(text)
 
 

@@ -179,7 +179,6 @@ class SchedulerProcess:
                 self._settings,
                 self._configuration.client_connection,
                 self._check_leadership,
-                self._configuration.profiles[0].scheduler_name,
                 self.metrics.requests,
                 self._environment,
             )
@@ -276,10 +275,9 @@ class SchedulerProcess:
             # Upstream's process exits before it could write that it has stopped leading.
             return
         assert self._connections is not None
-        recorder = self._connections.leader_recorder
-        self._main_loop.call_soon_threadsafe(
-            recorder.record, about, "Normal", "LeaderElection", words
-        )
+        component = self._configuration.profiles[0].scheduler_name
+        record = self._connections.recorder.record_election
+        self._main_loop.call_soon_threadsafe(record, about, words, component)
 
     def _check_leadership(self) -> None:
         if self.election is not None and not self.election.may_act():

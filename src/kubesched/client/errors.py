@@ -2,13 +2,15 @@
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go,
           staging/src/k8s.io/client-go/rest/request.go, tools/cache/reflector.go (v1.36)
-Differs:  messages about answers that are no Status do not name the resource.
+Differs:  an answer that is no Status, of a proxy or a broken server, is quoted, where upstream has
+          a sentence for each status code.
 """
 
 from __future__ import annotations
 
 import errno
-import json
+from collections.abc import Callable
+from http.client import responses
 from typing import Final
 
 import msgspec
@@ -50,35 +52,30 @@ class _Status(msgspec.Struct):
 
 _decoder: Final = msgspec.json.Decoder(_Status)
 
-_CLASSES: Final[dict[str, type[NotFoundError | ConflictError | AlreadyExistsError | GoneError]]] = {
+_CLASSES: Final[dict[str, Callable[[str], ApiError]]] = {
     "NotFound": NotFoundError,
     "Conflict": ConflictError,
     "AlreadyExists": AlreadyExistsError,
     "Expired": GoneError,
     "Gone": GoneError,
+    "TooManyRequests": TooManyRequestsError,
 }
-# The reason to assume for a status code without one.
-_BY_CODE: Final = {404: "NotFound", 409: "Conflict", 410: "Gone", 429: "TooManyRequests"}
-
-_SLOW: Final = (
-    "the server was unable to return a response in the time allotted,"
-    " but may still be processing the request"
-)
-_BUSY: Final = "the server has received too many requests and has asked us to try again later"
-_GENERIC: Final = {
-    400: ("BadRequest", "the server rejected our request for an unknown reason"),
-    401: ("Unauthorized", "the server has asked for the client to provide credentials"),
-    404: ("NotFound", "the server could not find the requested resource"),
-    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
-    409: ("Conflict", "the server reported a conflict"),
-    422: ("Invalid", "the server rejected our request due to an error in our request"),
-    429: ("TooManyRequests", _BUSY),
-    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
-    504: ("Timeout", _SLOW),
+# The reason of a status code without one.
+_REASONS: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Gone",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    503: "ServiceUnavailable",
+    504: "Timeout",
 }
-_NOT_ACCEPTABLE: Final = (
-    "the server was unable to respond with a content type that the client supports"
-)
 
 
 def error_of_answer(
@@ -99,8 +96,12 @@ def error_of_answer(
         if status.retry_after_seconds is None and seconds is not None:
             status.retry_after_seconds = float(seconds)
         return status
-    reason, message = _generic(code, method, _words_of(body, content_type))
-    return _error(code, reason, message, seconds)
+    reason = _REASONS.get(code, "InternalError" if code >= 500 else "")
+    if code == 409 and method == "POST":
+        reason = "AlreadyExists"
+    answer = f"the server answered {code} {responses.get(code, '')}".rstrip()
+    text = _text_of(body, content_type)
+    return _error(code, reason, f"{answer}: {text}" if text else answer, seconds)
 
 
 def error_of_status(body: bytes | msgspec.Raw) -> ApiError | None:
@@ -116,52 +117,24 @@ def error_of_status(body: bytes | msgspec.Raw) -> ApiError | None:
 
 
 def _error(code: int, reason: str, message: str, retry_after_seconds: int | None) -> ApiError:
-    retry_after = None if retry_after_seconds is None else float(retry_after_seconds)
-    word = reason or _BY_CODE.get(code, "")
-    class_ = _CLASSES.get(word)
-    if class_ is None:
-        if word == "TooManyRequests" or code == 429:
-            error: ApiError = TooManyRequestsError(message, retry_after)
-        else:
-            return ApiError(code, reason or "Unknown", message, retry_after)
-    else:
-        error = class_(message)
-        error.retry_after_seconds = retry_after
+    class_ = _CLASSES.get(reason or _REASONS.get(code, ""))
+    error = ApiError(code, "Unknown", message) if class_ is None else class_(message)
     error.code = code or error.code
     error.reason = reason or error.reason
+    error.retry_after_seconds = None if retry_after_seconds is None else float(retry_after_seconds)
     return error
 
 
-def _generic(code: int, method: str, words: str) -> tuple[str, str]:
-    """Return reason and message for a response that is not a Status."""
-    speaking = {
-        403: ("Forbidden", words),
-        406: ("NotAcceptable", _NOT_ACCEPTABLE if words in {"", "unknown"} else words),
-        415: ("UnsupportedMediaType", words),
-    }
-    if code == 409 and method == "POST":
-        return "AlreadyExists", _GENERIC[409][1]
-    if code in speaking or code in _GENERIC:
-        return speaking.get(code) or _GENERIC[code]
-    if code >= 500:
-        quoted = json.dumps(words, ensure_ascii=False)
-        problem = f"an error on the server ({quoted}) has prevented the request from succeeding"
-        return "InternalError", problem
-    problem = f"the server responded with the status code {code}"
-    return "", f"{problem} but did not return more information"
-
-
-def _words_of(body: bytes, content_type: str) -> str:
-    """Return a plain text body, `unknown` for other content types."""
+def _text_of(body: bytes, content_type: str) -> str:
+    """Return the beginning of a text, "" for other content types."""
     if content_type and not content_type.strip().lower().startswith("text/"):
-        return "unknown"
+        return ""
     return body[:_TEXT_LENGTH_MAX].decode(errors="replace").strip()
 
 
 def retry_after_seconds(header: str) -> int | None:
     """Return the seconds of a `Retry-After` header, None if it has none."""
-    digits = header[1:] if header[:1] in {"+", "-"} else header
-    return int(header) if digits.isascii() and digits.isdigit() else None
+    return int(header) if header.isdecimal() else None
 
 
 def error_of_failure(failure: Exception, method: str, url: str) -> ApiError:

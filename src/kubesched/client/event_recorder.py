@@ -1,11 +1,15 @@
-"""EventRecorder writes events of events.k8s.io/v1.
+"""EventRecorder writes events of events.k8s.io/v1, and those of leader election.
 
 Events that differ only in their note form one series: the first is created, the second turns it
 into a series of two, and further ones are counted. The count is written every half hour, and when
 no event of the series has occurred for six minutes.
 
-Upstream: staging/src/k8s.io/client-go/tools/events/event_broadcaster.go, event_recorder.go (v1.36)
-Differs:  at most 65,536 series are kept; beyond that the oldest is finished early. See also
+Upstream: staging/src/k8s.io/client-go/tools/events/event_broadcaster.go, event_recorder.go;
+          staging/src/k8s.io/client-go/tools/reference/ref.go, tools/record/util/util.go;
+          staging/src/k8s.io/client-go/tools/record/event.go, for leader election (v1.36)
+Differs:  at most 65,536 series are kept; beyond that the oldest is finished early. Events of leader
+          election are not counted: a process becomes the leader once. On servers without
+          events.k8s.io/v1, those before 1.19, pods get no events. See also
           `client.event_queue`.
 """
 
@@ -13,37 +17,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
-from kubesched.api.core import ObjectReference
-from kubesched.api.errors import AlreadyExistsError, ApiError
+from kubesched.api.core import CoreEvent, ObjectReference, Pod
+from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.events import Event
+from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.scheme import kind_of
-from kubesched.api.times import micro_time, moment_at
+from kubesched.api.times import micro_time, moment_at, second_time
 from kubesched.api.writes import EventRecord
-from kubesched.client.event_queue import (
-    EVENT_TYPES,
-    EventQueue,
-    RetryError,
-    event_name,
-    event_namespace,
-    patch_event,
-    plain_reference,
-    reference_to,
-)
+from kubesched.client.event_queue import EventQueue
 from kubesched.client.requests import Request, Rest, path_of
 
 _EVENTS: Final = kind_of(Event)
+_CORE_EVENTS: Final = kind_of(CoreEvent)
+_TYPES: Final = frozenset(("Normal", "Warning"))
+_DEFAULT_NAMESPACE: Final = "default"
+_NAME_LENGTH_MAX: Final = 253
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _REMEMBERED_MAX: Final = 65_536
 _FINISH_SECONDS: Final = 6 * 60.0
 _FINISH_NS: Final = 6 * 60 * 1_000_000_000
 _REFRESH_SECONDS: Final = 30 * 60.0
-_RETRY_SECONDS: Final = 10.0
-_RETRY_JITTER: Final = 0.25
 _DISCOVERY_SECONDS: Final = 32.0
 
 log = logging.getLogger(__name__)
@@ -65,18 +67,6 @@ class _Remembered:
         self.observed_ns = time_ns
 
 
-class _Write(NamedTuple):
-    """A write as of the time of the event; the body is built when it is sent, to save memory."""
-
-    known: _Remembered
-    occurrences: int
-    observed_ns: int
-
-
-def _words(write: _Write) -> str:
-    return f"{write.known.name} {write.known.key[2]}"
-
-
 class EventRecorder:
     """Records events."""
 
@@ -93,18 +83,15 @@ class EventRecorder:
         self._random = random
         self._hostname = hostname
         self._remembered: dict[_Key, _Remembered] = {}
-        self._queue = EventQueue(self._write, _words, self._delay_seconds)
-
-    def _delay_seconds(self, tries: int) -> float:
-        return _RETRY_SECONDS * (1 + _RETRY_JITTER * self._random.random())
+        self._queue = EventQueue(random)
 
     def record_event(self, event: EventRecord) -> None:
         """Queue an event for writing; never waits, never raises."""
-        if event.type not in EVENT_TYPES:
+        if event.type not in _TYPES:
             log.error("Unsupported type of event: %s", event.type)
             return
-        related = None if event.related is None else reference_to(event.related)
-        regarding = reference_to(event.regarding)
+        related = None if event.related is None else _reference_to(event.related)
+        regarding = _reference_to(event.regarding)
         key = (
             *(event.type, event.action, event.reason, event.reporting_controller),
             *(regarding, related),
@@ -112,7 +99,7 @@ class EventRecorder:
         now_ns = self._now_ns()
         known = self._remembered.get(key)
         if known is None:
-            name = event_name(regarding, now_ns, self._random)
+            name = self._name(regarding, now_ns)
             known = self._remembered[key] = _Remembered(name, key, event.note, now_ns)
             self._put(known)
             self._forget_oldest()
@@ -122,8 +109,41 @@ class EventRecorder:
         if known.count == 2:
             self._put(known)
 
+    def record_election(self, about: ObjectReference, message: str, component: str) -> None:
+        """Queue an event about a lock, in the core group; never waits."""
+        now_ns = self._now_ns()
+        time = second_time(moment_at(now_ns))
+        name, namespace = self._name(about, now_ns), about.namespace or _DEFAULT_NAMESPACE
+        event = {
+            "kind": "Event",
+            "apiVersion": _CORE_EVENTS.api_version,
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": _plain_reference(about),
+            "reason": "LeaderElection",
+            "message": message,
+            "source": {"component": component},
+            "firstTimestamp": time,
+            "lastTimestamp": time,
+            "count": 1,
+            "type": "Normal",
+            "eventTime": None,
+            "reportingComponent": component,
+            "reportingInstance": "",
+        }
+        body = msgspec.json.encode(event)
+        request = Request(method="POST", path=path_of(_CORE_EVENTS, namespace), body=body)
+        self._queue.put(name, partial(self._rest.send, request))
+
+    def _name(self, about: ObjectReference, now_ns: int) -> str:
+        """Return a name for an event: the object's name and the time, or a UUID if it is odd."""
+        name = f"{about.name}.{now_ns:x}"
+        if len(name) <= _NAME_LENGTH_MAX and _NAME.fullmatch(name):
+            return name
+        return str(UUID(int=self._random.getrandbits(128), version=4))
+
     def _put(self, known: _Remembered) -> None:
-        self._queue.put(_Write(known, known.count, known.observed_ns))
+        # The body is built when it is sent, to save memory.
+        self._queue.put(known.name, partial(self._write, known, known.count, known.observed_ns))
 
     def _forget_oldest(self) -> None:
         if len(self._remembered) > _REMEMBERED_MAX:
@@ -131,26 +151,26 @@ class EventRecorder:
             if oldest.count > 2:
                 self._put(oldest)
 
-    def _body(self, write: _Write) -> dict[str, Any]:
-        known = write.known
+    def _body(self, known: _Remembered, count: int, observed_ns: int) -> dict[str, Any]:
         type_, action, reason, controller, regarding, related = known.key
+        namespace = regarding.namespace or _DEFAULT_NAMESPACE
         series, others = {}, {}
-        if write.occurrences > 1:
-            observed = micro_time(moment_at(write.observed_ns))
-            series = {"series": {"count": write.occurrences, "lastObservedTime": observed}}
+        if count > 1:
+            observed = micro_time(moment_at(observed_ns))
+            series = {"series": {"count": count, "lastObservedTime": observed}}
         if related is not None:
-            others = {"related": plain_reference(related)}
+            others = {"related": _plain_reference(related)}
         return {
             "kind": "Event",
             "apiVersion": _EVENTS.api_version,
-            "metadata": {"name": known.name, "namespace": event_namespace(regarding)},
+            "metadata": {"name": known.name, "namespace": namespace},
             "eventTime": micro_time(moment_at(known.time_ns)),
             **series,
             "reportingController": controller,
             "reportingInstance": f"{controller}-{self._hostname}",
             "action": action,
             "reason": reason,
-            "regarding": plain_reference(regarding),
+            "regarding": _plain_reference(regarding),
             **others,
             "note": known.note,
             "type": type_,
@@ -159,29 +179,34 @@ class EventRecorder:
             "deprecatedLastTimestamp": None,
         }
 
-    async def _write(self, write: _Write) -> None:
-        """Write an event, or the count of its series.
+    async def _write(self, known: _Remembered, count: int, observed_ns: int) -> None:
+        """Write an event, or the count of its series, as of an earlier time.
 
         Raises:
-            ApiError: The server refused, or there was no answer.
-            RetryError: The event was written concurrently.
+            ApiError: The server refused; with code 0 if there was no answer, or if the event was
+                written concurrently.
         """
-        known, body = write.known, self._body(write)
-        namespace = event_namespace(known.key[4])
+        body = self._body(known, count, observed_ns)
+        path = path_of(_EVENTS, body["metadata"]["namespace"])
         series = body.get("series")
-        if series is not None:
-            path = path_of(_EVENTS, namespace, known.name)
-            if await patch_event(self._rest, path, {"series": series}):
-                return
-        request = Request(
-            method="POST", path=path_of(_EVENTS, namespace), body=msgspec.json.encode(body)
-        )
+        if series is not None and await self._patch(f"{path}/{known.name}", {"series": series}):
+            return
         try:
-            await self._rest.send(request)
+            await self._rest.send(Request(method="POST", path=path, body=msgspec.json.encode(body)))
         except AlreadyExistsError as error:
             if series is None:
                 raise
-            raise RetryError(str(error)) from None
+            raise ApiError(0, error.reason, error.message) from None
+
+    async def _patch(self, path: str, changed: Mapping[str, Any]) -> bool:
+        """Change fields of an event; return False if it has expired or was never written."""
+        body = msgspec.json.encode(changed)
+        request = Request(method="PATCH", path=path, body=body, content_type=STRATEGIC_MERGE_PATCH)
+        try:
+            await self._rest.send(request)
+        except NotFoundError:
+            return False
+        return True
 
     # Periodic work.
 
@@ -216,9 +241,7 @@ class EventRecorder:
     async def _write_now(self, known: _Remembered) -> bool:
         """Write a series; return False if it must be written again."""
         try:
-            await self._write(_Write(known, known.count, known.observed_ns))
-        except RetryError:
-            return False
+            await self._write(known, known.count, known.observed_ns)
         except ApiError as error:
             log.info("Unable to write series of events %s: %s", known.name, error)
             return error.code != 0
@@ -231,12 +254,38 @@ async def _every(seconds: float, do: Callable[[], Any]) -> None:
         await do()
 
 
-async def serves_events(rest: Rest) -> bool:
-    """Return whether a server serves events.k8s.io/v1."""
+def _reference_to(pod: Pod) -> ObjectReference:
+    metadata = pod.metadata
+    return ObjectReference(
+        kind="Pod",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        api_version="v1",
+        resource_version=metadata.resource_version,
+    )
+
+
+def _plain_reference(reference: ObjectReference) -> dict[str, str]:
+    """Return the reference as JSON values, in Go's order, without empty fields."""
+    plain = {
+        "kind": reference.kind,
+        "namespace": reference.namespace,
+        "name": reference.name,
+        "uid": reference.uid,
+        "apiVersion": reference.api_version,
+        "resourceVersion": reference.resource_version,
+        "fieldPath": reference.field_path,
+    }
+    return {name: value for name, value in plain.items() if value}
+
+
+async def check_event_group(rest: Rest) -> None:
+    """Warn if a server does not serve events.k8s.io/v1; other failures show elsewhere."""
+    path = f"/apis/{_EVENTS.api_version}"
     try:
-        await rest.send(
-            Request(path=f"/apis/{_EVENTS.api_version}", timeout_seconds=_DISCOVERY_SECONDS)
-        )
-    except ApiError:
-        return False
-    return True
+        await rest.send(Request(path=path, timeout_seconds=_DISCOVERY_SECONDS))
+    except NotFoundError:
+        log.warning("The API server does not serve %s: pods get no events", path)
+    except ApiError as error:
+        log.debug("Unable to discover %s: %s", path, error)

@@ -15,7 +15,7 @@ Differs:  no retries; callers retry.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -25,7 +25,7 @@ from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import moment_at, second_time
-from kubesched.api.writes import ConditionPatch, EventRecord
+from kubesched.api.writes import ConditionPatch
 from kubesched.client.requests import Request, Rest, path_of
 
 Plain = dict[str, Any]
@@ -216,26 +216,3 @@ def _claim_status(status: PodExtendedResourceClaimStatus) -> dict[str, Any]:
         for mapping in status.request_mappings
     ]
     return {"requestMappings": mappings, "resourceClaimName": status.resource_claim_name}
-
-
-# All that a scheduler writes.
-
-
-class Recorder(Protocol):
-    """An `EventRecorder`, or a `CoreEventRecorder` for old servers."""
-
-    def record_event(self, event: EventRecord) -> None:
-        """Queue an event for writing."""
-
-
-class SchedulerClient(PodClient):
-    """Writes pods and pod groups, and records events; its creator runs the recorder."""
-
-    def __init__(self, rest: Rest, recorder: Recorder, now_ns: Callable[[], int]) -> None:
-        """Set up; `now_ns` returns the time of day in nanoseconds since the epoch."""
-        super().__init__(rest, now_ns)
-        self._recorder = recorder
-
-    def record_event(self, event: EventRecord) -> None:
-        """Queue an event for writing; returns at once."""
-        self._recorder.record_event(event)

@@ -10,7 +10,8 @@ resumed at its last version; if that version has expired, the reflector lists ag
 Upstream: staging/src/k8s.io/client-go/tools/cache/reflector.go (v1.36)
 Invariants: the sink gets every change once, in the server's order.
 Differs:  the reflector closes a stream 30 seconds after the server should have ended it: over
-          HTTP/1.1 nothing else notices that the server is gone.
+          HTTP/1.1 nothing else notices that the server is gone. A list at a minimum version is
+          never paged, even if the server has no watch cache.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from random import Random
 from typing import Final, NamedTuple, Protocol
 
@@ -33,7 +35,7 @@ from kubesched.client.errors import (
     is_unanswered,
     very_short_watch,
 )
-from kubesched.client.lister import Lister
+from kubesched.client.lister import PAGE_SIZE, read_list
 from kubesched.client.requests import EVERYTHING, ObjectSelector, Query, Request, Rest, path_of
 from kubesched.client.watch_events import (
     ADDED,
@@ -147,7 +149,6 @@ class Reflector:
         self._path = path_of(kind, selection.namespace)
         self._selectors = selection.query
         self._decoder = WatchDecoder(kind)
-        self._lister = Lister(rest, self._decoder, self._path, self._selectors)
         self._now = asyncio.get_running_loop().time
         self._backoff = Backoff(self._now, random)
         self._version = ""
@@ -186,14 +187,16 @@ class Reflector:
     async def _list(self) -> None:
         """Read all objects in pages."""
         version = "" if self._is_version_unavailable else self._version or "0"
-        limit = self._lister.limit_for(version)
+        # A list at a minimum version can be served from a cache, but not in pages.
+        limit = PAGE_SIZE if version in ("", "0") else 0
+        read = partial(read_list, self._rest, self._decoder, self._path, self._selectors)
         try:
-            listing = await self._lister.list(version, limit)
+            listing = await read(version, limit)
         except ApiError as error:
             if not (is_expired(error) or is_too_large_version(error)):
                 raise
             self._is_version_unavailable = True
-            listing = await self._lister.list("", limit)
+            listing = await read("", limit)
         items: Listed = {}
         for item in listing.items:
             items.setdefault(item.metadata.namespace, {})[item.metadata.name] = item
@@ -310,7 +313,7 @@ class Reflector:
         except ApiError as error:
             if not is_unanswered(error):
                 raise
-            lines = _NoLines()
+            lines = _no_lines()
         return _Stream(lines, began, began + seconds + _GRACE_SECONDS)
 
     async def _read(self, stream: _Stream, take: Callable[[AnyEvent], bool]) -> bool:
@@ -359,11 +362,6 @@ class _InitialEvents:
         return False
 
 
-class _NoLines:
-    """An empty stream."""
-
-    def __aiter__(self) -> _NoLines:
-        return self
-
-    async def __anext__(self) -> bytes:
-        raise StopAsyncIteration
+async def _no_lines() -> AsyncIterator[bytes]:
+    return
+    yield

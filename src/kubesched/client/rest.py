@@ -45,7 +45,7 @@ _TOO_MANY_REQUESTS: Final = 429
 
 
 class RequestRetries:
-    """The retries of one request.
+    """The retries of one request, at most ten.
 
     Attributes:
         count: Retries so far.
@@ -54,33 +54,25 @@ class RequestRetries:
 
     def __init__(self, method: str) -> None:
         self._method = method
-        self._asked = 0
-        self._has_repeated = False
         self.count = 0
         self.may_renew = True
 
     def after_answer(self, code: int, retry_after: str) -> float | None:
         """Return the seconds to wait before the next attempt, None for no further attempt.
 
-        Args:
-            code: HTTP status of a refusal.
-            retry_after: The header's value, "" without one.
+        `code` is the HTTP status of a refusal, `retry_after` the header's value, "" without one.
         """
         seconds = retry_after_seconds(retry_after)
         if seconds is None or not (code == _TOO_MANY_REQUESTS or code >= 500):
             return None
-        return self._wait(max(0.0, float(seconds)))
+        return self._wait(float(seconds))
 
     def after_failure(self, failure: Exception) -> float | None:
         """Return the same for a request without a response."""
         # The server may have executed a write before the connection broke.
         if self._method != "GET" or not is_broken_connection(failure):
             return None
-        if not self._has_repeated:
-            self._has_repeated = True
-            self.count += 1
-            return 0.0
-        return self._wait(_BROKEN_WAIT_SECONDS)
+        return self._wait(_BROKEN_WAIT_SECONDS if self.count else 0.0)
 
     def after_renewal(self) -> None:
         """Count a retry with renewed credentials."""
@@ -88,9 +80,8 @@ class RequestRetries:
         self.count += 1
 
     def _wait(self, seconds: float) -> float | None:
-        if self._asked == _RETRIES_MAX:
+        if self.count >= _RETRIES_MAX:
             return None
-        self._asked += 1
         self.count += 1
         return seconds
 

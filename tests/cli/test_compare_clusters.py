@@ -140,6 +140,17 @@ def test_few_pods_are_shown(tmp_path: Path) -> None:
     assert lines[at + 3 : at + 5] == ["  shop/p2: n1 → n2", "  and 1 more; --top 4 shows all"]
 
 
+def test_a_single_configuration(monday: Path, tmp_path: Path) -> None:
+    """It is compared with the default one."""
+    config = tmp_path / "mine.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    )
+    result = run("compare", monday, "--config", config)
+    assert 0 == result.exit_code, result.output
+    assert "mine: every pod ends as in default." == result.stdout.splitlines()[0]
+
+
 def test_a_plugin_that_is_interrupted(monday: Path, tuesday: Path, tmp_path: Path) -> None:
     """Nothing is written then."""
     file = tmp_path / "interrupts.py"
@@ -164,7 +175,7 @@ def test_a_plugin_that_is_interrupted(monday: Path, tuesday: Path, tmp_path: Pat
     ("arguments", "error"),
     [
         ([], "there is nothing to compare: name files, or --context NAME"),
-        (["monday.json"], "there is nothing to compare: give a second cluster, or two --config"),
+        (["monday.json"], "there is nothing to compare: give a second cluster, or --config"),
         (
             ["monday.json", "monday.json", "--config", "c.yaml", "--config", "c.yaml"],
             "give several clusters or several --config, not both",

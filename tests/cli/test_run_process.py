@@ -17,7 +17,7 @@ from .cluster import run
         pytest.param(None, "cannot read file: No such file", id="missing"),
     ],
 )
-def test_a_read_problem_the_configuration_names_the_file(
+def test_an_error_of_the_configuration_names_the_file(
     text: str | None, words: str, tmp_path: Path
 ) -> None:
     """As `simulate --config` says it, but with kube-scheduler's exit code."""
@@ -42,14 +42,14 @@ def test_examples_name_the_cluster_where_it_counts() -> None:
     assert [] == [line for line in lines if "--kubeconfig ~" in line and "--config " in line]
 
 
-def test_a_read_problem_a_flag_names_no_file(tmp_path: Path) -> None:
+def test_an_error_of_a_flag_names_no_file(tmp_path: Path) -> None:
     """The file has nothing to do with it."""
     result = run("run", "--config", tmp_path / "c", "--feature-gates", "Nonsense=true")
     assert 1 == result.exit_code
     assert str(tmp_path) not in result.output
 
 
-def test_a_reader_that_went_is_no_read_problem_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_went_is_no_error_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with `kubesched run --write-config-to - | true`: nothing is said."""
 
     def broken(*_: object) -> None:

@@ -254,6 +254,9 @@ def test_compare_configurations(scenario: Path, tmp_path: Path) -> None:
     kinds = re.findall(r'"apiVersion":"kubesched.dev/v1","kind":"(\w+)"', html.read_text())
     assert ["TimelineComparison", "TimelineReport", "TimelineReport"] == kinds
     assert "pods bound" in run("compare", scenario, *configs).stdout
+    # A single one is compared with the scenario's own.
+    headings = run("compare", scenario, *configs[:2]).stdout.splitlines()[0].split()
+    assert ["WHAT", scenario.stem.upper(), "A"] == headings
 
 
 @pytest.mark.parametrize("count", [1, 2])

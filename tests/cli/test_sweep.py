@@ -119,6 +119,7 @@ def test_options_are_a_sweep_of_their_own(tmp_path: Path) -> None:
         (["sweep.yaml"], "name a file for the results: -o results.csv, or .parquet"),
         (["sweep.yaml", "-o", "a.txt"], "a.txt: results are written as .csv or .parquet"),
         (["none.yaml", "-o", "a.csv"], "none.yaml: it cannot be read: No such file or directory"),
+        (["cluster.yaml", "-o", "a.csv"], "cluster.yaml: this holds a cluster, not a sweep; write"),
         (["sweep.yaml", "-o", "a.csv", "--seeds", "3-1"], "sweep.yaml: seeds: Invalid value"),
         (
             ["sweep.yaml", "-o", "a.csv", "--jobs", "2", "--scheduler-address", "tcp://x"],
@@ -131,7 +132,7 @@ def test_wrong_options_end_with_one_line(
     arguments: list[str], problem: str, tmp_path: Path
 ) -> None:
     """Exit code 2, and nothing is written."""
-    write(tmp_path, day=SCENARIO, sweep=SWEEP)
+    write(tmp_path, day=SCENARIO, sweep=SWEEP, cluster="kind: Node\n")
     before = {file.name for file in Path().iterdir()}
     found = _sweep(*arguments)
     assert (2, 1) == (found.exit_code, found.stderr.count("\n"))

@@ -29,7 +29,8 @@ def test_an_upgrade(cluster: Path) -> None:
     result = run("upgrade", "-l", "pool=a", cluster)
     assert 0 == result.exit_code
     assert result.stdout == (
-        "All 2 nodes with pool=a can be upgraded, in 2 steps of at most 1, 2 pods move.\n"
+        "All 2 nodes with pool=a can be upgraded, in 2 steps of at most 1 node: 2 pods\n"
+        "move.\n"
         "\n"
         "Order\n"
         "  1. alpha: 1 pod moves\n"
@@ -56,8 +57,8 @@ def test_an_upgrade_of_all_nodes(cluster: Path) -> None:
     result = run("upgrade", "--force", cluster)
     assert 0 == result.exit_code
     assert result.stdout == (
-        "All 3 nodes can be upgraded, in 3 steps of at most 1, 2 pods move, 1 pod without\n"
-        "a controller goes for good.\n"
+        "All 3 nodes can be upgraded, in 3 steps of at most 1 node: 2 pods move, 1 pod\n"
+        "without a controller goes for good.\n"
         "\n"
         "Order\n"
         "  1. alpha: 1 pod moves\n"

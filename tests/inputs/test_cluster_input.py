@@ -9,7 +9,8 @@ import pytest
 
 from kubesched.api.core import Node, Pod
 from kubesched.inputs import cluster_input, status_line
-from kubesched.inputs.cluster_input import ClusterInput, read_cluster
+from kubesched.inputs.cluster_input import read_cluster
+from kubesched.inputs.completed_input import ClusterInput
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource
 from tests.cli.cluster import node, pod, write

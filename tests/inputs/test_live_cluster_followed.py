@@ -110,7 +110,7 @@ def test_all_kinds_are_known() -> None:
             found = followed.live()
             assert PriorityClass in found.complete
             assert ([], "default") == (found.warnings, found.namespace)
-            assert "context kubesched-sandbox" == found.name
+            assert "context kubesched-sandbox" == found.source
 
         following(cluster.kubeconfig, script)
 

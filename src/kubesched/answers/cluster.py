@@ -48,8 +48,8 @@ from kubesched.api.meta import KubeObject
 from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.explain.sentences import count
 from kubesched.framework.registry import SchedulerSetup
-from kubesched.inputs.cluster_input import ClusterInput, owned, read_cluster
-from kubesched.inputs.completed_input import ALL_KINDS, completed
+from kubesched.inputs.cluster_input import owned, read_cluster
+from kubesched.inputs.completed_input import ALL_KINDS, ClusterInput, completed
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
     check_plugins,
@@ -198,8 +198,8 @@ class Cluster:
         options = SchedulerOptions.of(scheduler)
         setup = _scheduler_of(options)
         given = distinct_objects(decoded(objects, Counter()))
-        found, warnings, listed = completed(given, Counter())
-        kinds = ALL_KINDS if complete else listed
+        found, warnings = completed(given, Counter())
+        kinds = ALL_KINDS if complete else ()
         return cls(ClusterInput(found, warnings, kinds, "objects"), setup, options)
 
     def with_scheduler(self, **scheduler: Unpack[SchedulerArguments]) -> Self:
@@ -588,8 +588,8 @@ class Cluster:
         strange = next((item for item in items if not isinstance(item, Pod)), None)
         if strange is not None:
             raise UserError(f"{type(strange).__name__} {strange.metadata.name}: it is not a Pod")
-        found = completed([*classes, *items], Counter())
-        new = [item for item in found.objects if isinstance(item, Pod)]
+        found, _ = completed([*classes, *items], Counter())
+        new = [item for item in found if isinstance(item, Pod)]
         return [with_scheduler_name(pending_again(pod), self._options.profile) for pod in new]
 
 

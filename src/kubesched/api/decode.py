@@ -8,6 +8,7 @@ Differs:  directories are always read recursively, in order of names, without hi
 
 import codecs
 import gzip
+import io
 import json
 import re
 import sys
@@ -15,7 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 import msgspec
 
@@ -106,6 +107,14 @@ def decompressed(data: bytes, file: str) -> bytes:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
         raise DecodeError(Source(file, 0), f"it is no gzip: {error}") from None
+
+
+def unpacked(stream: BinaryIO) -> BinaryIO:
+    """Return a stream at its beginning, or one that decompresses it if it is gzip."""
+    if not hasattr(stream, "peek"):
+        stream = io.BufferedReader(cast("io.RawIOBase", stream))
+    is_gzip = cast("io.BufferedReader", stream).peek(2)[:2] == GZIP_MAGIC
+    return cast("BinaryIO", gzip.GzipFile(fileobj=stream)) if is_gzip else stream
 
 
 def load_bytes(

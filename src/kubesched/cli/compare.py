@@ -52,8 +52,8 @@ def compare(
 ) -> int:
     """Compare clusters, or simulations over time.
 
-    Each of FILES is a cluster or a scenario, and all are of one sort. Give two or more, or one with
-    two or more --config.
+    Each of FILES is a cluster or a scenario, and all are of one sort. Give two or more; or one with
+    several --config, or with one, which is compared with the default configuration.
 
     A cluster is a snapshot, another file or a directory that holds its objects, `-` for stdin, or a
     live cluster with --context; it is only read. The scheduler places the pending pods of each, as
@@ -81,12 +81,16 @@ def compare(
     live = [ClusterSource(kubeconfig=kubeconfig, context=name) for name in contexts]
     if kubeconfig is not None and not contexts:
         live.append(ClusterSource(kubeconfig=kubeconfig))
-    _check_count(len(files) + len(live), len(configs), "clusters" if saved or live else "scenarios")
+    inputs = len(files) + len(live)
+    _check_count(inputs, len(configs), "clusters" if saved or live else "scenarios")
+    given: list[Path | None] = [*configs] or [None]
+    if inputs == len(configs) == 1:
+        given.insert(0, None)
     options = [
         SchedulerOptions(
             config=config, feature_gates=feature_gates, plugins=plugins, seed=seed or 0
         )
-        for config in configs or (None,)
+        for config in given
     ]
     if not saved and not live:
         if complete:
@@ -103,14 +107,14 @@ def compare(
 
 
 def _check_count(inputs: int, configs: int, sort: str) -> None:
-    """Raise UserError unless there are several inputs, or several configurations on one."""
+    """Raise UserError unless there are several inputs, or configurations on one."""
     if not inputs:
         raise UserError("there is nothing to compare: name files, or --context NAME")
     if inputs > 1 and configs > 1:
         raise UserError(f"give several {sort} or several --config, not both")
-    if inputs == 1 and configs < 2:
+    if inputs == 1 and not configs:
         one = sort.removesuffix("s")
-        raise UserError(f"there is nothing to compare: give a second {one}, or two --config")
+        raise UserError(f"there is nothing to compare: give a second {one}, or --config")
 
 
 def _check_clusters(
@@ -153,8 +157,8 @@ def _compare_scenarios(
 
     configs = [each.config for each in options if each.config is not None]
     found = [read_scenario(file) for file in files]
-    named = [file for each in found for file in named_files(each.scenario).values()]
-    check_outputs({"--html": html}, [*files, *configs, *named])
+    read = [file for each in found for file in named_files(each.scenario).values()]
+    check_outputs({"--html": html}, [*files, *configs, *read])
     plays = []
     for each in found:
         plays += [with_scheduler(each, one) for one in options]
@@ -163,7 +167,8 @@ def _compare_scenarios(
     plays = [each.changed(common, duration_seconds) for each in plays]
     if len({each.scenario.duration for each in plays}) > 1:
         raise UserError("the scenarios have different durations; give --duration")
-    names = short_names(configs if len(configs) > 1 else files)
+    named = [each.config or files[0] for each in options] if len(options) > 1 else files
+    names = short_names(named)
     reports = []
     for name, each in zip(names, plays, strict=True):
         reports.append(play(each))

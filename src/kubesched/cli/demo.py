@@ -36,8 +36,9 @@ def demo(file: Path | None) -> None:
       kubesched demo
       kubesched demo --write cluster.yaml
     """
-    from kubesched.cli.files import write_text
+    from kubesched.cli.files import check_outputs, write_text
 
+    check_outputs({"--write": file}, ())
     cluster = resources.files("kubesched.cli").joinpath("demo_cluster.yaml").read_text("utf-8")
     if file is not None:
         write_text(file, cluster)

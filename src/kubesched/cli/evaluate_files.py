@@ -7,7 +7,6 @@ Rejects:  empty files, and files that cannot be read or decompressed; lines befo
 from __future__ import annotations
 
 import gzip
-import io
 import re
 import sys
 import zlib
@@ -15,11 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Final
 
 import msgspec
 
-from kubesched.api.decode import GZIP_MAGIC
+from kubesched.api.decode import unpacked
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, naming, write_errors
 from kubesched.cli.output import Writer, simple_table, write_line, writer
 from kubesched.inputs.errors import UserError
@@ -78,24 +77,16 @@ def read_lines(file: Path) -> Iterator[Iterable[bytes]]:
     name = _name_of(file)
     try:
         if str(file) == "-":
-            yield _decompressed(sys.stdin.buffer)
+            yield unpacked(sys.stdin.buffer)
         else:
             with file.open("rb") as stream:
-                yield _decompressed(stream)
+                yield unpacked(stream)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(f"{name}: it is not a complete gzip file: {error}") from error
     except BrokenPipeError:
         raise
     except OSError as error:
         raise UserError(f"{name}: it cannot be read: {error.strerror or error}") from error
-
-
-def _decompressed(stream: BinaryIO) -> Iterable[bytes]:
-    if not hasattr(stream, "peek"):
-        stream = io.BufferedReader(cast("io.RawIOBase", stream))
-    if cast("io.BufferedReader", stream).peek(2)[:2] == GZIP_MAGIC:
-        return gzip.GzipFile(fileobj=stream)
-    return stream
 
 
 # Checks.

@@ -109,7 +109,8 @@ def _write_scores(writer: Writer, report: PodExplanation, nodes: frozenset[str],
     wanted = [score for score in report.scores if not nodes or score.node in nodes]
     if not wanted:
         return
-    shown = wanted[:top]
+    # Of nodes with the same score, the chosen one first.
+    shown = sorted(wanted, key=lambda score: (score.rank, score.node != report.node))[:top]
     title = f"Scores, best {len(shown)} of {len(wanted)}" if len(shown) < len(wanted) else "Scores"
     writer.heading(title)
     writer.table(score_table(shown, deciding_plugins(report.scores)))

@@ -30,9 +30,9 @@ def check_inputs(files: Iterable[Path | None]) -> None:
     if given.count(Path(STANDARD_INPUT)) > 1:
         raise UserError("`-` stands twice, but standard input can be read only once")
     messages = [
-        f"{file}: {fault}"
+        f"{file}: {problem}"
         for file in dict.fromkeys(given)
-        if file is not None and (fault := read_problem(file))
+        if file is not None and (problem := read_problem(file))
     ]
     if messages:
         raise UserError(*messages)
@@ -66,15 +66,15 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
     messages: list[str] = []
     before: dict[str, Path] = {}
     for flag, file in given.items():
-        fault = _read_problem(file) or _clash(file, before, read)
-        if fault:
-            messages.append(f"{flag} {file}: {fault}")
+        problem = _write_problem(file) or _clash(file, before, read)
+        if problem:
+            messages.append(f"{flag} {file}: {problem}")
         before[flag] = file
     if messages:
         raise UserError(*messages)
 
 
-def _read_problem(file: Path) -> str:
+def _write_problem(file: Path) -> str:
     if str(file) == "-":
         return "stdout has the report; name a file"
     if not file.parent.is_dir():

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import click
 
@@ -56,64 +56,73 @@ class FilePath(click.Path):
 FILE_PATH: Final = FilePath()
 
 
-class DurationType(click.ParamType[float]):
-    """A Go duration, converted to seconds; negative ones may be refused."""
+class Parsed(click.ParamType[Any]):
+    """A text that a function parses; it raises ValueError with the remedy."""
 
-    name = "duration"
-
-    def __init__(self, *, may_be_negative: bool = True) -> None:
-        self._may_be_negative = may_be_negative
+    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+        self.name = name
+        self._parse = parse
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Parse a duration."""
-        from kubesched.config.decoding import parse_duration
-
-        if isinstance(value, int | float):
-            return float(value)
+    ) -> object:
+        """Parse a text; a default may be parsed already."""
+        if not isinstance(value, str):
+            return value
         try:
-            seconds = parse_duration(str(value))
+            return self._parse(value)
         except ValueError as error:
-            self.fail(f"{error}; write it as 90s, 30m or 1h30m", param, ctx)
-        if seconds < 0 and not self._may_be_negative:
-            self.fail(f"{value} is negative; write 0s for no time at all", param, ctx)
-        return seconds
+            self.fail(str(error), param, ctx)
 
 
-class AddressType(click.ParamType[str]):
-    """An IP address as text; "" for the default."""
+def _seconds(text: str) -> float:
+    from kubesched.config.decoding import parse_duration
 
-    name = "address"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check an address; zones are not allowed."""
-        text = str(value).strip()
-        if text and not _is_address(text):
-            self.fail(f"failed to parse IP: {text!r}; write it as 0.0.0.0 or ::", param, ctx)
-        return text
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; write it as 90s, 30m or 1h30m") from error
 
 
-class QuantityType(click.ParamType[str]):
-    """A quantity as text."""
-
-    name = "quantity"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check a quantity."""
-        from kubesched.api.quantity import QuantityError, parse_quantity
-
-        try:
-            parse_quantity(value)
-        except QuantityError as error:
-            self.fail(f"{error}; write it as 0, 4096 or 4Ki", param, ctx)
-        return str(value)
+def _seconds_or_none(text: str) -> float:
+    seconds = _seconds(text)
+    if seconds < 0:
+        raise ValueError(f"{text} is negative; write 0s for no time at all")
+    return seconds
 
 
-DURATION: Final = DurationType()
-QUANTITY: Final = QuantityType()
-TIME_TAKEN: Final = DurationType(may_be_negative=False)
-ADDRESS: Final = AddressType()
+def _some_seconds(text: str) -> float:
+    seconds = _seconds(text)
+    if seconds <= 0:
+        raise ValueError("it must be longer than 0s")
+    return seconds
+
+
+def _address(text: str) -> str:
+    """Return an IP address, which has no zone; "" is the default."""
+    import ipaddress
+
+    text = text.strip()
+    try:
+        has_zone = text and getattr(ipaddress.ip_address(text), "scope_id", None)
+    except ValueError:
+        has_zone = True
+    if has_zone:
+        raise ValueError(f"failed to parse IP: {text!r}; write it as 0.0.0.0 or ::")
+    return text
+
+
+def _quantity(text: str) -> str:
+    from kubesched.api.quantity import QuantityError, parse_quantity
+
+    try:
+        parse_quantity(text)
+    except QuantityError as error:
+        raise ValueError(f"{error}; write it as 0, 4096 or 4Ki") from error
+    return text
+
+
+DURATION: Final = Parsed("duration", _seconds)
 
 
 _LETTER_EQUALS: Final = re.compile(r"^(-[A-Za-z])=")
@@ -122,16 +131,6 @@ _LETTER_EQUALS: Final = re.compile(r"^(-[A-Za-z])=")
 def go_name(name: str) -> str:
     """Return a flag's name with dashes for underscores, as Go's components normalize it."""
     return name.replace("_", "-")
-
-
-def _is_address(text: str) -> bool:
-    import ipaddress
-
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return "%" not in text
 
 
 class Flag(click.Option):
@@ -214,7 +213,7 @@ _ENTRY: Final = re.compile(
     re.MULTILINE,
 )
 _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "address": {"type": ADDRESS},
+    "address": {"type": Parsed("address", _address)},
     "choice": {"default": ""},
     "choices": {"multiple": True},
     "duration": {"type": DURATION},
@@ -226,11 +225,12 @@ _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "list": {"multiple": True, "default": ()},
     "number": {},
     "path": {"type": click.Path(path_type=Path)},
-    "quantity": {"type": QUANTITY},
+    "quantity": {"type": Parsed("quantity", _quantity)},
+    "span": {"type": Parsed("duration", _some_seconds)},
     "switch": {"type": click.BOOL, "is_flag": False, "flag_value": True, "metavar": ""},
     "text": {"default": ""},
     "texts": {"multiple": True},
-    "time": {"type": TIME_TAKEN},
+    "time": {"type": Parsed("duration", _seconds_or_none)},
 }
 """What is special about the values of each kind of flag; a switch may have a value."""
 
@@ -305,21 +305,12 @@ def shown_flags(ctx: click.Context) -> dict[str, str]:
     As in kube-scheduler, a flag that was not given has its default; the values of a configuration
     file are in /configz.
     """
-    return {
-        "help": "false",
-        "version": "false",
-        **_values(ctx),
-    }
-
-
-def _values(ctx: click.Context) -> dict[str, str]:
-    return {
-        max(parameter.opts, key=len).removeprefix("--"): _shown(
-            parameter, ctx.params[parameter.name or ""]
-        )
-        for parameter in ctx.command.get_params(ctx)
-        if parameter.name in ctx.params
-    }
+    shown = {"help": "false", "version": "false"}
+    for parameter in ctx.command.get_params(ctx):
+        if parameter.name in ctx.params:
+            flag = max(parameter.opts, key=len).removeprefix("--")
+            shown[flag] = _shown(parameter, ctx.params[parameter.name])
+    return shown
 
 
 def _shown(parameter: click.Parameter, value: Any) -> str:
@@ -329,7 +320,7 @@ def _shown(parameter: click.Parameter, value: Any) -> str:
         return parameter.shown(value)
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(parameter.type, DurationType):
+    if parameter.type is DURATION:
         from kubesched.api.go_text import go_duration
 
         return go_duration(value)
@@ -347,11 +338,6 @@ def comma_separated(
 
 
 # Options that several commands have.
-
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class OutputFormat(StrEnum):
@@ -391,26 +377,22 @@ class AnswerOptions:
 
 
 def gathered(
-    type_: Callable[..., T], *options: Callable[[Any], Any]
-) -> Callable[[Callable[Concatenate[T, P], R]], Callable[P, R]]:
-    """Return a decorator that adds options to a command, together as its first argument.
+    parameter: str, type_: Callable[..., Any], *options: Callable[[C], C]
+) -> Callable[[C], C]:
+    """Return a decorator that adds options to a command, which gets them as one parameter.
 
     `type_` is a dataclass whose fields are named by the options. These are in the order of the
     help.
     """
     names = [field.name for field in fields(type_)]  # type: ignore[arg-type]  # a dataclass
 
-    def add(command: Callable[Concatenate[T, P], R]) -> Callable[P, R]:
+    def add(command: C) -> C:
         @functools.wraps(command)
-        def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-            own: dict[str, Any] = dict(kwargs)
-            value = type_(**{name: own.pop(name) for name in names})
-            return command(value, *args, **own)
+        def wrapped(**given: Any) -> Any:
+            value = type_(**{name: given.pop(name) for name in names})
+            return command(**given, **{parameter: value})
 
-        added: Callable[P, R] = wrapped
-        for option in reversed(options):
-            added = option(added)
-        return added
+        return _adding(options)(cast("C", wrapped))
 
     return add
 
@@ -419,22 +401,6 @@ files_argument = click.argument(
     "files", metavar="FILES...", nargs=-1, required=True, type=FILE_PATH
 )
 """A cluster dump: files, directories, `-` for stdin."""
-
-
-def _seconds(
-    _context: click.Context, _parameter: click.Parameter, text: str | None
-) -> float | None:
-    from kubesched.config.decoding import parse_duration
-
-    if text is None:
-        return None
-    try:
-        seconds = parse_duration(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}; write it as 90s, 30m or 1h30m") from error
-    if seconds <= 0:
-        raise click.BadParameter("it must be longer than 0s")
-    return seconds
 
 
 def _named_if_slow(
@@ -450,7 +416,7 @@ html_option = table_options("html")
 output_option = table_options(
     "output", output={"callback": lambda _ctx, _parameter, text: OutputFormat(text)}
 )
-duration_option = table_options("duration", duration_seconds={"callback": _seconds})
+duration_option = table_options("duration")
 record_option = table_options("record")
 feature_gates_option = table_options(
     "feature gates", feature_gates={"callback": lambda _ctx, _parameter, texts: ",".join(texts)}
@@ -458,29 +424,18 @@ feature_gates_option = table_options(
 plugin_option = table_options("plugins", plugins={"callback": _named_if_slow})
 
 scheduler_options = gathered(
+    "scheduler",
     SchedulerOptions,
     table_options("scheduler"),
     feature_gates_option,
     plugin_option,
     table_options("seed"),
 )
-"""Adds the options of the scheduler to a command, as its first argument."""
-
-
-def answer_options(command: Callable[Concatenate[AnswerOptions, P], R]) -> Callable[P, R]:
-    """Add the options of a question to a command, together as its first argument."""
-
-    @functools.wraps(command)
-    def wrapped(scheduler: SchedulerOptions, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        own: dict[str, Any] = dict(kwargs)
-        asked = AnswerOptions(scheduler, own.pop("html"), own.pop("output"))
-        return command(asked, *args, **own)
-
-    deciding: Callable[Concatenate[SchedulerOptions, P], R] = wrapped
-    return html_option(output_option(scheduler_options(deciding)))
-
+answer_options = gathered("asked", AnswerOptions, html_option, output_option, scheduler_options)
+"""Adds the options of a question."""
 
 timeline_options = gathered(
+    "timeline",
     TimelineOptions,
     html_option,
     table_options("decision log"),
@@ -488,14 +443,15 @@ timeline_options = gathered(
     duration_option,
     table_options("times"),
 )
-"""Adds the options of simulations over time to a command, as its first argument."""
+"""Adds the options of simulations over time."""
 
 cluster_options = gathered(
+    "source",
     ClusterSource,
     click.argument("files", metavar="[FILES]...", nargs=-1, type=FILE_PATH),
     table_options("cluster"),
 )
-"""Adds FILES and the options of a live cluster to a command, as its first argument."""
+"""Adds FILES and the options of a live cluster."""
 
-cluster_flags = gathered(ClusterSource, table_options("files"), table_options("cluster"))
+cluster_flags = gathered("source", ClusterSource, table_options("files"), table_options("cluster"))
 """Adds the same to a command whose arguments are something else: files are --cluster FILE."""

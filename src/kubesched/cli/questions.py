@@ -38,7 +38,7 @@ def why(
     pod: str,
     namespace: str,
     top: int,
-    scheduler: str,
+    scheduler_url: str,
     insecure_skip_tls_verify: bool,
 ) -> None:
     """Tell why POD is pending, and the smallest changes that make it fit.
@@ -68,12 +68,12 @@ def why(
     from kubesched.cli.why_answer import ask_why, write_why
     from kubesched.inputs.status_line import StatusLine
 
-    running = _running(source, scheduler, is_insecure=insecure_skip_tls_verify)
+    running = _running(source, scheduler_url, is_insecure=insecure_skip_tls_verify)
     with StatusLine() as status:
         cluster = open_cluster(source, asked)
         status.show(lambda: f"Asking about {pod}")
         has_page = asked.html is not None
-        report, *more = ask_why(cluster, pod, source, namespace, running, for_page=has_page)
+        report, *more = ask_why(cluster, pod, namespace, running, for_page=has_page)
         if has_page:
             status.show(lambda: "Drawing the cluster")
             write_page(asked.html, report, *more)
@@ -88,7 +88,7 @@ def _running(source: ClusterSource, url: str, *, is_insecure: bool) -> RunningSc
         raise UserError("--scheduler asks about a live cluster, and there are files; leave out one")
     if is_insecure and not url:
         raise UserError("--insecure-skip-tls-verify is about --scheduler, which is not given")
-    return RunningScheduler(url, is_insecure) if url else None
+    return RunningScheduler(source, url, is_insecure=is_insecure) if url else None
 
 
 @click.command()

@@ -9,7 +9,6 @@ import signal
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -33,12 +32,12 @@ from kubesched.app.options import (
 )
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
-from kubesched.cli.files import check_outputs
+from kubesched.cli.files import check_outputs, write_text
+from kubesched.cli.snapshot_file import recording_to
 from kubesched.client.connect import find_settings, new_event_loop
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
-from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file, load_entry_points, register_plugins, with_plugins
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
@@ -134,20 +133,12 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
     logs.start()
     try:
         with (
-            _recording(flags["record"]) as recorder,
+            recording_to(flags["record"], RecordedBy.RUN) as recorder,
             asyncio.Runner(loop_factory=new_event_loop) as runner,
         ):
             return runner.run(main(recorder))
     finally:
         logs.stop()
-
-
-def _recording(file: Path | None) -> AbstractContextManager[DecisionRecorder | None]:
-    if file is None:
-        return nullcontext()
-    from kubesched.cli.snapshot_file import recording_to
-
-    return recording_to(file, RecordedBy.RUN)
 
 
 def _configuration(options: Options) -> Configuration:
@@ -184,12 +175,9 @@ def _log_errors(flags: dict[str, Any], gates: FeatureGates) -> Iterator[FieldErr
 def _write(path: Path, text: str) -> None:
     if str(path) == "-":
         sys.stdout.write(text)
-    else:
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            reason = f"it cannot be written: {error.strerror}; name another file"
-            raise UserError(f"--write-config-to {path}: {reason}") from None
+        return
+    check_outputs({"--write-config-to": path}, ())
+    write_text(path, text)
 
 
 class ReportWriter:

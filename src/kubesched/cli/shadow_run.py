@@ -7,7 +7,6 @@ Rejects:  configurations without a profile for the scheduler to compare with; co
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -33,6 +32,7 @@ from kubesched.inputs.live_cluster import live_target
 from kubesched.inputs.loading import in_file, load_scheduler
 from kubesched.inputs.recording_input import RecordingInput
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.inputs.status_line import StatusLine
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.evaluate import exhaustive
@@ -121,14 +121,13 @@ async def _shadow(
         if seconds is not None:
             loop.call_later(seconds, stop.set)
 
-    shown = asyncio.ensure_future(_show(shadow)) if sys.stderr.isatty() else None
+    shown = asyncio.create_task(_show(shadow))
     try:
         with handled_signals(stop.set, lambda: None):
             await shadow.run(stop, begin, lambda problem: write_warnings([problem]))
     finally:
-        if shown is not None:
-            shown.cancel()
-            await asyncio.wait((shown,))
+        shown.cancel()
+        await asyncio.wait((shown,))
     return shadow.report()
 
 
@@ -143,16 +142,16 @@ def _exhaustive(setup: SchedulerSetup, seed: int) -> ShadowSetup:
 
 async def _show(shadow: Shadow) -> None:
     """Show on a terminal how far the comparison is, until cancelled."""
-    try:
+
+    def text() -> str:
+        counts = shadow.watch.judge.counts.items()
+        listed = ", ".join(f"{number} {verdict.lower()}" for verdict, number in counts)
+        return f"Compared: {listed or 'nothing yet'}"
+
+    with StatusLine() as status:
         while True:
             await asyncio.sleep(_REFRESH_SECONDS)
-            counts = ", ".join(
-                f"{number} {verdict.lower()}"
-                for verdict, number in shadow.watch.judge.counts.items()
-            )
-            click.echo(f"\r\033[KCompared: {counts or 'nothing yet'}", nl=False, err=True)
-    finally:
-        click.echo("\r\033[K", nl=False, err=True)
+            status.show(text)
 
 
 def write_shadow(writer: Writer, report: ShadowReport) -> None:

@@ -48,7 +48,7 @@ _OF_TIMELINES = {
 @timeline_options
 def simulate(
     timeline: TimelineOptions,
-    options: SchedulerOptions,
+    scheduler: SchedulerOptions,
     source: ClusterSource,
     pod_files: tuple[Path, ...],
     sections: tuple[str, ...],
@@ -101,13 +101,13 @@ def simulate(
     from kubesched.cli.files import check_inputs
     from kubesched.inputs.scenario_input import is_scenario
 
-    check_inputs([*source.files, *pod_files, options.config])
+    check_inputs([*source.files, *pod_files, scheduler.config])
     if timeline.times or any(map(is_scenario, source.files)):
         _refuse(_OF_DUMPS, "is not for simulations over time")
-        return _play(timeline, options, source.files, pod_files, output)
+        return _play(timeline, scheduler, source.files, pod_files, output)
     _refuse(_OF_TIMELINES, "is for simulations over time: of a scenario, or with --times")
     shown = SECTIONS if everything else sections
-    return _place(options, source, pod_files, shown, top, timeline.html, output)
+    return _place(scheduler, source, pod_files, shown, top, timeline.html, output)
 
 
 def _refuse(flags: dict[str, str], why: str) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import NODEFAULT, Struct
@@ -35,7 +35,7 @@ from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.cli.errors import naming
 from kubesched.cli.files import replacing
 from kubesched.explain.sentences import count
-from kubesched.inputs.cluster_input import ClusterInput
+from kubesched.inputs.completed_input import ClusterInput
 from kubesched.inputs.live_cluster import READ_KINDS
 from kubesched.plugins.image_locality import normalized_image_name
 from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
@@ -103,23 +103,13 @@ _KEPT: Final = _words(
 """Words of the API, resources, schedulers, drivers, and what expressions on devices refer to."""
 
 
-class Renaming(Protocol):
-    """Renames texts."""
-
-    def text(self, text: str) -> str:
-        """Return the new name, label key or label value."""
-
-    def image(self, text: str) -> str:
-        """Return the new name of an image, which has a tag or digest if the old one has."""
-
-
 Change = Callable[[Any], Any]
 
 
 class FieldRules:
     """Applies the rules to objects; `renaming` renames texts, or None keeps them."""
 
-    def __init__(self, renaming: Renaming | None = None) -> None:
+    def __init__(self, renaming: AnonymousNames | None = None) -> None:
         self._plans: dict[type, list[tuple[str, Change]]] = {}
         self._left_out = (_DROPPED,) if renaming is None else (_DROPPED, _DROPPED_IF_ANONYMOUS)
         self._renamers: dict[frozenset[str], Callable[[str], str]] = {}
@@ -243,7 +233,8 @@ class AnonymousNames:
     """Names such as `x042pod`, by the texts of the objects, which sort in the same order.
 
     Equal texts get equal names wherever they are. Integers are kept, because selectors compare
-    them; so are well-known label keys, and names of drivers and device classes.
+    them; so are well-known label keys, and names of drivers and device classes. Until all texts
+    are gathered, `names` has the ends of the new names.
     """
 
     def __init__(self, objects: Iterable[KubeObject]) -> None:
@@ -263,7 +254,7 @@ class AnonymousNames:
                 for volume in item.spec.volumes:
                     if volume.ephemeral is not None:
                         self._composed[f"{name}-{volume.name}"] = (name, volume.name)
-        gathering = FieldRules(_Gathering(self))
+        gathering = FieldRules(self)
         for item in found:
             gathering.apply(item)
         width = len(str(len(self.names)))
@@ -272,40 +263,23 @@ class AnonymousNames:
             for number, text in enumerate(sorted(self.names))
         }
 
-    def text(self, text: str) -> str:
-        """Return the new name, label key or label value."""
-        return self.renamed(text, self.names.__getitem__)
-
     def image(self, text: str) -> str:
         """Return the new name of an image, which has a tag if the old one has a tag or digest."""
-        name = self.names[text]
+        name = self.names.setdefault(text, "image")
         return f"{name}:v" if normalized_image_name(text) == text else name
 
-    def renamed(self, text: str, rename: Callable[[str], str]) -> str:
-        """Return a text after renaming its parts."""
+    def text(self, text: str) -> str:
+        """Return the new name, label key or label value, in which parts may be kept."""
         if text in self._kept or _INTEGER.fullmatch(text) or _WELL_KNOWN.fullmatch(text):
             return text
         if text in self._composed:
-            return "-".join(self.renamed(part, rename) for part in self._composed[text])
+            return "-".join(map(self.text, self._composed[text]))
         if _ZONES in text:
-            return _ZONES.join(self.renamed(part, rename) for part in text.split(_ZONES))
+            return _ZONES.join(map(self.text, text.split(_ZONES)))
         if text.startswith(_AWS):
-            return f"{_AWS}/{self.renamed(text.rpartition('/')[2], rename)}"
+            return f"{_AWS}/{self.text(text.rpartition('/')[2])}"
         prefix = _AWS_VOLUME if text.startswith(_AWS_VOLUME) else ""
-        return f"{prefix}{rename(text)}"
-
-
-class _Gathering:
-    """Collects the texts of objects in the names; texts do not change."""
-
-    def __init__(self, names: AnonymousNames) -> None:
-        self._names = names
-
-    def text(self, text: str) -> str:
-        return self._names.renamed(text, lambda part: self._names.names.setdefault(part, ""))
-
-    def image(self, text: str) -> str:
-        return self._names.names.setdefault(text, "image")
+        return f"{prefix}{self.names.setdefault(text, '')}"
 
 
 # Files.

@@ -81,11 +81,15 @@ def sweep(
 
 
 def _read(file: Path | None) -> SweepSpec:
+    from kubesched.inputs.errors import UserError
     from kubesched.inputs.loading import in_file
+    from kubesched.inputs.scenario_input import holds_cluster
     from kubesched.sweep.spec import VERSION, SweepSpec, load_sweep
 
     if file is None:
         return SweepSpec(version=VERSION)
+    if holds_cluster(file):
+        raise UserError(f"{file}: this holds a cluster, not a sweep; write --input {file}")
     with in_file(file):
         return load_sweep(file)
 

@@ -147,7 +147,7 @@ def whatif(
       - setBudget: {name: web, namespace: shop, minAvailable: 2}
       - apply: web.yaml                          # beside PLAN
 
-    After each step controllers create the pods that went, and the scheduler places them. The
+    After each step controllers create evicted pods again, and the scheduler places them. The
     cluster is the live one of the current context, which is only read, or that of FILES.
 
     Exit codes: 0 no pod is lost, newly pending or kept by a budget; 1 one is; 2 the input is wrong.

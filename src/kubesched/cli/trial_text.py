@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kubesched.answers.drain import DrainedPod, DrainReport, PodFate
 from kubesched.answers.fit import FitReport, MorePods, PodsOnNode, WorkloadFit
 from kubesched.answers.missing_nodes import MissingNodes
+from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
 from kubesched.answers.upgrade import CompactReport, NodesAtOnce, NodeThatBlocks, UpgradeReport
-from kubesched.answers.whatif import MovedPod, WhatIfReport
+from kubesched.answers.whatif import ClusterUse, MovedPod, WhatIfReport
+from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.output import ITEM, Writer, simple_table
-from kubesched.cli.trials import (
-    write_list,
-    write_notes,
-    write_preempted,
-    write_use,
-    write_without_node,
-)
+from kubesched.cli.simulate_text import amount
+from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names, phrases
 
 _MOVED_MAX: Final = 30
@@ -26,6 +23,8 @@ _TROUBLES_MAX: Final = 10
 _PODS_MAX: Final = 20
 _STEPS_MAX: Final = 30
 _BLOCKED_MAX: Final = 10
+_REASONS_MAX: Final = 5
+_EVICTED_MAX: Final = 10
 
 
 # Drains.
@@ -36,14 +35,14 @@ def write_drain(writer: Writer, report: DrainReport) -> None:
     writer.headline(_drain_headline(report))
     if report.flags:
         writer.line(f"kubectl drain needs {' '.join(report.flags)}.")
-    write_notes(writer, report.notes, report.unknown)
+    _write_notes(writer, report.notes, report.unknown)
     troubles = [pod for pod in report.pods if pod.is_trouble]
     if troubles:
         writer.heading("What finds no place")
         write_troubles(writer, troubles)
     for node in report.nodes:
         _write_moved(writer, node, [pod for pod in report.pods if pod.node == node])
-    write_preempted(writer, "Evicted for them", report.preempted)
+    _write_preempted(writer, "Evicted for them", report.preempted)
 
 
 def _drain_headline(report: DrainReport) -> str:
@@ -120,20 +119,20 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
 def write_what_if(writer: Writer, report: WhatIfReport) -> None:
     """Write the answer."""
     writer.headline(_plan_headline(report))
-    write_notes(writer, report.notes, report.unknown)
+    _write_notes(writer, report.notes, report.unknown)
     steps = [f"{number}. {step}" for number, step in enumerate(report.steps, 1)]
-    write_list(writer, "Steps", steps, len(steps))
+    _write_list(writer, "Steps", steps, len(steps))
     _write_pods(writer, "Lost: nothing creates them again", report.lost)
     if report.waiting:
         writer.heading("Kept by a budget")
         write_troubles(writer, report.waiting)
-    write_without_node(writer, "Pending now", report.now_pending)
-    write_preempted(writer, "Evicted by preemption", report.preempted)
+    _write_without_node(writer, "Pending now", report.now_pending)
+    _write_preempted(writer, "Evicted by preemption", report.preempted)
     _write_pods(writer, "No longer pending", report.no_longer_pending)
     _write_pods(writer, "Moved", report.moved)
     _write_pods(writer, "New", report.created)
     _write_pods(writer, "Removed by a step", report.removed)
-    write_use(writer, report.before, report.after)
+    _write_use(writer, report.before, report.after)
 
 
 def _plan_headline(report: WhatIfReport) -> str:
@@ -152,7 +151,7 @@ def _plan_headline(report: WhatIfReport) -> str:
 
 
 def _write_pods(writer: Writer, heading: str, pods: Sequence[MovedPod]) -> None:
-    write_list(writer, heading, [_moved(one) for one in pods], _PODS_MAX)
+    _write_list(writer, heading, [_moved(one) for one in pods], _PODS_MAX)
 
 
 def _moved(one: MovedPod) -> str:
@@ -168,7 +167,8 @@ def write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
     """Write the answer."""
     nodes = count(report.nodes, "node") + (f" with {selector}" if selector else "")
     moved = _moves(report.moved, sum(step.lost for step in report.steps))
-    how = f"in {count(len(report.steps), 'step')} of at most {report.at_once}, {moved}"
+    steps = f"{count(len(report.steps), 'step')} of at most {count(report.at_once, 'node')}"
+    how = f"in {steps}: {moved}"
     if report.works:
         text = f"All {nodes} can be upgraded, {how}."
     else:
@@ -176,7 +176,7 @@ def write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
         if not report.steps:
             text = f"None of {nodes} can be upgraded."
     writer.headline(text)
-    write_notes(writer, report.notes, ())
+    _write_notes(writer, report.notes, ())
     _write_steps(writer, report.steps)
     _write_blocked(writer, "Blocked", report.blocked)
 
@@ -189,10 +189,10 @@ def write_compact(writer: Writer, report: CompactReport) -> None:
     cost = f"; {_lost(lost)}" if lost else ""
     text = f"{number:,} of {nodes} can be removed, one after another{cost}." if number else ""
     writer.headline(text or f"None of {nodes} can be removed.")
-    write_notes(writer, report.notes, ())
+    _write_notes(writer, report.notes, ())
     _write_steps(writer, report.removable)
     _write_blocked(writer, "Needed", report.kept)
-    write_use(writer, report.before, report.after)
+    _write_use(writer, report.before, report.after)
 
 
 def _moves(evicted: int, lost: int) -> str:
@@ -211,7 +211,7 @@ def _write_steps(writer: Writer, steps: Sequence[NodesAtOnce]) -> None:
         f"{number}. {', '.join(step.nodes)}: {_moves(step.moved, step.lost)}"
         for number, step in enumerate(steps, 1)
     ]
-    write_list(writer, "Order", lines, _STEPS_MAX)
+    _write_list(writer, "Order", lines, _STEPS_MAX)
 
 
 def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]) -> None:
@@ -237,7 +237,7 @@ _NODES_MAX: Final = 12
 def write_fit(writer: Writer, report: FitReport) -> None:
     """Write the answer."""
     writer.headline(_fit_headline(report))
-    write_notes(writer, report.notes, report.unknown)
+    _write_notes(writer, report.notes, report.unknown)
     writer.heading("Workloads")
     headings = ("kind", "name", "pods", "there", "fit")
     rows = [
@@ -257,9 +257,9 @@ def write_fit(writer: Writer, report: FitReport) -> None:
             if one.nodes:
                 _write_nodes(writer, f"{one.name}: ", one.nodes)
     for one in report.workloads:
-        heading = f"Why not all of {_workload_name(one)}"
-        write_without_node(writer, heading, one.not_placed)
-    write_preempted(writer, "Evicted for them", report.evictions)
+        heading = f"Why not {'all of ' * (one.wanted > 1)}{_workload_name(one)}"
+        _write_without_node(writer, heading, one.not_placed)
+    _write_preempted(writer, "Evicted for them", report.evictions)
     if report.other_evictions:
         number = count(len(report.other_evictions), "pod")
         writer.line()
@@ -330,4 +330,72 @@ def _write_missing(writer: Writer, missing: MissingNodes) -> None:
         writer.item(f"{mix}{price} would help, but not all pods.")
     else:
         writer.item("No number of such nodes helps.")
-    write_without_node(writer, "What does not fit even then", missing.left)
+    _write_without_node(writer, "What does not fit even then", missing.left)
+
+
+# What answers have in common.
+
+
+def _write_notes(writer: Writer, notes: Iterable[str], unknown: Sequence[Unknown]) -> None:
+    """Write what was assumed, and what the files lack."""
+    for note in notes:
+        writer.line(f"Note: {note}", dim=True)
+    write_unknown(writer, unknown)
+
+
+def _write_list(writer: Writer, heading: str, lines: Sequence[str], limit: int) -> None:
+    """Write lines below a heading, the first of many; nothing if there are none."""
+    if not lines:
+        return
+    writer.heading(heading)
+    for line in lines[:limit]:
+        writer.item(line)
+    writer.rest(len(lines) - limit, "-o json shows all")
+
+
+def _write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWithoutNode]) -> None:
+    """Write which pods have no node, and why."""
+    if not groups:
+        return
+    writer.heading(heading)
+    for group in groups[:_REASONS_MAX]:
+        number = count(len(group.pods), "pod")
+        writer.item(f"{number}: {names(group.pods)}")
+        text = "not known, because the input lacks objects" if group.unknown else group.message
+        writer.detail(text)
+    left = groups[_REASONS_MAX:]
+    if left:
+        pods = count(sum(len(group.pods) for group in left), "pod")
+        writer.item(f"and {pods} for other reasons; -o json shows all")
+
+
+def _write_preempted(writer: Writer, heading: str, evicted: Sequence[PreemptedPod]) -> None:
+    """Write which pods preemption evicts, and where they go."""
+    _write_list(writer, heading, [_preempted(one) for one in evicted], _EVICTED_MAX)
+
+
+def _preempted(one: PreemptedPod) -> str:
+    if one.new_node:
+        fate = f"goes to {one.new_node}"
+    else:
+        fate = "stays pending" if one.controller else "nothing creates it again"
+    return f"{one.pod} (priority {one.priority}) on {one.node}, for {one.preemptor}: {fate}"
+
+
+def _write_use(writer: Writer, before: ClusterUse, after: ClusterUse) -> None:
+    """Write how full a cluster is before and after a change."""
+    writer.heading("Requested of allocatable")
+    known = {one.resource: one for one in before.resources}
+    rows = []
+    for one in after.resources:
+        earlier = known.get(one.resource, one)
+        cells = [
+            f"{amount(use.resource, use.requested)} of {amount(use.resource, use.allocatable)}"
+            f"{'' if use.share is None else f' ({use.share:.0%})'}"
+            for use in (earlier, one)
+        ]
+        rows.append((one.resource, *cells))
+    writer.table(simple_table(("resource", "before", "after"), rows, "before", "after"))
+    nodes = f"{before.nodes:,} → {count(after.nodes, 'node')}"
+    pending = f"{before.pending:,} → {count(after.pending, 'pending pod')}"
+    writer.item(f"{nodes}, {pending}")

@@ -14,7 +14,7 @@ from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 @table_options("ui")
 @scheduler_options
 def ui(
-    options: SchedulerOptions,
+    scheduler: SchedulerOptions,
     source: ClusterSource,
     sandbox_nodes: int | None,
     port: int,
@@ -47,7 +47,7 @@ def ui(
 
     if sandbox_nodes is not None and (source.files or source.kubeconfig or source.context):
         raise UserError("--sandbox starts a cluster of its own; leave out files and contexts")
-    check_inputs([*source.files, options.config])
+    check_inputs([*source.files, scheduler.config])
     given = click.get_current_context().get_parameter_source("seed")
-    seed = None if given is ParameterSource.DEFAULT else options.seed
-    return run_ui(options, source, sandbox_nodes, seed, port, opens=opens)
+    seed = None if given is ParameterSource.DEFAULT else scheduler.seed
+    return run_ui(scheduler, source, sandbox_nodes, seed, port, opens=opens)

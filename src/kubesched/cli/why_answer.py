@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_retry, write_unknown
 from kubesched.cli.output import DETAIL, Writer
 from kubesched.client.connect import connect, new_event_loop
-from kubesched.client.connection_settings import ConnectionSettings, server_url
+from kubesched.client.connection_settings import server_url
 from kubesched.client.errors import without_request
 from kubesched.client.requests import Request
 from kubesched.explain.decision_records import (
@@ -49,7 +49,6 @@ _PART_WORDS: Final = {
 def ask_why(
     cluster: Cluster,
     pod_name: str,
-    source: ClusterSource,
     namespace: str = "",
     running: RunningScheduler | None = None,
     *,
@@ -76,36 +75,30 @@ def ask_why(
     except UserError:
         gone = None
         if running is not None:
-            gone = _ask_gone(running, source, pod_name, namespace or cluster.namespace)
+            gone = _ask_gone(running, pod_name, namespace or cluster.namespace)
         if gone is None:
             raise
         return (gone,)
     if running is not None and report.pod:
-        report = _with_running(report, running, source)
+        records, problem = running.ask(report.pod)
+        if records is None:
+            report = msgspec.structs.replace(report, notes=(*report.notes, problem))
+        else:
+            report = with_records(report, records, report.uid)
     return report, *more
 
 
-def _with_running(report: WhyReport, running: RunningScheduler, source: ClusterSource) -> WhyReport:
-    """Add what the running scheduler answers, or a note why it does not."""
-    namespace, _, name = report.pod.partition("/")
-    records, problem = ask_running(running, source, namespace, name)
-    if records is None:
-        return msgspec.structs.replace(report, notes=(*report.notes, problem))
-    return with_records(report, records, report.uid)
-
-
-def _ask_gone(
-    running: RunningScheduler, source: ClusterSource, pod_name: str, namespace: str
-) -> WhyReport | None:
+def _ask_gone(running: RunningScheduler, pod_name: str, namespace: str) -> WhyReport | None:
     """Answer for a pod that the cluster does not have; None if the scheduler has no record."""
     named = pod_named(pod_name, namespace)
     if named is None:
         return None
-    records, problem = ask_running(running, source, *named)
+    pod = "/".join(named)
+    records, problem = running.ask(pod)
     if records is None:
         write_warnings([problem])
         return None
-    return why_gone("/".join(named), records)
+    return why_gone(pod, records)
 
 
 def write_why(writer: Writer, report: WhyReport, top: int) -> None:
@@ -233,62 +226,51 @@ _REASONS: Final = {
 }
 
 
-class RunningScheduler(NamedTuple):
-    """The secure port of a scheduler.
+class RunningScheduler:
+    """The secure port of a running scheduler, asked with the credentials of a live cluster."""
 
-    Attributes:
-        url: Such as `https://127.0.0.1:10259`.
-        is_insecure: Whether any certificate is accepted.
-    """
+    def __init__(self, source: ClusterSource, url: str, *, is_insecure: bool) -> None:
+        """Take a URL such as `https://127.0.0.1:10259`, and whether any certificate is accepted.
 
-    url: str
-    is_insecure: bool = False
+        Raises:
+            UserError: The address is no URL, or the source names no live cluster.
+            SetupError: A kubeconfig cannot be used.
+        """
+        settings = live_target(source)[0]
+        tls = msgspec.structs.replace(settings.tls, server_name="")
+        if is_insecure:
+            tls = tls.without_authority()
+        try:
+            server = server_url(url, tls=tls)
+        except ValueError as error:
+            raise UserError(f"--scheduler {url}: {error}") from None
+        self._settings = msgspec.structs.replace(settings, server=server, tls=tls, proxy_url="")
+        if not self._settings.may_carry_credentials:
+            raise UserError(f"--scheduler {url}: credentials need https")
 
+    def ask(self, pod: str) -> tuple[DecisionRecords | None, str]:
+        """Return what it recorded of `namespace/name`, or None and a note why it did not answer.
 
-def ask_running(
-    running: RunningScheduler, source: ClusterSource, namespace: str, name: str
-) -> tuple[DecisionRecords | None, str]:
-    """Return what a scheduler recorded of a pod, or None and a note why it did not answer.
+        Raises:
+            SetupError: A certificate cannot be used.
+        """
+        try:
+            with asyncio.Runner(loop_factory=new_event_loop) as runner:
+                return runner.run(self._ask(pod)), ""
+        except ApiError as error:
+            reason = _REASONS.get(error.code) or _problem(error)
+        except msgspec.DecodeError:
+            reason = "its answer is no DecisionRecords"
+        return None, f"The scheduler at {self._settings.server} was not asked: {reason}."
 
-    The credentials are those of the live cluster.
-
-    Raises:
-        UserError: The address is no URL.
-        SetupError: A certificate cannot be used.
-    """
-    settings = _settings(running, live_target(source)[0])
-    try:
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_ask(settings, f"{namespace}/{name}")), ""
-    except ApiError as error:
-        reason = _REASONS.get(error.code) or _problem(error)
-    except msgspec.DecodeError:
-        reason = "its answer is no DecisionRecords"
-    return None, f"The scheduler at {settings.server} was not asked: {reason}."
-
-
-def _settings(running: RunningScheduler, settings: ConnectionSettings) -> ConnectionSettings:
-    tls = msgspec.structs.replace(settings.tls, server_name="")
-    if running.is_insecure:
-        tls = tls.without_authority()
-    try:
-        url = server_url(running.url, tls=tls)
-    except ValueError as error:
-        raise UserError(f"--scheduler {running.url}: {error}") from None
-    found = msgspec.structs.replace(settings, server=url, tls=tls, proxy_url="")
-    if not found.may_carry_credentials:
-        raise UserError(f"--scheduler {running.url}: credentials need https")
-    return found
-
-
-async def _ask(settings: ConnectionSettings, pod: str) -> DecisionRecords:
-    rest = connect(settings, qps=-1, timeout_seconds=_SECONDS_MAX)
-    query = (("pod", pod), ("limit", str(_RECORDS_ASKED)))
-    try:
-        body = await rest.send(Request(path=_PATH, query=query))
-    finally:
-        await rest.aclose()
-    return msgspec.json.decode(body, type=DecisionRecords)
+    async def _ask(self, pod: str) -> DecisionRecords:
+        rest = connect(self._settings, qps=-1, timeout_seconds=_SECONDS_MAX)
+        query = (("pod", pod), ("limit", str(_RECORDS_ASKED)))
+        try:
+            body = await rest.send(Request(path=_PATH, query=query))
+        finally:
+            await rest.aclose()
+        return msgspec.json.decode(body, type=DecisionRecords)
 
 
 def _problem(error: ApiError) -> str:

@@ -10,7 +10,7 @@ import base64
 import operator
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
@@ -41,9 +41,7 @@ from kubesched.config.types import (
     API_VERSION,
     DEFAULT_SCHEDULER_NAME,
     KIND,
-    ClientConnection,
     Configuration,
-    LeaderElection,
     PluginConfig,
     Plugins,
     ProfileConfiguration,
@@ -56,8 +54,10 @@ _COMPARED_WITH = {
     "leaderElection.renewDeadline": "leaderElection.retryPeriod",
     "podMaxBackoffSeconds": "podInitialBackoffSeconds",
 }
-_EXTENDER_TIMEOUT_SECONDS_DEFAULT = 5.0
 _GROUP = API_VERSION.partition("/")[0]
+
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 def load_configuration(
@@ -112,16 +112,24 @@ def complete(configuration: Configuration, gates: FeatureGates) -> Configuration
     )
     return msgspec.structs.replace(
         configuration,
-        leader_election=_complete_leader_election(configuration.leader_election),
-        client_connection=_complete_client_connection(configuration.client_connection),
+        leader_election=_filled(
+            configuration.leader_election,
+            lease_duration_seconds=15.0,
+            renew_deadline_seconds=10.0,
+            retry_period_seconds=2.0,
+            resource_lock="leases",
+            resource_name="kube-scheduler",
+            resource_namespace="kube-system",
+        ),
+        client_connection=_filled(
+            configuration.client_connection,
+            content_type="application/vnd.kubernetes.protobuf",
+            qps=50.0,
+            burst=100,
+        ),
         profiles=tuple(_complete_profile(profile, gates) for profile in profiles),
         extenders=tuple(
-            msgspec.structs.replace(
-                extender,
-                http_timeout_seconds=extender.http_timeout_seconds
-                or _EXTENDER_TIMEOUT_SECONDS_DEFAULT,
-            )
-            for extender in configuration.extenders
+            _filled(extender, http_timeout_seconds=5.0) for extender in configuration.extenders
         ),
     )
 
@@ -189,25 +197,10 @@ def _not_below(errors: Iterable[FieldError], paths: list[str]) -> Iterable[Field
             yield field_error
 
 
-def _complete_leader_election(election: LeaderElection) -> LeaderElection:
-    return LeaderElection(
-        leader_elect=election.leader_elect,
-        lease_duration_seconds=election.lease_duration_seconds or 15.0,
-        renew_deadline_seconds=election.renew_deadline_seconds or 10.0,
-        retry_period_seconds=election.retry_period_seconds or 2.0,
-        resource_lock=election.resource_lock or "leases",
-        resource_name=election.resource_name or "kube-scheduler",
-        resource_namespace=election.resource_namespace or "kube-system",
-    )
-
-
-def _complete_client_connection(connection: ClientConnection) -> ClientConnection:
-    return msgspec.structs.replace(
-        connection,
-        content_type=connection.content_type or "application/vnd.kubernetes.protobuf",
-        qps=connection.qps or 50.0,
-        burst=connection.burst or 100,
-    )
+def _filled(value: S, **defaults: object) -> S:
+    """Return a struct with defaults for its zero values, which mean absent in Go."""
+    missing = {name: new for name, new in defaults.items() if not getattr(value, name)}
+    return msgspec.structs.replace(value, **missing)
 
 
 def _complete_profile(profile: ProfileConfiguration, gates: FeatureGates) -> ProfileConfiguration:

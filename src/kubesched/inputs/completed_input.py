@@ -44,22 +44,31 @@ _READ: Final = {
 }
 
 
-class CompletedInput(NamedTuple):
-    """Objects with their defaults, and warnings.
+class ClusterInput(NamedTuple):
+    """A cluster that was read.
 
     Attributes:
-        objects: The objects.
+        objects: The objects; a command gets them with the API server's defaults.
         warnings: One line each.
-        listed: Kinds of empty lists in the files.
+        complete: The kinds of which all objects are known.
+        source: Its short name, such as `cluster.json` or `context kind-dev`.
+        namespace: The namespace of the live context; "" for files.
     """
 
     objects: list[KubeObject]
     warnings: list[str]
-    listed: tuple[type, ...] = ()
+    complete: tuple[type, ...]
+    source: str
+    namespace: str = ""
 
 
-def completed(objects: Iterable[KubeObject], skipped: Counter[str]) -> CompletedInput:
-    """Fill in the API server's defaults; `skipped` counts skipped objects by `apiVersion/Kind`."""
+def completed(
+    objects: Iterable[KubeObject], skipped: Counter[str]
+) -> tuple[list[KubeObject], list[str]]:
+    """Return objects with the API server's defaults, and warnings of one line each.
+
+    `skipped` counts skipped objects by `apiVersion/Kind`.
+    """
     given = list(objects)
     classes = PriorityClasses(item for item in given if isinstance(item, PriorityClass))
     found = [_with_defaults(item, classes) for item in given]
@@ -68,16 +77,14 @@ def completed(objects: Iterable[KubeObject], skipped: Counter[str]) -> Completed
         *_on_unknown_nodes(found),
         *_unknown_classes(classes),
     ]
-    return CompletedInput(found, warnings, tuple(_listed(skipped)))
+    return found, warnings
 
 
-def _listed(skipped: Iterable[str]) -> Iterator[type]:
-    """Yield the kinds of empty lists, such as `v1/PersistentVolumeClaimList`."""
-    for name in skipped:
-        api_version, _, kind = name.rpartition("/")
-        found = find_kind(api_version, kind.removesuffix("List"))
-        if found is not None and kind.endswith("List"):
-            yield found.type
+def listed_kinds(skipped: Iterable[str]) -> tuple[type, ...]:
+    """Return the kinds of empty lists, such as `v1/PersistentVolumeClaimList`."""
+    lists = (name.removesuffix("List").rpartition("/") for name in skipped if name[-4:] == "List")
+    kinds = (find_kind(api_version, kind) for api_version, _, kind in lists)
+    return tuple(kind.type for kind in kinds if kind is not None)
 
 
 def _with_defaults(item: KubeObject, classes: PriorityClasses) -> KubeObject:

@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Iterable
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -27,6 +27,7 @@ from kubesched.client.informers import Informer, Informers
 from kubesched.client.kubeconfig import load_kubeconfig, merged_kubeconfig
 from kubesched.client.lister import KindList, list_kinds
 from kubesched.client.requests import RequestObserver
+from kubesched.inputs.completed_input import ClusterInput
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import StatusLine
@@ -43,26 +44,8 @@ _REFRESH_SECONDS: Final = 0.2
 _UNAUTHORIZED: Final = 401
 
 
-class LiveCluster(NamedTuple):
-    """The objects of a live cluster.
-
-    Attributes:
-        objects: The objects, pods and nodes first.
-        complete: The kinds of which all objects are known.
-        warnings: One line each.
-        name: Such as `context kind-dev`.
-        namespace: The context's namespace.
-    """
-
-    objects: list[KubeObject]
-    complete: tuple[type, ...]
-    warnings: list[str]
-    name: str
-    namespace: str
-
-
-def read_live(source: ClusterSource) -> LiveCluster:
-    """Read the cluster of a context, or the one that this process runs in.
+def read_live(source: ClusterSource) -> ClusterInput:
+    """Read the cluster of a context, or the one that this process runs in; without defaults.
 
     Raises:
         UserError: It cannot be read; names context, server, reason and remedy.
@@ -79,10 +62,10 @@ def read_live(source: ClusterSource) -> LiveCluster:
     refused = [found.kind for found in lists if found.is_forbidden]
     if needed := [kind for kind in refused if kind.type in NEEDED]:
         raise UserError(f"{place}: {forbidden(needed)}")
-    return LiveCluster(
+    return ClusterInput(
         [item for found in lists for item in found.items],
-        tuple(found.kind.type for found in lists if not found.is_forbidden),
         [f"not known: {forbidden(refused)}"] if refused else [],
+        tuple(found.kind.type for found in lists if not found.is_forbidden),
         name,
         settings.namespace or "default",
     )
@@ -256,16 +239,16 @@ class FollowedCluster:
                 return f"{self._place}: {problem_of(error)}"
         return ""
 
-    def live(self) -> LiveCluster:
-        """Return the objects as they are now."""
+    def live(self) -> ClusterInput:
+        """Return the objects as they are now, without defaults."""
         known = [one for one in self._all() if one.has_synced]
         refused = [
             one.kind for one in self._all() if not one.has_synced and one.failure.code == _FORBIDDEN
         ]
-        return LiveCluster(
+        return ClusterInput(
             [item for one in known for item in one.items],
-            tuple(one.kind.type for one in known),
             [f"not known: {forbidden(refused)}"] if refused else [],
+            tuple(one.kind.type for one in known),
             self.name,
             self._namespace,
         )

@@ -6,7 +6,6 @@ Rejects:  files that are not a recording or are truncated, and lines that are no
 
 from __future__ import annotations
 
-import gzip
 import io
 import sys
 import zlib
@@ -17,7 +16,7 @@ from typing import Final, NoReturn, Self
 import msgspec
 
 from kubesched.api.codec import DecodeError, decode_object
-from kubesched.api.decode import GZIP_MAGIC, STANDARD_INPUT
+from kubesched.api.decode import STANDARD_INPUT, unpacked
 from kubesched.api.meta import KubeObject
 from kubesched.app.replay import RecordedEvent
 from kubesched.inputs.errors import UserError
@@ -49,7 +48,7 @@ class RecordingInput:
         self._decode = msgspec.json.Decoder(RecordedLine).decode
         self._objects: dict[_Key, KubeObject] = {}
         try:
-            self._lines = self._unpacked()
+            self._lines = iter(unpacked(self._file))
             self.header = self._header()
         except BaseException:
             self._file.close()
@@ -84,11 +83,6 @@ class RecordingInput:
                     self._fail("a line follows the last one, which says END")
                 return
             yield self._event(line)
-
-    def _unpacked(self) -> Iterator[bytes]:
-        head = self._file.read(len(GZIP_MAGIC))
-        self._file.seek(0)
-        return iter(gzip.open(self._file) if head == GZIP_MAGIC else self._file)
 
     def _header(self) -> RecordedLine:
         found = self._next()

@@ -208,9 +208,9 @@ def check_named(play: Play, *, has_config: bool) -> None:
         UserError: With one line for each that cannot be read.
     """
     errors = [
-        FieldError(field, f"{file}: {field_error}")
+        FieldError(field, f"{file}: {problem}")
         for field, file in named_files(play.scenario).items()
-        if not (has_config and field == _CONFIGURATION_FILE) and (field_error := read_problem(file))
+        if not (has_config and field == _CONFIGURATION_FILE) and (problem := read_problem(file))
     ]
     if errors:
         raise UserError(*texts_in_file(ConfigError(errors), play.file))

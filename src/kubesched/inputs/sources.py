@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.framework.plugin import Plugin
@@ -87,17 +87,14 @@ class SchedulerOptions:
         for name in arguments.keys() - known.keys():
             hint = did_you_mean(name, known, f"there are {', '.join(known)}", most=1)
             raise TypeError(f"unexpected keyword argument {name!r}; {hint}")
-        config, plugins = arguments.get("config"), arguments.get("plugins", ())
-        seed = arguments.get("seed", 0)
-        if seed < 0:
-            raise UserError(f"seed {seed}: it must not be negative")
-        return cls(
-            config=None if config is None else Path(config),
-            profile=arguments.get("profile"),
-            feature_gates=arguments.get("feature_gates", ""),
-            plugins=(plugins,) if isinstance(plugins, str | type) else tuple(plugins),
-            seed=seed,
-        )
+        given: dict[str, Any] = {**arguments}
+        if given.get("seed", 0) < 0:
+            raise UserError(f"seed {given['seed']}: it must not be negative")
+        if given.get("config") is not None:
+            given["config"] = Path(given["config"])
+        plugins = given.get("plugins", ())
+        given["plugins"] = (plugins,) if isinstance(plugins, str | type) else tuple(plugins)
+        return cls(**given)
 
 
 def read_problem(file: Path) -> str:

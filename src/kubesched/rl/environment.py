@@ -248,7 +248,8 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
 
 def _decoded(objects: Iterable[Json], name: str) -> list[KubeObject]:
     skipped: Counter[str] = Counter()
-    return completed(distinct_objects(decoded(objects, skipped, name=name)), skipped).objects
+    found, _ = completed(distinct_objects(decoded(objects, skipped, name=name)), skipped)
+    return found
 
 
 def _pods(objects: Iterable[Json]) -> Iterator[Pod]:

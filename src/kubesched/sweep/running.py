@@ -19,7 +19,8 @@ import msgspec
 import numpy as np
 
 from kubesched.framework.plugin_error import PluginError
-from kubesched.inputs.cluster_input import ClusterInput, read_cluster
+from kubesched.inputs.cluster_input import read_cluster
+from kubesched.inputs.completed_input import ClusterInput
 from kubesched.inputs.loading import load_plugin, load_scheduler
 from kubesched.inputs.slow_plugins import naming_slow_plugins
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions

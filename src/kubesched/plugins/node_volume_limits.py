@@ -14,8 +14,7 @@ Differs:  of several missing drivers, the message names the first in order of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -43,14 +42,7 @@ from kubesched.framework.plugin import (
     PreFilterResult,
     Scope,
 )
-from kubesched.framework.status import (
-    SUCCESS,
-    NodeToStatus,
-    Status,
-    failure,
-    unresolvable,
-    unschedulable,
-)
+from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable, unschedulable
 from kubesched.plugins.volumes.attachable import (
     UNCERTAIN,
     AttachableError,
@@ -62,11 +54,7 @@ from kubesched.plugins.volumes.attachable import (
 )
 from kubesched.plugins.volumes.claims import uses_claim
 from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodeColumns, CsiNodes, limits_of
-from kubesched.plugins.volumes.csi_translation import (
-    TranslationError,
-    plugin_of_inline_volume,
-    translate_inline_volume,
-)
+from kubesched.plugins.volumes.csi_translation import plugin_of
 from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_limits
 from kubesched.plugins.volumes.row_tally import RowTally
 from kubesched.snapshot.node_columns import NodeColumns
@@ -85,16 +73,20 @@ class NewVolumes:
     def __init__(self, pod: Pod, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._pod = pod
+        self._found: dict[bool, Attachables | Status] = {}
 
-    @cached_property
-    def with_csi_node(self) -> Attachables | Status:
-        """The volumes on nodes with a CSINode; a status if they cannot be identified."""
-        return _volumes_of(self._pod, self.snapshot.objects, has_csi_node=True)
-
-    @cached_property
-    def without(self) -> Attachables | Status:
-        """The volumes on nodes without a CSINode; a status if they cannot be identified."""
-        return _volumes_of(self._pod, self.snapshot.objects, has_csi_node=False)
+    def on_nodes(self, *, has_csi_node: bool) -> Attachables | Status:
+        """Return those on nodes with or without a CSINode; a status if they are not identified."""
+        if has_csi_node not in self._found:
+            found: Attachables = {}
+            self._found[has_csi_node] = found
+            objects = self.snapshot.objects
+            try:
+                add_volumes_of(self._pod, objects, found, has_csi_node=has_csi_node, is_new=True)
+            except AttachableError as error:
+                status = unresolvable(str(error)) if error.is_missing else failure(str(error))
+                self._found[has_csi_node] = status
+        return self._found[has_csi_node]
 
 
 class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
@@ -146,26 +138,31 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
 
     def filter(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where a driver would exceed its limit."""
-        filtered = _FilteredRows(nodes, state.snapshot, self._csi_nodes)
-        csi_nodes, answers = filtered.csi_nodes, _Answers(len(nodes))
+        snapshot = state.snapshot
+        csi_nodes = self._csi_nodes.of(snapshot.nodes, snapshot.objects)
+        rows = snapshot.rows_of(nodes)
+        rejections: list[tuple[NDArray[np.bool_], Status]] = []
         for has_csi_node in csi_nodes.cases:
-            volumes = state.with_csi_node if has_csi_node else state.without
+            volumes = state.on_nodes(has_csi_node=has_csi_node)
             if isinstance(volumes, Status):
-                answers.give(filtered.has_csi_node == has_csi_node, volumes)
+                rejections.append((csi_nodes.exists[rows] == has_csi_node, volumes))
             elif volumes and self._needs_driver:
-                where = filtered.has_csi_node == has_csi_node
-                _check_drivers(volumes, where, filtered, answers)
-        new = state.with_csi_node if csi_nodes.has_any_limit else {}
-        if isinstance(new, Status) or not new:
-            return answers.statuses()
-        doubtful = self._may_exceed(new, filtered)
-        if doubtful is not None and np.count_nonzero(doubtful):
-            doubtful &= answers.without() & filtered.csi_nodes.has_limits[filtered.rows]
-            for row in np.flatnonzero(doubtful).tolist():
-                status = self._count(new, nodes, row, filtered.objects)
-                if status is not SUCCESS:
-                    answers.give_one(row, status)
-        return answers.statuses()
+                where = csi_nodes.exists[rows] == has_csi_node
+                for name in _required_drivers(volumes, snapshot.objects):
+                    text = f"{name} CSI driver is not installed on the node"
+                    missing = where & ~csi_nodes.has_driver(name)[rows]
+                    rejections.append((missing, unschedulable(text)))
+        new = state.on_nodes(has_csi_node=True) if csi_nodes.has_any_limit else {}
+        if new and not isinstance(new, Status):
+            doubtful = self._may_exceed(new, nodes, rows, snapshot, csi_nodes)
+            if doubtful is not None and np.count_nonzero(doubtful):
+                doubtful &= csi_nodes.has_limits[rows]
+                for rejected, _ in rejections:
+                    doubtful &= ~rejected
+                rejections += self._exceeding(new, nodes, doubtful, snapshot.objects)
+        if not rejections:
+            return NodeToStatus.passing(len(nodes))
+        return NodeToStatus.first_of(rejections, len(nodes))
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return claims, CSINodes and volume attachments, with what they depend on."""
@@ -174,50 +171,63 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
 
     def describe(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> str:
         """Return the counts and the limit of the first driver that exceeds it."""
-        objects, new = state.snapshot.objects, state.with_csi_node
+        new = state.on_nodes(has_csi_node=True)
         if isinstance(new, Status):
             return ""
         try:
-            in_use, left = self._in_use(new, nodes, 0, objects)
+            return self._excess(new, nodes, 0, state.snapshot.objects)
         except AttachableError:
             return ""
-        limits = limits_of(objects.get(CSINode, nodes.names[0]))
+
+    def _may_exceed(
+        self,
+        new: Attachables,
+        nodes: NodeTable,
+        rows: NDArray[np.intp] | slice,
+        snapshot: Snapshot,
+        csi_nodes: CsiNodeColumns,
+    ) -> NDArray[np.bool_] | None:
+        """Return the rows where an exact count may exceed a limit, or fail; None if no row.
+
+        An exact count reads all pods of a row. Most rows are far from their limits, so an upper
+        bound for the number of volumes comes first. `rows` are those of `nodes` in the whole table.
+        """
+        if len(nodes) <= _FEW_ROWS:
+            return np.ones(len(nodes), np.bool_)
+        counts = Counter(new.values())
+        is_whole = nodes is snapshot.nodes
+        if is_whole and all(self._room.has(*item, snapshot, csi_nodes) for item in counts.items()):
+            return None
+        doubtful = np.zeros(len(nodes), np.bool_)
+        for driver, count in counts.items():
+            doubtful |= self._room.of(driver, snapshot, csi_nodes)[rows] < count
+        if not is_whole:
+            doubtful |= nodes.pod_counts > snapshot.nodes.pod_counts[rows]
+        return doubtful
+
+    def _exceeding(
+        self, new: Attachables, nodes: NodeTable, doubtful: NDArray[np.bool_], objects: Objects
+    ) -> Iterator[tuple[NDArray[np.bool_], Status]]:
+        """Count the volumes of doubtful rows; yield each rejection and the rows that it is for."""
+        statuses: dict[int, Status] = {}
+        for row in np.flatnonzero(doubtful).tolist():
+            try:
+                if self._excess(new, nodes, row, objects):
+                    statuses[row] = self.rejection
+            except AttachableError as error:
+                statuses[row] = failure(str(error))
+        found = NodeToStatus.of_some(statuses, len(nodes))
+        for at, status in enumerate(found.statuses[1:], 1):
+            yield found.index == at, status
+
+    def _excess(self, new: Attachables, nodes: NodeTable, row: int, objects: Objects) -> str:
+        """Return which driver exceeds its limit on a row, and by how many volumes; "" if none."""
+        in_use, left = self._in_use(new, nodes, row, objects)
+        limits = limits_of(objects.get(CSINode, nodes.names[row]))
         for driver, count in Counter(left.values()).items():
             if driver in limits and in_use[driver] + count > limits[driver]:
                 return f"{driver}: {count} new volumes, {in_use[driver]} of {limits[driver]} in use"
         return ""
-
-    def _may_exceed(self, new: Attachables, filtered: _FilteredRows) -> NDArray[np.bool_] | None:
-        """Return the rows where an exact count may exceed a limit, or fail; None if no row.
-
-        An exact count reads all pods of a row. Most rows are far from their limits, so an upper
-        bound for the number of volumes comes first.
-        """
-        nodes, table, rows = filtered.nodes, filtered.table, filtered.rows
-        if len(nodes) <= _FEW_ROWS:
-            return np.ones(len(nodes), np.bool_)
-        counts = Counter(new.values())
-        is_whole = nodes is table
-        if is_whole and all(self._room.has(*item, filtered) for item in counts.items()):
-            return None
-        doubtful = np.zeros(len(nodes), np.bool_)
-        for driver, count in counts.items():
-            doubtful |= self._room.of(driver, filtered)[rows] < count
-        if not is_whole:
-            doubtful |= nodes.pod_counts > table.pod_counts[rows]
-        return doubtful
-
-    def _count(self, new: Attachables, nodes: NodeTable, row: int, objects: Objects) -> Status:
-        """Count the volumes of one row that has limits."""
-        try:
-            in_use, left = self._in_use(new, nodes, row, objects)
-        except AttachableError as error:
-            return failure(str(error))
-        limits = limits_of(objects.get(CSINode, nodes.names[row]))
-        for driver, count in Counter(left.values()).items():
-            if driver in limits and in_use[driver] + count > limits[driver]:
-                return self.rejection
-        return SUCCESS
 
     def _in_use(
         self, new: Attachables, nodes: NodeTable, row: int, objects: Objects
@@ -234,71 +244,6 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         attached = attached_to(self._attachments.on(nodes.names[row], objects), objects)
         in_use.update(driver for name, driver in attached.items() if name not in used)
         return in_use, {name: driver for name, driver in new.items() if name not in used}
-
-
-class _FilteredRows:
-    """The rows to filter, and their CSINodes.
-
-    Attributes:
-        nodes: The table of these rows.
-        table: The whole table.
-        rows: The rows in `table` of the rows of `nodes`.
-        objects: The cluster's objects.
-        csi_nodes: The CSINodes of the whole table.
-    """
-
-    def __init__(self, nodes: NodeTable, snapshot: Snapshot, csi_nodes: CsiNodes) -> None:
-        self.nodes = nodes
-        self.table = snapshot.nodes
-        self.rows = snapshot.rows_of(nodes)
-        self.objects = snapshot.objects
-        self.csi_nodes = csi_nodes.of(snapshot.nodes, snapshot.objects)
-
-    @property
-    def has_csi_node(self) -> NDArray[np.bool_]:
-        """Bool per row of `nodes`."""
-        rows: NDArray[np.bool_] = self.csi_nodes.exists[self.rows]
-        return rows
-
-
-class _Answers:
-    """Collects one status per row; the first status of a row is kept."""
-
-    def __init__(self, rows: int) -> None:
-        self._rows = rows
-        self._statuses = [SUCCESS]
-        self._positions = {SUCCESS: 0}
-
-    @cached_property
-    def _index(self) -> NDArray[np.int32]:
-        # For most pods no row has a status.
-        return np.zeros(self._rows, np.int32)
-
-    def without(self) -> NDArray[np.bool_]:
-        """Return, as bool per row, whether it has no status yet."""
-        rows: NDArray[np.bool_] = self._index == 0
-        return rows
-
-    def give(self, rows: NDArray[np.bool_], status: Status) -> None:
-        """Set the status of rows that have none."""
-        self._index[rows] = self._position(status)
-
-    def give_one(self, row: int, status: Status) -> None:
-        """Set the status of a row that has none."""
-        self._index[row] = self._position(status)
-
-    def statuses(self) -> NodeToStatus:
-        """Return the statuses; success for rows without one."""
-        if len(self._statuses) == 1:
-            return NodeToStatus.passing(self._rows)
-        return NodeToStatus(self._index, self._statuses)
-
-    def _position(self, status: Status) -> int:
-        position = self._positions.get(status)
-        if position is None:
-            position = self._positions[status] = len(self._statuses)
-            self._statuses.append(status)
-        return position
 
 
 class _AttachmentsByNode:
@@ -356,13 +301,13 @@ class _Room:
         # At most the least room of any row; computed again only when it is not enough.
         self._least: dict[str, int] = {}
 
-    def of(self, driver: str, filtered: _FilteredRows) -> NDArray[np.int64]:
+    def of(self, driver: str, snapshot: Snapshot, csi_nodes: CsiNodeColumns) -> NDArray[np.int64]:
         """Return the room of all rows, as int64 per row; valid until the table changes."""
-        in_use = self._in_use.of(filtered.table)
-        attached = self._attachments.counts(filtered.table, filtered.objects)
-        renewed, is_same = self._in_use.renewed, self._csi_nodes is filtered.csi_nodes
+        in_use = self._in_use.of(snapshot.nodes)
+        attached = self._attachments.counts(snapshot.nodes, snapshot.objects)
+        renewed, is_same = self._in_use.renewed, self._csi_nodes is csi_nodes
         if renewed is None or not is_same or self._attached is not attached:
-            self._csi_nodes, self._attached = filtered.csi_nodes, attached
+            self._csi_nodes, self._attached = csi_nodes, attached
             self._rooms.clear()
         elif renewed:
             for row in renewed:
@@ -372,40 +317,26 @@ class _Room:
                     room[row] = left
                     self._least[name] = min(self._least[name], left)
         if driver not in self._rooms:
-            limit = filtered.csi_nodes.limit(driver)
+            limit = csi_nodes.limit(driver)
             self._limits[driver] = limit = np.where(limit == NO_LIMIT, UNCERTAIN, limit)
             self._rooms[driver] = limit - in_use - attached
             self._least[driver] = 0
         return self._rooms[driver]
 
-    def has(self, driver: str, count: int, filtered: _FilteredRows) -> bool:
+    def has(self, driver: str, count: int, snapshot: Snapshot, csi_nodes: CsiNodeColumns) -> bool:
         """Whether every row of the whole table can take so many more volumes for sure."""
-        room = self.of(driver, filtered)
+        room = self.of(driver, snapshot, csi_nodes)
         if self._least[driver] < count:
             self._least[driver] = int(room.min())
         return self._least[driver] >= count
 
 
-def _check_drivers(
-    volumes: Attachables, where: NDArray[np.bool_], filtered: _FilteredRows, answers: _Answers
-) -> None:
-    """Reject rows without a driver whose CSIDriver prevents scheduling where it is missing."""
+def _required_drivers(volumes: Attachables, objects: Objects) -> Iterator[str]:
+    """Yield the drivers whose CSIDriver prevents scheduling where they are missing."""
     for name in dict.fromkeys(volumes.values()):
-        driver = filtered.objects.get(CSIDriver, name)
-        if driver is None or not driver.spec.prevent_pod_scheduling_if_missing:
-            continue
-        missing = where & ~filtered.csi_nodes.has_driver(name)[filtered.rows]
-        status = unschedulable(f"{name} CSI driver is not installed on the node")
-        answers.give(missing & answers.without(), status)
-
-
-def _volumes_of(pod: Pod, objects: Objects, *, has_csi_node: bool) -> Attachables | Status:
-    found: Attachables = {}
-    try:
-        add_volumes_of(pod, objects, found, has_csi_node=has_csi_node, is_new=True)
-    except AttachableError as error:
-        return unresolvable(str(error)) if error.is_missing else failure(str(error))
-    return found
+        driver = objects.get(CSIDriver, name)
+        if driver is not None and driver.spec.prevent_pod_scheduling_if_missing:
+            yield name
 
 
 def after_csi_node_update(pod: Pod, old: object | None, new: object | None) -> bool:
@@ -436,12 +367,7 @@ def after_attachment_deletion(pod: Pod, old: object | None, new: object | None) 
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             return True
-        if plugin_of_inline_volume(volume) is None:
-            continue
-        try:
-            translated = translate_inline_volume(volume, pod.metadata.namespace)
-        except TranslationError:
-            return True
-        if translated.driver == old.spec.attacher:
+        plugin = plugin_of(volume)
+        if plugin is not None and plugin.driver == old.spec.attacher:
             return True
     return False

@@ -8,8 +8,10 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import ClassVar, Final, Self
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -51,8 +53,21 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 _READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+_EBS: Final = "aws_elastic_block_store"
+# The field of a volume with a disk -> whether two such disks are the same.
+_DISKS: Final[Mapping[str, Callable[..., bool]]] = {
+    "gce_persistent_disk": lambda a, b: a.pd_name == b.pd_name,
+    _EBS: lambda a, b: a.volume_id == b.volume_id,
+    "iscsi": lambda a, b: a.iqn == b.iqn,
+    "rbd": lambda a, b: (
+        (a.pool, a.image) == (b.pool, b.image) and not {*a.monitors}.isdisjoint(b.monitors)
+    ),
+}
+_disks_in: Final = attrgetter(*_DISKS)
+_NO_DISKS: Final = (None,) * len(_DISKS)
 
 
+@dataclass(slots=True, eq=False)
 class ClaimConflicts:
     """The pod's exclusive claims, and how often other pods use them.
 
@@ -63,23 +78,14 @@ class ClaimConflicts:
         error: Why the uses could not be counted, or "".
     """
 
-    __slots__ = ("claim_names", "count", "disks", "error")
+    claim_names: frozenset[str]
+    count: int
+    disks: tuple[Volume, ...]
+    error: str = ""
 
-    def __init__(
-        self,
-        claim_names: frozenset[str],
-        count: int,
-        disks: tuple[Volume, ...],
-        error: str = "",
-    ) -> None:
-        self.error = error
-        self.claim_names = claim_names
-        self.count = count
-        self.disks = disks
-
-    def clone(self) -> Self:
+    def clone(self) -> ClaimConflicts:
         """Return a copy that can be changed independently."""
-        return type(self)(self.claim_names, self.count, self.disks, self.error)
+        return replace(self)
 
     def uses_by(self, pod: PodInfo) -> int:
         """Return the number of uses by a pod; as upstream, in any namespace."""
@@ -196,14 +202,7 @@ def _disks_of(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
     """Return the volumes of kinds that pods may not always share."""
     if not volumes:
         return ()
-    return tuple(
-        volume
-        for volume in volumes
-        if volume.gce_persistent_disk is not None
-        or volume.aws_elastic_block_store is not None
-        or volume.rbd is not None
-        or volume.iscsi is not None
-    )
+    return tuple([volume for volume in volumes if _disks_in(volume) != _NO_DISKS])
 
 
 def _is_taken(disks: tuple[Volume, ...], pods: Iterable[PodInfo]) -> bool:
@@ -214,43 +213,12 @@ def _is_taken(disks: tuple[Volume, ...], pods: Iterable[PodInfo]) -> bool:
 
 def conflicts(mine: Volume, theirs: Volume) -> bool:
     """Whether two pods with these volumes must not run on the same node."""
-    return (
-        _same_gce_disk(mine, theirs)
-        or _same_ebs_disk(mine, theirs)
-        or _same_iscsi_disk(mine, theirs)
-        or _same_rbd_image(mine, theirs)
-    )
-
-
-def _same_gce_disk(mine: Volume, theirs: Volume) -> bool:
-    a, b = mine.gce_persistent_disk, theirs.gce_persistent_disk
-    if a is None or b is None:
-        return False
-    return a.pd_name == b.pd_name and not (a.read_only and b.read_only)
-
-
-def _same_ebs_disk(mine: Volume, theirs: Volume) -> bool:
-    a, b = mine.aws_elastic_block_store, theirs.aws_elastic_block_store
-    return a is not None and b is not None and a.volume_id == b.volume_id
-
-
-def _same_iscsi_disk(mine: Volume, theirs: Volume) -> bool:
-    a, b = mine.iscsi, theirs.iscsi
-    if a is None or b is None:
-        return False
-    return a.iqn == b.iqn and not (a.read_only and b.read_only)
-
-
-def _same_rbd_image(mine: Volume, theirs: Volume) -> bool:
-    a, b = mine.rbd, theirs.rbd
-    if a is None or b is None:
-        return False
-    return (
-        any(monitor in b.monitors for monitor in a.monitors)
-        and a.pool == b.pool
-        and a.image == b.image
-        and not (a.read_only and b.read_only)
-    )
+    for field, is_same in _DISKS.items():
+        a, b = getattr(mine, field), getattr(theirs, field)
+        if a is not None and b is not None and is_same(a, b):
+            # Pods may share a disk that all of them only read, but no EBS disk.
+            return field == _EBS or not (a.read_only and b.read_only)
+    return False
 
 
 def _claim_names(pod: Pod) -> tuple[str, ...]:

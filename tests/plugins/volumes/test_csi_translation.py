@@ -8,12 +8,11 @@ import pytest
 from kubesched.api.core import NodeSelector, Volume
 from kubesched.plugins.volumes.csi_translation import (
     TranslationError,
+    csi_identity,
+    csi_node_affinity,
     is_migrated_on,
     plugin_named,
-    plugin_of_inline_volume,
-    plugin_of_volume,
-    translate_inline_volume,
-    translate_volume,
+    plugin_of,
 )
 from tests.plugins.volume_objects import (
     BETA_REGION,
@@ -62,37 +61,23 @@ def gce(**labels: str) -> Json:
             "/u",
             id="azure disk",
         ),
-        pytest.param(
-            {"azureFile": {"secretName": "azure-storage-account-acc-secret", "shareName": "s"}},
-            "file.csi.azure.com",
-            "#acc#s#vol#ns",
-            id="azure file",
-        ),
-        pytest.param(
-            {"azureFile": {"secretName": "plain", "shareName": "s"}},
-            "file.csi.azure.com",
-            "#plain#s#vol#ns",
-            id="azure file, other secret",
-        ),
-        pytest.param(
-            {"vsphereVolume": {"volumePath": "[d] p", "storagePolicyName": "x"}},
-            "csi.vsphere.vmware.com",
-            "[d] p",
-            id="vsphere",
-        ),
         pytest.param({"portworxVolume": {"volumeID": "p"}}, "pxd.portworx.com", "p", id="portworx"),
     ],
 )
 def test_inline_volume(source: Json, driver: str, handle: str) -> None:
     """A pod's in-tree volume has a driver and a handle."""
-    volume = msgspec.convert({"name": "vol", **source}, Volume)
-    assert plugin_of_inline_volume(volume) is not None
-    translated = translate_inline_volume(volume, "ns")
-    assert (driver, handle, None) == (
-        translated.driver,
-        translated.handle,
-        translated.node_affinity,
-    )
+    assert (driver, handle) == csi_identity(msgspec.convert({"name": "vol", **source}, Volume))
+
+
+@pytest.mark.parametrize(
+    "source", [{"azureFile": {"shareName": "s"}}, {"vsphereVolume": {"volumePath": "p"}}]
+)
+def test_not_migrated(source: Json) -> None:
+    """Some in-tree volumes do not count as CSI volumes, and keep their node affinity."""
+    assert csi_identity(msgspec.convert({"name": "vol", **source}, Volume)) is None
+    affinity: Json = {"nodeAffinity": {"required": terms({ZONE: ["a"]})}}
+    volume = make_volume("v", labels={ZONE: "x"}, **source, **affinity)
+    assert msgspec.convert(terms({ZONE: ["a"]}), NodeSelector) == csi_node_affinity(volume)
 
 
 @pytest.mark.parametrize(
@@ -115,27 +100,12 @@ def test_inline_volume(source: Json, driver: str, handle: str) -> None:
             "projects/UNSPECIFIED/regions/us-east1/disks/d",
             id="gce, region",
         ),
-        pytest.param(
-            {
-                "azureFile": {"secretName": "s", "shareName": "sh", "secretNamespace": "sn"},
-                "annotations": {"kubernetes.io/azure-file-resource-group": "rg"},
-            },
-            "rg#s#sh#v#sn",
-            id="azure file",
-        ),
-        pytest.param(
-            {
-                "azureFile": {"secretName": "s", "shareName": "sh"},
-                "claim": {"namespace": "cn", "name": "c"},
-            },
-            "#s#sh#v#cn",
-            id="azure file, namespace of the claim",
-        ),
     ],
 )
 def test_volume(fields: Json, handle: str) -> None:
-    """A persistent volume's handle may depend on its metadata."""
-    assert handle == translate_volume(make_volume("v", **fields)).handle
+    """A persistent volume's handle may depend on its labels."""
+    volume = make_volume("v", **fields)
+    assert (GCE, handle) == csi_identity(volume.spec, volume.metadata.labels)
 
 
 @pytest.mark.parametrize(
@@ -153,11 +123,6 @@ def test_volume(fields: Json, handle: str) -> None:
             id="azure disk",
         ),
         pytest.param(
-            {"azureFile": {"secretName": "s"}},
-            "could not find a secret namespace in PersistentVolumeSource or ClaimRef",
-            id="azure file",
-        ),
-        pytest.param(
             gce(**{ZONE: "a__us-east1-c"}),
             "failed to get region from zones: zone in unexpected format, "
             "expected: {locale}-{region}-{zone}, got: a",
@@ -169,17 +134,12 @@ def test_volume(fields: Json, handle: str) -> None:
             "got: map[us-east1:{} us-west1:{}]",
             id="gce, two regions",
         ),
-        pytest.param(
-            {"hostPath": {"path": "/"}},
-            'could not find in-tree plugin translation logic for "v"',
-            id="not in-tree",
-        ),
     ],
 )
 def test_no_counterpart(fields: Json, error: str) -> None:
     """A volume without a CSI counterpart raises an error."""
     with pytest.raises(TranslationError) as raised:
-        translate_volume(make_volume("v", **fields))
+        csi_node_affinity(make_volume("v", **fields))
     assert error == str(raised.value)
 
 
@@ -221,19 +181,9 @@ def test_topology(affinity: Json | None, labels: dict[str, str], expected: Json 
     """The driver's key replaces the zone label."""
     more: Json = {} if affinity is None else {"nodeAffinity": {"required": affinity}}
     source: Json = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
-    found = translate_volume(make_volume("v", labels=labels, **source, **more)).node_affinity
+    found = csi_node_affinity(make_volume("v", labels=labels, **source, **more))
     want = None if expected is None else msgspec.convert(expected, NodeSelector)
     assert want == found
-
-
-def test_vsphere_topology() -> None:
-    """A vSphere volume has keys for zone and region; a label is one value."""
-    source: Json = {"vsphereVolume": {"volumePath": "p"}}
-    affinity: Json = {"nodeAffinity": {"required": terms({ZONE: ["a"]})}}
-    volume = make_volume("v", labels={REGION: "r__s", ZONE: "x"}, **source, **affinity)
-    zone, region = "topology.csi.vmware.com/zone", "topology.csi.vmware.com/region"
-    expected = msgspec.convert(terms({zone: ["a"], region: ["r__s"]}), NodeSelector)
-    assert expected == translate_volume(volume).node_affinity
 
 
 def test_plugins() -> None:
@@ -243,8 +193,8 @@ def test_plugins() -> None:
     migrated = [plugin is not None and plugin.is_migrated for plugin in plugins]
     assert [True, True, True, True, False, False, True] == migrated
     assert plugin_named("csi.example.com") is None
-    assert plugin_of_volume(make_volume("v", hostPath={"path": "/"})) is None
-    assert plugin_of_inline_volume(Volume(name="v")) is None
+    assert plugin_of(make_volume("v", hostPath={"path": "/"}).spec) is None
+    assert plugin_of(Volume(name="v")) is None
 
 
 def test_is_migrated_on() -> None:

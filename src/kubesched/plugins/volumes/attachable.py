@@ -22,11 +22,9 @@ from kubesched.plugins.volumes.claims import (
 )
 from kubesched.plugins.volumes.csi_translation import (
     TranslationError,
+    csi_identity,
     plugin_named,
-    plugin_of_inline_volume,
-    plugin_of_volume,
-    translate_inline_volume,
-    translate_volume,
+    plugin_of,
 )
 from kubesched.snapshot.objects import Objects
 
@@ -55,7 +53,7 @@ def may_attach(volume: Volume) -> bool:
     return (
         volume.persistent_volume_claim is not None
         or volume.ephemeral is not None
-        or plugin_of_inline_volume(volume) is not None
+        or plugin_of(volume) is not None
     )
 
 
@@ -85,7 +83,7 @@ def add_volumes_of(
         used = claim_of(pod, volume)
         if used is None:
             if has_csi_node:
-                _add_inline(volume, pod.metadata.namespace, found)
+                _add_inline(volume, found)
             continue
         claim = _claim(pod, used, objects, is_new=is_new)
         if claim is None:
@@ -126,16 +124,14 @@ def _claim(
     return claim
 
 
-def _add_inline(volume: Volume, namespace: str, found: Attachables) -> None:
-    plugin = plugin_of_inline_volume(volume)
-    if plugin is None or not plugin.is_migrated:
-        return
+def _add_inline(volume: Volume, found: Attachables) -> None:
     try:
-        translated = translate_inline_volume(volume, namespace)
+        identity = csi_identity(volume)
     except TranslationError as error:
         text = f"converting volume({volume.name}) from inline to csi: {error}"
         raise AttachableError(text) from None
-    found[f"{translated.driver}/{translated.handle}"] = translated.driver
+    if identity is not None:
+        found["/".join(identity)] = identity[0]
 
 
 def _identity_of(
@@ -149,14 +145,11 @@ def _identity_of(
     csi = volume.spec.csi
     if csi is not None:
         return csi.driver, csi.volume_handle
-    plugin = plugin_of_volume(volume)
-    if plugin is None or not plugin.is_migrated or not has_csi_node:
-        return "", ""
     try:
-        translated = translate_volume(volume)
+        identity = csi_identity(volume.spec, volume.metadata.labels) if has_csi_node else None
     except TranslationError:
-        return "", ""
-    return translated.driver, translated.handle
+        identity = None
+    return identity or ("", "")
 
 
 def _identity_by_class(

@@ -23,9 +23,9 @@ from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import claims_of, is_fully_bound, ownership_error
 from kubesched.plugins.volumes.csi_translation import (
     TranslationError,
+    csi_node_affinity,
     is_migrated_on,
-    plugin_of_volume,
-    translate_volume,
+    plugin_of,
 )
 from kubesched.plugins.volumes.decisions import DynamicProvision, PodVolumes, StaticBinding
 from kubesched.plugins.volumes.matching import is_bound_to
@@ -226,11 +226,11 @@ class BindingCheck(msgspec.Struct, frozen=True):
 
     def _check_reachable(self, volume: PersistentVolume, context: str) -> None:
         required = required_of(volume.spec.node_affinity)
-        plugin = plugin_of_volume(volume)
+        plugin = plugin_of(volume.spec)
         csi_node = self.objects.get(CSINode, self.node_name)
         if plugin is not None and plugin.is_migrated and is_migrated_on(plugin, csi_node):
             try:
-                required = translate_volume(volume).node_affinity
+                required = csi_node_affinity(volume)
             except TranslationError as error:
                 raise VolumeBindingError(f"{context}could not translate pv: {error}") from None
         node = self.table.take(np.array([self.table.row_of[self.node_name]]))

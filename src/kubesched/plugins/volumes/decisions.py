@@ -19,15 +19,11 @@ from numpy.typing import NDArray
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.storage import CSIStorageCapacity
 from kubesched.api.well_known import SELECTED_NODE
-from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
+from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import class_of_claim
 from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns
-from kubesched.plugins.volumes.csi_translation import (
-    TranslationError,
-    plugin_of_volume,
-    translate_volume,
-)
+from kubesched.plugins.volumes.csi_translation import TranslationError, csi_node_affinity, plugin_of
 from kubesched.plugins.volumes.describing import describe_bound_claim, describe_delayed_claim
 from kubesched.plugins.volumes.matching import (
     NO_VOLUME,
@@ -132,6 +128,9 @@ class Decider:
         csi_nodes: CsiNodeColumns,
     ) -> None:
         self._claims = claims
+        delayed = claims.delayed
+        self._selected = [c for c in delayed if SELECTED_NODE in c.metadata.annotations]
+        self._others = [c for c in delayed if SELECTED_NODE not in c.metadata.annotations]
         self._snapshot = snapshot
         self._objects = snapshot.objects
         self._volumes = volumes
@@ -167,13 +166,11 @@ class Decider:
 
     def _unmatched(self, access: NodeAccess) -> list[PersistentVolumeClaim]:
         """Return the claims that get none of the volumes there on the one row of `access`."""
-        selected = [c for c in self._claims.delayed if SELECTED_NODE in c.metadata.annotations]
-        others = [c for c in self._claims.delayed if SELECTED_NODE not in c.metadata.annotations]
         try:
-            matches = self._match(others, access)
+            matches = self._match(self._others, access)
         except MatchingError:
-            return selected
-        return [*selected, *(one.claim for one in matches if one.chosen[0] == NO_VOLUME)]
+            return self._selected
+        return [*self._selected, *(one.claim for one in matches if one.chosen[0] == NO_VOLUME)]
 
     def _check_bound(self, access: NodeAccess, outcome: _Outcome) -> None:
         """Mark rows that cannot reach a bound volume; each row keeps its first problem."""
@@ -193,7 +190,7 @@ class Decider:
         reached = access.mask_of_selector(required)
         if migrated is not None:
             try:
-                translated = access.mask_of_selector(translate_volume(volume).node_affinity)
+                translated = access.mask_of_selector(csi_node_affinity(volume))
             except TranslationError as error:
                 outcome.fail(outcome.unmarked() & migrated, f"could not translate pv: {error}")
             else:
@@ -202,7 +199,7 @@ class Decider:
 
     def _migrated(self, volume: PersistentVolume, nodes: NodeTable) -> NDArray[np.bool_] | None:
         """Return the rows that treat an in-tree volume as a CSI volume, or None if none does."""
-        plugin = plugin_of_volume(volume)
+        plugin = plugin_of(volume.spec)
         if plugin is None or not plugin.is_migrated:
             return None
         migrated = self._csi_nodes.is_migrated(plugin)
@@ -211,19 +208,17 @@ class Decider:
     def _serve_delayed(
         self, access: NodeAccess, outcome: _Outcome
     ) -> tuple[list[_Match], list[tuple[Provision, NDArray[np.bool_]]]]:
-        selected = [c for c in self._claims.delayed if SELECTED_NODE in c.metadata.annotations]
-        others = [c for c in self._claims.delayed if SELECTED_NODE not in c.metadata.annotations]
         asked = outcome.unfailed()
-        for claim in selected:
+        for claim in self._selected:
             here = _only(access.nodes, claim.metadata.annotations[SELECTED_NODE])
             outcome.mark(asked & ~here, _BIND_CONFLICT)
             asked = asked & here
         try:
-            matches = self._match(others, access) if asked.any() else []
+            matches = self._match(self._others, access) if asked.any() else []
         except MatchingError as error:
             outcome.fail(asked, str(error))
             return [], []
-        wishes = [(claim, asked) for claim in selected]
+        wishes = [(claim, asked) for claim in self._selected]
         wishes += [(match.claim, asked & (match.chosen == NO_VOLUME)) for match in matches]
         return matches, self._provide(wishes, access, outcome)
 
@@ -298,14 +293,7 @@ class _Outcome:
         """Return one status per row."""
         if "_keys" not in self.__dict__ or not self._keys.any():
             return NodeToStatus.passing(self.rows)
-        found = np.flatnonzero(np.bincount(self._keys)).tolist()
-        statuses = [SUCCESS]
-        position = np.zeros(found[-1] + 1, np.int32)
-        for key in found:
-            if key:
-                position[key] = len(statuses)
-                statuses.append(self._status_of(key))
-        return NodeToStatus(position[self._keys], statuses)
+        return NodeToStatus.encode(self._keys, self._status_of)
 
     def _status_of(self, key: int) -> Status:
         if key >= _FIRST_FAILURE:

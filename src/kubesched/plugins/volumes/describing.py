@@ -19,7 +19,7 @@ from kubesched.plugins.volumes.claims import (
     is_fully_bound,
     known_claims,
 )
-from kubesched.plugins.volumes.csi_translation import TranslationError, translate_volume
+from kubesched.plugins.volumes.csi_translation import TranslationError, csi_node_affinity
 from kubesched.plugins.volumes.matching import STORAGE, why_not_matching
 from kubesched.plugins.volumes.node_access import NodeAccess, label_terms, required_of
 from kubesched.plugins.volumes.provisioning import Provision, ProvisioningError, provision
@@ -83,7 +83,7 @@ def describe_bound_claim(
     required = required_of(volume.spec.node_affinity)
     if is_migrated and access.mask_of_selector(required)[0]:
         try:
-            required = translate_volume(volume).node_affinity
+            required = csi_node_affinity(volume)
         except TranslationError:
             return ""
     if required is None or access.mask_of_selector(required)[0]:

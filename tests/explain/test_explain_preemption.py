@@ -8,7 +8,7 @@ from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import NodeToStatus, unresolvable, unschedulable
 from kubesched.testing.builders import make_pod_info
-from tests.framework.preemption.cluster import dry_run_of
+from tests.framework.preemption.cluster import report_of
 
 FULL = unschedulable("Insufficient cpu")
 NEVER = unresolvable("taint")
@@ -16,7 +16,7 @@ NEVER = unresolvable("taint")
 
 def test_not_eligible() -> None:
     """A pod that may not preempt has the reason and nothing else."""
-    report = PreemptionReport.not_eligible("because")
+    report = PreemptionReport(reason="because")
     found = explain_preemption(report, NodeToStatus.passing(0))
     assert found == PreemptionExplanation(eligible=False, reason="because")
 
@@ -27,8 +27,7 @@ def test_candidates_and_choice() -> None:
         make_pod_info(name, priority=priority) for name, priority in (("v1", 5), ("v2", 1))
     )
     candidates = [Candidate("b", victims[1:]), Candidate("a", victims, 1)]
-    dry_run = dry_run_of(candidates, {"d": FULL, "c": FULL})
-    report = PreemptionReport(eligible=True, dry_run=dry_run)
+    report = report_of(candidates, {"d": FULL, "c": FULL})
     statuses = NodeToStatus.of([FULL, FULL, FULL, FULL, NEVER])
     found = explain_preemption(report, statuses)
     assert found.candidates == (
@@ -45,8 +44,7 @@ def test_candidates_and_choice() -> None:
 def test_ties() -> None:
     """Candidates that tie are named."""
     victim = make_pod_info("v", start_time="2026-01-01T00:00:00Z")
-    dry_run = dry_run_of([Candidate(name, (victim,)) for name in "ba"], {})
-    report = PreemptionReport(eligible=True, dry_run=dry_run)
+    report = report_of([Candidate(name, (victim,)) for name in "ba"], {})
     found = explain_preemption(report, NodeToStatus.of([FULL, FULL]))
     assert found.ties == ("a", "b")
     assert found.chosen == "a"

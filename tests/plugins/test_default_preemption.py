@@ -179,7 +179,8 @@ def test_ineligible_pod_keeps_its_nomination() -> None:
         result.status,
         result.nominated_node_name,
     )
-    assert PreemptionReport(eligible=False, reason=reason) == result.details
+    assert isinstance(result.details, PreemptionReport)
+    assert reason == result.details.reason
 
 
 def test_no_nodes() -> None:

@@ -148,6 +148,18 @@ class ClusterEventWithHint(msgspec.Struct, frozen=True):
     filing: Filing | None = None
 
 
+def retry_on(
+    resource: str,
+    action: Action,
+    hint: QueueingHint | None = None,
+    *,
+    per_template: bool = False,
+    filing: Filing | None = None,
+) -> ClusterEventWithHint:
+    """Return a registration of actions on a resource."""
+    return ClusterEventWithHint(ClusterEvent(resource, action), hint, per_template, filing)
+
+
 # Events of a node's update.
 
 

@@ -9,6 +9,7 @@ Differs:  a plugin's own state is typed and passed to its methods; string keys a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, TypeGuard
 
 
@@ -24,6 +25,7 @@ def is_clonable(state: object) -> TypeGuard[Clonable]:
     return hasattr(state, "clone")
 
 
+@dataclass(slots=True, eq=False)
 class CycleState:
     """The states of one pod's cycle.
 
@@ -36,40 +38,12 @@ class CycleState:
         shared: Data that plugins share, by key.
     """
 
-    __slots__ = (
-        "filter_states",
-        "score_states",
-        "shared",
-        "skip_filter",
-        "skip_pre_bind",
-        "skip_score",
-    )
-
-    def __init__(self) -> None:
-        self.filter_states: dict[str, object] = {}
-        self.score_states: dict[str, object] = {}
-        self.skip_filter: set[str] = set()
-        self.skip_score: set[str] = set()
-        self.skip_pre_bind: set[str] = set()
-        self.shared: dict[str, object] = {}
-
-    @classmethod
-    def of(
-        cls,
-        filter_states: dict[str, object],
-        score_states: dict[str, object],
-        skip_filter: set[str],
-        skip_score: set[str],
-    ) -> Self:
-        """Create a cycle with existing states, which are not copied."""
-        cycle = cls.__new__(cls)
-        cycle.filter_states = filter_states
-        cycle.score_states = score_states
-        cycle.skip_filter = skip_filter
-        cycle.skip_score = skip_score
-        cycle.skip_pre_bind = set()
-        cycle.shared = {}
-        return cycle
+    filter_states: dict[str, object] = field(default_factory=dict)
+    score_states: dict[str, object] = field(default_factory=dict)
+    skip_filter: set[str] = field(default_factory=set)
+    skip_score: set[str] = field(default_factory=set)
+    skip_pre_bind: set[str] = field(default_factory=set)
+    shared: dict[str, object] = field(default_factory=dict)
 
     def skipping_filters(self, names: Iterable[str]) -> CycleState:
         """Return a copy that skips some more filters."""
@@ -79,14 +53,8 @@ class CycleState:
 
     def clone(self) -> CycleState:
         """Return a copy; filter states with a `clone` are cloned, other states are shared."""
-        copy = CycleState()
-        copy.filter_states = {
+        filter_states = {
             name: state.clone() if is_clonable(state) else state
             for name, state in self.filter_states.items()
         }
-        copy.score_states = self.score_states
-        copy.skip_filter = self.skip_filter
-        copy.skip_score = self.skip_score
-        copy.skip_pre_bind = self.skip_pre_bind
-        copy.shared = dict(self.shared)
-        return copy
+        return replace(self, filter_states=filter_states, shared=self.shared.copy())

@@ -19,7 +19,7 @@ from kubesched.api.integers import Int32
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheduling import PodGroup
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.framework.cluster_event import POD, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cluster_event import POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import Decides, NeededKind
@@ -119,7 +119,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """Return pod deletions, which may open the gate of `pre_enqueue`."""
         if not self._is_asynchronous:
             return ()
-        return (ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), _never, per_template=True),)
+        return (retry_on(POD, Action.DELETE, _never, per_template=True),)
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return PodDisruptionBudgets, which protect victims."""
@@ -177,11 +177,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             pod, snapshot.nodes, statuses
         )
         if reason:
-            return PreemptionReport.not_eligible(reason)
+            return PreemptionReport(reason=reason)
         budgets = self._budgets_of(snapshot.objects)
         question = Question(self.handle, cycle, pod, snapshot, budgets)
-        dry_run = find_candidates(question, statuses, self.sampling, self._verdicts)
-        return PreemptionReport(eligible=True, dry_run=dry_run)
+        return find_candidates(question, statuses, self.sampling, self._verdicts)
 
     def _budgets_of(self, objects: Objects) -> DisruptionBudgets:
         stamp = objects, objects.version(PodDisruptionBudget)

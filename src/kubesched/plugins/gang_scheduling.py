@@ -16,13 +16,7 @@ from typing import ClassVar, Final
 
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
-from kubesched.framework.cluster_event import (
-    POD,
-    POD_GROUP,
-    Action,
-    ClusterEvent,
-    ClusterEventWithHint,
-)
+from kubesched.framework.cluster_event import POD, POD_GROUP, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PermitPlugin, PreEnqueuePlugin, Scope
 from kubesched.framework.pod_group_states import PodGroupState, pod_group_name_of, state_not_found
@@ -91,8 +85,8 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return additions of pods and PodGroups; a group's identity never changes."""
         return (
-            ClusterEventWithHint(ClusterEvent(POD, Action.ADD), _is_in_the_same_group),
-            ClusterEventWithHint(ClusterEvent(POD_GROUP, Action.ADD), _is_its_group),
+            retry_on(POD, Action.ADD, _is_in_the_same_group),
+            retry_on(POD_GROUP, Action.ADD, _is_its_group),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:

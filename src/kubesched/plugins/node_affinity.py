@@ -27,7 +27,7 @@ from kubesched.api.selectors import (
     required_node_affinity,
 )
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.framework.cluster_event import NODE, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cluster_event import NODE, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import normalize_scores
@@ -187,8 +187,8 @@ class NodeAffinity(
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return node additions and label changes."""
-        event = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-        return (ClusterEventWithHint(event, self._after_node_change, per_template=True),)
+        actions = Action.ADD | Action.UPDATE_NODE_LABEL
+        return (retry_on(NODE, actions, self._after_node_change, per_template=True),)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return the node selector and the node affinity; NOT_SHARED for pods that name nodes.

@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from kubesched.api.core import Node, Pod, PodSpec
-from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import (
@@ -91,11 +91,8 @@ class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
         if not self._enabled:
             return ()
         return (
-            ClusterEventWithHint(
-                ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE),
-                _after_node_change,
-            ),
-            ClusterEventWithHint(ClusterEvent(POD, Action.UPDATE), _after_pod_change),
+            retry_on(NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _after_node_change),
+            retry_on(POD, Action.UPDATE, _after_pod_change),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework.cluster_event import NODE, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cluster_event import NODE, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.plugin import FilterPlugin, Scope
 from kubesched.framework.status import NodeToStatus, unresolvable
 from kubesched.snapshot.node_table import NodeTable
@@ -45,7 +45,7 @@ class NodeName(FilterPlugin[None]):
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return node additions."""
-        return (ClusterEventWithHint(ClusterEvent(NODE, Action.ADD)),)
+        return (retry_on(NODE, Action.ADD),)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return the node name."""

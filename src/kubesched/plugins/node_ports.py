@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from kubesched.api.core import Pod
-from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     PRE_FILTER_SKIP,
@@ -73,10 +73,8 @@ class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return pod deletions and node additions."""
         return (
-            ClusterEventWithHint(
-                ClusterEvent(POD, Action.DELETE), _after_pod_deletion, per_template=True
-            ),
-            ClusterEventWithHint(ClusterEvent(NODE, Action.ADD)),
+            retry_on(POD, Action.DELETE, _after_pod_deletion, per_template=True),
+            retry_on(NODE, Action.ADD),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:

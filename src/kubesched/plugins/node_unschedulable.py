@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from kubesched.api.core import Node, Pod, Taint, Toleration
 from kubesched.api.tolerations import tolerates
-from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import FilterPlugin, Scope
 from kubesched.framework.status import NodeToStatus, unresolvable
@@ -47,15 +47,10 @@ class NodeUnschedulable(FilterPlugin[None]):
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return node additions and uncordonings, and new tolerations of the pod."""
+        nodes = Action.ADD | Action.UPDATE_NODE_TAINT
         return (
-            ClusterEventWithHint(
-                ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
-                _after_node_change,
-                per_template=True,
-            ),
-            ClusterEventWithHint(
-                ClusterEvent(POD, Action.UPDATE_POD_TOLERATION), self._after_pod_change
-            ),
+            retry_on(NODE, nodes, _after_node_change, per_template=True),
+            retry_on(POD, Action.UPDATE_POD_TOLERATION, self._after_pod_change),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:

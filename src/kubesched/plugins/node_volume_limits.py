@@ -28,8 +28,8 @@ from kubesched.framework.cluster_event import (
     POD,
     VOLUME_ATTACHMENT,
     Action,
-    ClusterEvent,
     ClusterEventWithHint,
+    retry_on,
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -108,15 +108,11 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return changes that add or raise limits, or remove volumes."""
         return (
-            ClusterEventWithHint(ClusterEvent(CSI_NODE, Action.ADD)),
-            ClusterEventWithHint(ClusterEvent(CSI_NODE, Action.UPDATE), after_csi_node_update),
-            ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), after_pod_deletion),
-            ClusterEventWithHint(
-                ClusterEvent(PERSISTENT_VOLUME_CLAIM, Action.ADD), after_claim_addition
-            ),
-            ClusterEventWithHint(
-                ClusterEvent(VOLUME_ATTACHMENT, Action.DELETE), after_attachment_deletion
-            ),
+            retry_on(CSI_NODE, Action.ADD),
+            retry_on(CSI_NODE, Action.UPDATE, after_csi_node_update),
+            retry_on(POD, Action.DELETE, after_pod_deletion),
+            retry_on(PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_addition),
+            retry_on(VOLUME_ATTACHMENT, Action.DELETE, after_attachment_deletion),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from kubesched.api.core import Pod
-from kubesched.framework.cluster_event import POD, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cluster_event import POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.plugin import PreEnqueuePlugin, Scope
 from kubesched.framework.status import SUCCESS, Status, unresolvable
 from kubesched.snapshot.pod_info import PodInfo
@@ -36,8 +36,7 @@ class SchedulingGates(PreEnqueuePlugin):
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return the removal of a pod's last gate."""
-        event = ClusterEvent(POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        return (ClusterEventWithHint(event, _is_about),)
+        return (retry_on(POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _is_about),)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return None, because pods that reach a scheduling cycle have no gates."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod, Taint, Toleration
 from kubesched.api.tolerations import taint_text, tolerates
-from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import normalize_reversed
@@ -53,15 +53,10 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return node additions and taint changes, and new tolerations of the pod."""
+        nodes = Action.ADD | Action.UPDATE_NODE_TAINT
         return (
-            ClusterEventWithHint(
-                ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
-                self._after_node_change,
-                per_template=True,
-            ),
-            ClusterEventWithHint(
-                ClusterEvent(POD, Action.UPDATE_POD_TOLERATION), self._after_pod_change
-            ),
+            retry_on(NODE, nodes, self._after_node_change, per_template=True),
+            retry_on(POD, Action.UPDATE_POD_TOLERATION, self._after_pod_change),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:

@@ -13,6 +13,7 @@ Differs:  the decision for the chosen row is computed again instead of being kep
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 import numpy as np
@@ -34,8 +35,8 @@ from kubesched.framework.cluster_event import (
     PERSISTENT_VOLUME_CLAIM,
     STORAGE_CLASS,
     Action,
-    ClusterEvent,
     ClusterEventWithHint,
+    retry_on,
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -110,6 +111,7 @@ class VolumeBindingArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
 
+@dataclass(slots=True, eq=False)
 class PodBinding:
     """The volumes of one pod during its cycle.
 
@@ -122,13 +124,12 @@ class PodBinding:
         reserved: Node name -> the bindings and provisions assumed for it.
     """
 
-    def __init__(self, objects: Objects, table: NodeColumns, decider: Decider) -> None:
-        self.objects = objects
-        self.table = table
-        self.decider = decider
-        self.was_filtered = False
-        self.all_bound = False
-        self.reserved: dict[str, PodVolumes] = {}
+    objects: Objects
+    table: NodeColumns
+    decider: Decider
+    was_filtered: bool = False
+    all_bound: bool = False
+    reserved: dict[str, PodVolumes] = field(default_factory=dict)
 
 
 class VolumeBinding(
@@ -175,19 +176,13 @@ class VolumeBinding(
         """Return changes of storage objects and nodes."""
         add_update = Action.ADD | Action.UPDATE
         return (
-            ClusterEventWithHint(
-                ClusterEvent(STORAGE_CLASS, add_update), after_storage_class_change
-            ),
-            ClusterEventWithHint(
-                ClusterEvent(PERSISTENT_VOLUME_CLAIM, add_update), after_claim_change
-            ),
-            ClusterEventWithHint(ClusterEvent(PERSISTENT_VOLUME, add_update)),
-            ClusterEventWithHint(ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-            ClusterEventWithHint(ClusterEvent(CSI_NODE, add_update), after_csi_node_change),
-            ClusterEventWithHint(ClusterEvent(CSI_DRIVER, Action.UPDATE), after_csi_driver_change),
-            ClusterEventWithHint(
-                ClusterEvent(CSI_STORAGE_CAPACITY, add_update), after_capacity_change
-            ),
+            retry_on(STORAGE_CLASS, add_update, after_storage_class_change),
+            retry_on(PERSISTENT_VOLUME_CLAIM, add_update, after_claim_change),
+            retry_on(PERSISTENT_VOLUME, add_update),
+            retry_on(NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            retry_on(CSI_NODE, add_update, after_csi_node_change),
+            retry_on(CSI_DRIVER, Action.UPDATE, after_csi_driver_change),
+            retry_on(CSI_STORAGE_CAPACITY, add_update, after_capacity_change),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:

@@ -21,8 +21,8 @@ from kubesched.framework.cluster_event import (
     PERSISTENT_VOLUME_CLAIM,
     POD,
     Action,
-    ClusterEvent,
     ClusterEventWithHint,
+    retry_on,
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -112,11 +112,9 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return pod deletions, and additions of nodes and claims."""
         return (
-            ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), after_pod_deletion),
-            ClusterEventWithHint(ClusterEvent(NODE, Action.ADD)),
-            ClusterEventWithHint(
-                ClusterEvent(PERSISTENT_VOLUME_CLAIM, Action.ADD), after_claim_addition
-            ),
+            retry_on(POD, Action.DELETE, after_pod_deletion),
+            retry_on(NODE, Action.ADD),
+            retry_on(PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_addition),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:

@@ -24,8 +24,8 @@ from kubesched.framework.cluster_event import (
     PERSISTENT_VOLUME_CLAIM,
     STORAGE_CLASS,
     Action,
-    ClusterEvent,
     ClusterEventWithHint,
+    retry_on,
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.needed_kinds import NeededKind
@@ -86,14 +86,10 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
         """Return changes of storage classes, claims, volumes and node labels."""
         add_update = Action.ADD | Action.UPDATE
         return (
-            ClusterEventWithHint(
-                ClusterEvent(STORAGE_CLASS, Action.ADD), after_storage_class_addition
-            ),
-            ClusterEventWithHint(ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-            ClusterEventWithHint(
-                ClusterEvent(PERSISTENT_VOLUME_CLAIM, add_update), after_claim_change
-            ),
-            ClusterEventWithHint(ClusterEvent(PERSISTENT_VOLUME, add_update), after_volume_change),
+            retry_on(STORAGE_CLASS, Action.ADD, after_storage_class_addition),
+            retry_on(NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            retry_on(PERSISTENT_VOLUME_CLAIM, add_update, after_claim_change),
+            retry_on(PERSISTENT_VOLUME, add_update, after_volume_change),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:

@@ -121,7 +121,7 @@ class Plan:
 
     def new_cycle(self) -> CycleState:
         """Return a cycle state that has the states of known plugins."""
-        return CycleState.of(
+        return CycleState(
             self.filter_states.copy(),
             self.score_states.copy(),
             self.skip_filter.copy(),

@@ -65,7 +65,7 @@ def counted(claims: list[ResourceClaim]) -> AllocatedState:
     state = AllocatedState()
     for one in claims:
         if one.status.allocation is not None:
-            state.add(one.status.allocation, consumable=True)
+            state.count(one.status.allocation, 1, consumable=True)
     return state
 
 

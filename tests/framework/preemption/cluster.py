@@ -8,6 +8,7 @@ from typing import ClassVar, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.api.policy import PodDisruptionBudget
@@ -22,7 +23,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidate import Candidate
-from kubesched.framework.preemption.candidates import DryRun
+from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.preemption.victims import Question
 from kubesched.framework.status import (
     SUCCESS,
@@ -232,9 +233,10 @@ def candidate(name: str, *priorities: int, pdb_violations: int = 0, starts: str 
     return Candidate(name, victims, pdb_violations)
 
 
-def dry_run_of(candidates: Sequence[Candidate], statuses: Mapping[str, Status]) -> DryRun:
-    """Return a dry run with these candidates, and these statuses of other nodes."""
+def report_of(candidates: Sequence[Candidate], statuses: Mapping[str, Status]) -> PreemptionReport:
+    """Return a report with these candidates, and these statuses of other nodes."""
     others = np.empty(len(statuses), np.object_)
     others[:] = list(statuses.values())
     rows = np.arange(len(statuses))
-    return DryRun(others=others, other_rows=rows, names=tuple(statuses)).narrowed_to(candidates)
+    tried = PreemptionReport(others=others, other_rows=rows, names=tuple(statuses))
+    return replace(tried.narrowed_to(candidates), narrowed=False)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubesched.framework.preemption.candidate import Candidate, Criterion
 from kubesched.testing.builders import make_pod_info
 
-from .cluster import candidate, dry_run_of, time
+from .cluster import candidate, report_of, time
 
 NEGATIVE, LOW, MIDDLE, HIGH, HUGE = -100, 0, 100, 1000, 1_000_000_000
 
@@ -124,7 +124,7 @@ NEGATIVE, LOW, MIDDLE, HIGH, HUGE = -100, 0, 100, 1000, 1_000_000_000
 )
 def test_order(candidates: list[Candidate], best: list[str], decided_by: Criterion) -> None:
     """The criteria are applied one after another, until one candidate remains."""
-    selection = dry_run_of(candidates, {}).choice
+    selection = report_of(candidates, {}).choice
     assert selection is not None
     assert (best[0], tuple(best), decided_by) == (
         selection.chosen.node_name,
@@ -137,7 +137,7 @@ def test_pods_that_have_not_started_are_the_youngest() -> None:
     """A victim without a start time counts as started after all others."""
     unstarted = Candidate("n1", (make_pod_info("a", priority=1),))
     started = Candidate("n2", (make_pod_info("b", priority=1, start_time=time(59)),))
-    selection = dry_run_of([started, unstarted], {}).choice
+    selection = report_of([started, unstarted], {}).choice
     assert selection is not None
     assert ("n1", Criterion.START_TIME) == (selection.chosen.node_name, selection.decided_by)
 
@@ -171,6 +171,6 @@ def test_order_equals_its_slow_twin(drawn: list[tuple[list[tuple[int, int]], int
         )
     expected = tuple(name for name, key in keys.items() if key == min(keys.values()))
     for order in (candidates, candidates[::-1]):
-        choice = dry_run_of(order, {}).choice
+        choice = report_of(order, {}).choice
         assert choice is not None
         assert expected == choice.best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.framework.preemption.candidate import Candidate, Criterion
+from kubesched.framework.preemption.candidate import Criterion
 from kubesched.framework.preemption.report import (
     PreemptionReport,
     no_candidates_text,
@@ -13,15 +13,10 @@ from kubesched.framework.preemption.report import (
 from kubesched.framework.preemption.victims import NO_VICTIMS
 from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 
-from .cluster import NO_CPU, candidate, dry_run_of
+from .cluster import NO_CPU, candidate, report_of
 
 LOW, HIGH = 0, 1000
 NEVER_REASON = "not eligible due to preemptionPolicy=Never."
-
-
-def report_of(candidates: list[Candidate], statuses: dict[str, Status]) -> PreemptionReport:
-    """Return the report on a dry run with this result."""
-    return PreemptionReport(eligible=True, dry_run=dry_run_of(candidates, statuses))
 
 
 def test_report_of_candidates() -> None:
@@ -122,7 +117,7 @@ def test_errors_are_forgotten_when_there_is_a_candidate() -> None:
 
 def test_result_of_a_pod_that_may_not_preempt() -> None:
     """The nomination of a pod that may not preempt stays as it is."""
-    result = post_filter_result(PreemptionReport.not_eligible(NEVER_REASON), 2)
+    result = post_filter_result(PreemptionReport(reason=NEVER_REASON), 2)
     assert (unschedulable(NEVER_REASON), None) == (result.status, result.nominated_node_name)
 
 

@@ -168,7 +168,7 @@ def allocated_state(*allocations: AllocationResult) -> AllocatedState:
     """Return the devices of these allocations."""
     state = AllocatedState()
     for one in allocations:
-        state.add(one, consumable=True)
+        state.count(one, 1, consumable=True)
     return state
 
 

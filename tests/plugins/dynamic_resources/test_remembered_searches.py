@@ -132,9 +132,9 @@ def test_what_is_remembered_is_what_a_new_search_finds(
         if takes and isinstance(taken, tuple):
             kept += taken
             for allocation in taken:
-                allocating.state.add(allocation, consumable=True)
+                allocating.state.count(allocation, 1, consumable=True)
         if gives_back and kept:
-            allocating.state.remove(kept.pop(0), consumable=True)
+            allocating.state.count(kept.pop(0), -1, consumable=True)
 
 
 def test_a_search_is_made_again_only_if_a_device_was_taken_or_given_back() -> None:
@@ -144,7 +144,7 @@ def test_a_search_is_made_again_only_if_a_device_was_taken_or_given_back() -> No
     again, *_ = allocating.answers([claim(request(), name="y")])
     assert isinstance(first, tuple)
     assert first is again
-    allocating.state.add(first[0], consumable=True)
+    allocating.state.count(first[0], 1, consumable=True)
     changed, *_ = allocating.answers([claim(request(), name="z")])
     assert isinstance(changed, tuple)
     assert first != changed
@@ -190,5 +190,5 @@ def test_pools_of_two_drivers_that_share_an_account_are_searched_again() -> None
         return [_answer(allocator, node, asked) for node in NODES]
 
     answers(searches)
-    state.add(allocation_of(result("z0", "plain")), consumable=True)
+    state.count(allocation_of(result("z0", "plain")), 1, consumable=True)
     assert answers(None) == answers(searches)

@@ -1,10 +1,9 @@
 """The part of dynamic resource allocation that several plugins use."""
 
-from kubesched.framework.dra.claim_tracker import AllocatedState, ClaimTracker
+from kubesched.framework.dra.claim_tracker import AllocatedState, ClaimTracker, DeviceID
 from kubesched.framework.dra.claim_writer import ClaimWriter
 from kubesched.framework.dra.device_classes import (
     DeviceClasses,
-    DeviceTotals,
     device_classes_of,
     is_dra_extended_resource_name,
     needed_classes,
@@ -13,6 +12,7 @@ from kubesched.framework.dra.device_classes import (
 from kubesched.framework.dra.slices import (
     NodeSelectorError,
     check_node_selector,
+    is_for_node,
     matches_node_selector,
     with_taints,
 )
@@ -22,11 +22,12 @@ __all__ = [
     "ClaimTracker",
     "ClaimWriter",
     "DeviceClasses",
-    "DeviceTotals",
+    "DeviceID",
     "NodeSelectorError",
     "check_node_selector",
     "device_classes_of",
     "is_dra_extended_resource_name",
+    "is_for_node",
     "matches_node_selector",
     "needed_classes",
     "resources_without_node",

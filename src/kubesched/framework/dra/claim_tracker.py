@@ -46,15 +46,11 @@ class AllocatedState:
         """Whether the device, or a share of it, is allocated."""
         return device in self.devices or device in self.shared or device in self.capacity
 
-    def add(self, allocation: AllocationResult, *, consumable: bool) -> None:
-        """Count an allocation."""
-        self._count(allocation, 1, consumable=consumable)
+    def count(self, allocation: AllocationResult, sign: int, *, consumable: bool) -> None:
+        """Count an allocation (`sign` 1), or undo that (-1).
 
-    def remove(self, allocation: AllocationResult, *, consumable: bool) -> None:
-        """Undo one `add`."""
-        self._count(allocation, -1, consumable=consumable)
-
-    def _count(self, allocation: AllocationResult, sign: int, *, consumable: bool) -> None:
+        Without `consumable`, a share counts as the whole device.
+        """
         for result in allocation.devices.results:
             if result.admin_access:
                 continue
@@ -269,8 +265,7 @@ class ClaimTracker:
     def _count(self, claim: ResourceClaim, sign: int) -> None:
         allocation = claim.status.allocation
         if allocation is not None:
-            count = self._state.add if sign > 0 else self._state.remove
-            count(allocation, consumable=self._consumable)
+            self._state.count(allocation, sign, consumable=self._consumable)
 
 
 def _version(claim: ResourceClaim) -> int:

@@ -1,32 +1,20 @@
-"""Device classes: which of them back extended resources, and how many devices of each a node has.
+"""Device classes: which of them back extended resources.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache;
-          pkg/scheduler/util/utils.go, IsDRAExtendedResourceName,
-          pkg/scheduler/framework/plugins/noderesources/resource_allocation.go,
-          calculateDRAExtendedResourceAllocatableRequest (v1.36)
-Reads:    DeviceClasses, ResourceSlices
+          pkg/scheduler/util/utils.go, IsDRAExtendedResourceName (v1.36)
+Reads:    DeviceClasses
 Differs:  if two classes claim a resource, the result is that of a freshly started kube-scheduler,
           which reads classes in name order; in a running one it depends on earlier events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
 
-from kubesched import cel
-from kubesched.api.core import Node
-from kubesched.api.resource import (
-    IMPLICIT_EXTENDED_RESOURCE_PREFIX,
-    Device,
-    DeviceClass,
-    ResourceSlice,
-)
+from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
 from kubesched.api.resource_names import is_extended_resource_name
 from kubesched.api.times import parse_time
-from kubesched.cel.values import CelError
-from kubesched.framework.dra.claim_tracker import AllocatedState
-from kubesched.framework.dra.slices import NodeSelectorError, matches_node_selector
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -117,78 +105,3 @@ def _precedes(item: DeviceClass, rival: DeviceClass) -> bool:
     if _created(item) != _created(rival):
         return _created(item) > _created(rival)
     return item.metadata.name < rival.metadata.name
-
-
-# Devices of a class.
-
-
-class DeviceTotals:
-    """Counts devices; one object per scoring plugin, because it caches which devices match.
-
-    As upstream, pool generations and missing slices are ignored, a slice without a node selection
-    counts for all nodes, and a device that matched a selector once is taken to match it always.
-    """
-
-    def __init__(self) -> None:
-        self._matching: set[tuple[str, str, str, str]] = set()
-
-    def count(
-        self,
-        node: Node,
-        device_class: DeviceClass,
-        slices: Iterable[ResourceSlice],
-        allocated: AllocatedState,
-    ) -> tuple[int, int]:
-        """Return how many devices of the class the node has, and how many are allocated.
-
-        Both are 0 if a selector cannot be evaluated. For a node whose allocatable amounts include
-        the resource, this must not be called.
-        """
-        total = taken = 0
-        try:
-            for item in slices:
-                driver, pool = item.spec.driver, item.spec.pool.name
-                for device in _devices_on(item, node):
-                    if self._matches(device_class, driver, pool, device):
-                        total += 1
-                        taken += allocated.is_allocated((driver, pool, device.name))
-        except (CelError, cel.DeviceSelectorError, NodeSelectorError):
-            return 0, 0
-        return total, taken
-
-    def _matches(self, device_class: DeviceClass, driver: str, pool: str, device: Device) -> bool:
-        variables = None
-        for selector in device_class.spec.selectors:
-            if selector.cel is None:
-                continue
-            key = (selector.cel.expression, driver, pool, device.name)
-            if key in self._matching:
-                continue
-            compiled = cel.compile_selector(selector.cel.expression)
-            if variables is None:
-                variables = cel.device_variables(driver, device, allow_multiple_allocations=False)
-            if not compiled.matches(variables):
-                return False
-            self._matching.add(key)
-        return True
-
-
-def _devices_on(item: ResourceSlice, node: Node) -> Iterator[Device]:
-    spec = item.spec
-    if spec.per_device_node_selection:
-        yield from (device for device in spec.devices if _is_on(device, node))
-        return
-    if not spec.all_nodes and (spec.node_name or "") != node.metadata.name:
-        if spec.node_name:
-            return
-        if spec.node_selector is not None and not matches_node_selector(spec.node_selector, node):
-            return
-    yield from spec.devices
-
-
-def _is_on(device: Device, node: Node) -> bool:
-    if device.all_nodes:
-        return True
-    if device.node_name:
-        return device.node_name == node.metadata.name
-    return device.node_selector is not None and matches_node_selector(device.node_selector, node)

@@ -15,7 +15,13 @@ from msgspec.structs import replace
 
 from kubesched.api import selectors
 from kubesched.api.core import Node, NodeSelector
-from kubesched.api.resource import Device, DeviceTaintRule, DeviceTaintSelector, ResourceSlice
+from kubesched.api.resource import (
+    Device,
+    DeviceTaintRule,
+    DeviceTaintSelector,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 
 # Nodes.
 
@@ -35,6 +41,18 @@ def matches_node_selector(selector: NodeSelector, node: Node) -> bool:
     """Whether one of the terms matches the node. Raises NodeSelectorError."""
     check_node_selector(selector)
     return selectors.matches_node_selector(selector, node.metadata.labels, node.metadata.name)
+
+
+def is_for_node(where: Device | ResourceSliceSpec, node: Node) -> bool:
+    """Whether the node selection of a slice or device includes the node.
+
+    Raises NodeSelectorError.
+    """
+    if where.node_name:
+        return node.metadata.name == where.node_name
+    if where.all_nodes:
+        return True
+    return where.node_selector is not None and matches_node_selector(where.node_selector, node)
 
 
 # Taints.

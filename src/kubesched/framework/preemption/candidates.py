@@ -9,29 +9,22 @@ Differs:  nodes are tried in table order, where upstream tries several in parall
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.preemption.candidate import (
-    Candidate,
-    CandidateChoice,
-    costs_of,
-    select_candidate,
-)
+from kubesched.framework.preemption.candidate import select_candidate
 from kubesched.framework.preemption.eligibility import has_lower_priority_pods
+from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.preemption.verdict_memory import VerdictMemory, Verdicts
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question
-from kubesched.framework.status import Code, NodeToStatus, Status
+from kubesched.framework.status import Code, NodeToStatus
 
 _BATCH_ROWS_MIN: Final = 32
 """The smallest batch; one more row costs little. Each batch is twice as large as the one before."""
-_NOTHING: Final = np.empty(0, np.object_)
-_NO_ROWS: Final = np.empty(0, np.intp)
 
 
 class Sampling(msgspec.Struct, frozen=True):
@@ -51,46 +44,6 @@ class Sampling(msgspec.Struct, frozen=True):
         return min(potential_nodes, max(share, self.absolute))
 
 
-class DryRun(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """The result of a dry run; usually only the choice is read.
-
-    Attributes:
-        kept: Nodes where evicting helps, those that violate no budget first: an array of
-            `Candidate`.
-        choice: The choice among them; None if there is no candidate.
-        others: Why the other nodes tried are no candidates: an array of `Status`, or one
-            rejection for all.
-        other_rows: The rows of these nodes.
-        names: The node names per row of the table.
-    """
-
-    kept: NDArray[np.object_] = _NOTHING
-    choice: CandidateChoice | None = None
-    others: NDArray[np.object_] | Status = _NOTHING
-    other_rows: NDArray[np.intp] = _NO_ROWS
-    names: Sequence[str] = ()
-
-    @cached_property
-    def candidates(self) -> tuple[Candidate, ...]:
-        """The candidates that were kept."""
-        return tuple(self.kept.tolist())
-
-    @cached_property
-    def node_statuses(self) -> Mapping[str, Status]:
-        """Node name -> why it is not a candidate."""
-        whose = [self.names[row] for row in self.other_rows.tolist()]
-        if isinstance(self.others, Status):
-            return dict.fromkeys(whose, self.others)
-        return dict(zip(whose, self.others.tolist(), strict=True))
-
-    def narrowed_to(self, candidates: Sequence[Candidate]) -> DryRun:
-        """Choose again among some candidates, perhaps with other victims."""
-        kept = np.empty(len(candidates), np.object_)
-        kept[:] = candidates
-        choice = select_candidate(kept, costs_of(candidates)) if candidates else None
-        return DryRun(kept, choice, self.others, self.other_rows, self.names)
-
-
 def potential_rows(statuses: NodeToStatus) -> NDArray[np.intp]:
     """Return the rows whose rejection evicting pods may resolve."""
     helpful = [status.code is Code.UNSCHEDULABLE for status in statuses.statuses]
@@ -104,7 +57,7 @@ def find_candidates(
     statuses: NodeToStatus,
     sampling: Sampling,
     memory: VerdictMemory,
-) -> DryRun:
+) -> PreemptionReport:
     """Try the potential nodes until there are enough candidates.
 
     `statuses` say why each row was rejected; `memory` has verdicts for earlier preemptors, which
@@ -113,9 +66,9 @@ def find_candidates(
     nodes = question.snapshot.nodes
     rows = potential_rows(statuses)
     if not len(rows):
-        return DryRun()
+        return PreemptionReport()
     if not has_lower_priority_pods(question.pod, nodes):
-        return DryRun(others=NO_VICTIMS, other_rows=rows, names=nodes.all_names)
+        return PreemptionReport(others=NO_VICTIMS, other_rows=rows, names=nodes.all_names)
     wanted = sampling.wanted(len(rows))
     offset = question.handle.random.randrange(len(rows))
     rows = np.concatenate((rows[offset:], rows[:offset]))
@@ -153,7 +106,7 @@ def rows_needed(violations: NDArray[np.int64], wanted: int) -> int:
 
 def collect(
     verdicts: Verdicts, rows: NDArray[np.intp], wanted: int, names: Sequence[str]
-) -> DryRun:
+) -> PreemptionReport:
     """Return at most `wanted` candidates without and `wanted` with a violation.
 
     The rows were tried in this order; `names` has the node of each row of the table.
@@ -166,4 +119,4 @@ def collect(
     candidates = verdicts.found.take(kept)
     costs = verdicts.costs.take(kept, axis=1)
     choice = select_candidate(candidates, costs) if len(kept) else None
-    return DryRun(candidates, choice, verdicts.found.take(others), others, names)
+    return PreemptionReport(candidates, choice, verdicts.found.take(others), others, names)

@@ -7,16 +7,23 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, Self
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.api.field_errors import aggregate
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
-from kubesched.framework.preemption.candidate import Candidate, CandidateChoice, Criterion
-from kubesched.framework.preemption.candidates import DryRun
+from kubesched.framework.preemption.candidate import (
+    Candidate,
+    CandidateChoice,
+    Criterion,
+    costs_of,
+    select_candidate,
+)
 from kubesched.framework.status import (
     SUCCESS,
     Code,
@@ -29,48 +36,57 @@ from kubesched.framework.status import (
 
 _NONE_ALLOWED: Final = "no candidate node for preemption"
 _NOT_HELPFUL: Final = unresolvable("Preemption is not helpful for scheduling")
-_NOTHING_TRIED: Final = DryRun()
+_NOTHING: Final = np.empty(0, np.object_)
+_NO_ROWS: Final = np.empty(0, np.intp)
 
 
-class PreemptionReport(msgspec.Struct, frozen=True):
+class PreemptionReport(msgspec.Struct, frozen=True, eq=False, dict=True):
     """How a preemption was decided.
 
     Attributes:
-        eligible: Whether the pod may preempt others.
-        reason: Why it may not.
-        dry_run: The nodes tried, and the choice among them.
+        kept: Nodes where evicting helps, those that violate no budget first: an array of
+            `Candidate`.
+        choice: The choice among them; None if there is no candidate.
+        others: Why the other nodes tried are no candidates: an array of `Status`, or one
+            rejection for all.
+        other_rows: The rows of these nodes.
+        names: The node names per row of the table.
+        reason: Why the pod may not preempt others, or "".
         narrowed: Whether extenders have filtered the candidates.
     """
 
-    eligible: bool
+    kept: NDArray[np.object_] = _NOTHING
+    choice: CandidateChoice | None = None
+    others: NDArray[np.object_] | Status = _NOTHING
+    other_rows: NDArray[np.intp] = _NO_ROWS
+    names: Sequence[str] = ()
     reason: str = ""
-    dry_run: DryRun = _NOTHING_TRIED
     narrowed: bool = False
-
-    @classmethod
-    def not_eligible(cls, reason: str) -> Self:
-        """Return the report for a pod that may not preempt others."""
-        return cls(eligible=False, reason=reason)
 
     def narrowed_to(self, candidates: Sequence[Candidate]) -> Self:
         """Choose again among the candidates that extenders returned, perhaps with other victims."""
-        dry_run = self.dry_run.narrowed_to(candidates)
-        return msgspec.structs.replace(self, dry_run=dry_run, narrowed=True)
+        kept = np.empty(len(candidates), np.object_)
+        kept[:] = candidates
+        choice = select_candidate(kept, costs_of(candidates)) if candidates else None
+        return msgspec.structs.replace(self, kept=kept, choice=choice, narrowed=True)
 
     @property
+    def eligible(self) -> bool:
+        """Whether the pod may preempt others."""
+        return not self.reason
+
+    @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """Nodes where evicting helps; the most important victims come first."""
-        return self.dry_run.candidates
+        return tuple(self.kept.tolist())
 
-    @property
-    def choice(self) -> CandidateChoice | None:
-        """The choice among them; None if there is no candidate."""
-        return self.dry_run.choice
-
-    @property
+    @cached_property
     def node_statuses(self) -> Mapping[str, Status]:
         """Node name -> why it is not a candidate, for the other nodes tried."""
-        return self.dry_run.node_statuses
+        whose = [self.names[row] for row in self.other_rows.tolist()]
+        if isinstance(self.others, Status):
+            return dict.fromkeys(whose, self.others)
+        return dict(zip(whose, self.others.tolist(), strict=True))
 
     @property
     def best(self) -> tuple[str, ...]:
@@ -90,7 +106,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
 
 def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:
     """Return the result of post_filter; the plugin adds its prefix to the message."""
-    if not report.eligible:
+    if report.reason:
         return PostFilterResult(unschedulable(report.reason), details=report)
     if report.choice is not None:
         candidate = report.choice.chosen
@@ -99,9 +115,9 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
         return PostFilterResult(unschedulable(_NONE_ALLOWED), details=report)
     if not num_all_nodes:
         return PostFilterResult(failure("no nodes available"), details=report)
-    others = report.dry_run.others
+    others = report.others
     if isinstance(others, Status):
-        text = _text_of_one(others, len(report.dry_run.other_rows), num_all_nodes)
+        text = _text_of_one(others, len(report.other_rows), num_all_nodes)
     else:
         statuses = others.tolist()
         kinds = statuses[:1] if _are_equal(statuses) else statuses

@@ -5,6 +5,8 @@ Upstream: pkg/scheduler/apis/config/types_pluginargs.go,
 Differs:  nothing.
 """
 
+from collections.abc import Iterator
+
 import msgspec
 
 from kubesched.api.field_errors import ConfigError, FieldError, child, forbidden, invalid
@@ -39,39 +41,25 @@ def decode_dynamic_resources_args(
         ConfigError: With every field error found.
     """
     args = decode_args(DynamicResourcesArgs, raw, path)
-    filter_path, binding_path = child(path, "filterTimeout"), child(path, "bindingTimeout")
-    errors = [
-        *_filter_timeout_errors(args.filter_timeout_seconds, gates, filter_path),
-        *_binding_timeout_errors(args.binding_timeout_seconds, gates, binding_path),
-    ]
+    errors = list(_errors_of(args, gates, path))
     if errors:
         raise ConfigError(errors)
     return args
 
 
-def _filter_timeout_errors(
-    seconds: float | None, gates: FeatureGates, path: str
-) -> list[FieldError]:
-    if seconds is None:
-        return []
-    if not gates.enabled("DRASchedulerFilterTimeout"):
-        return [forbidden(path, "DRASchedulingFilterTimeout feature gate is disabled")]
-    if seconds < 0:
-        return [invalid(path, go_duration(seconds), "must be zero or positive")]
-    return []
-
-
-def _binding_timeout_errors(
-    seconds: float | None, gates: FeatureGates, path: str
-) -> list[FieldError]:
-    if seconds is None:
-        return []
-    if not has_binding_conditions(gates):
-        gate = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate"
-        return [forbidden(path, f"{gate} is disabled")]
-    if seconds < 1:
-        return [invalid(path, go_duration(seconds), "must be at least 1 second")]
-    return []
+def _errors_of(args: DynamicResourcesArgs, gates: FeatureGates, path: str) -> Iterator[FieldError]:
+    filters, binds = gates.enabled("DRASchedulerFilterTimeout"), has_binding_conditions(gates)
+    binding_gates = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"
+    filter_, binding = args.filter_timeout_seconds, args.binding_timeout_seconds
+    for field, seconds, is_on, gate, least, words in (
+        ("filterTimeout", filter_, filters, "DRASchedulingFilterTimeout", 0, "zero or positive"),
+        ("bindingTimeout", binding, binds, binding_gates, 1, "at least 1 second"),
+    ):
+        place = child(path, field)
+        if seconds is not None and not is_on:
+            yield forbidden(place, f"{gate} feature gate is disabled")
+        elif seconds is not None and seconds < least:
+            yield invalid(place, go_duration(seconds), f"must be {words}")
 
 
 def has_binding_conditions(gates: FeatureGates) -> bool:

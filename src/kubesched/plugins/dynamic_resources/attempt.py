@@ -11,13 +11,11 @@ Differs:  nothing. As upstream, a device that is rejected late leaves behind wha
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from kubesched.api.quantity import Quantity, nano_value
-from kubesched.api.resource import Device, DeviceAttribute, DeviceConstraint, ResourceClaim
-from kubesched.framework.dra import AllocatedState
+from kubesched.api.resource import DeviceAttribute, DeviceConstraint, ResourceClaim
+from kubesched.framework.dra import AllocatedState, DeviceID
 from kubesched.plugins.dynamic_resources.consumption import ConsumedCounters, consumed_capacity
 from kubesched.plugins.dynamic_resources.node_devices import (
     CandidateDevice,
@@ -26,112 +24,60 @@ from kubesched.plugins.dynamic_resources.node_devices import (
     NodeDevices,
     Wanted,
 )
-from kubesched.plugins.dynamic_resources.pools import DeviceID
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 from kubesched.plugins.dynamic_resources.results import Chosen
 
 # Constraints on the devices of several requests of a claim.
 
 
-class Constraint(Protocol):
-    """A constraint, with the devices chosen so far."""
+class _Constraint:
+    """A constraint on the requests it names, or on all if it names none, and its devices so far.
 
-    def add(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> bool:
-        """Add the device if the constraint allows it; return whether it does."""
+    All devices must have the attribute, `matchAttribute` with equal values and `distinctAttribute`
+    with different ones. As upstream, only the last device of each request must be different.
+    """
 
-    def remove(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> None:
-        """Undo one successful `add`."""
-
-
-def constraint_of(spec: DeviceConstraint) -> Constraint | None:
-    """Return the constraint, or None if its kind is unknown."""
-    if spec.match_attribute is not None:
-        return MatchAttribute(spec.match_attribute, spec.requests)
-    if spec.distinct_attribute is not None:
-        return DistinctAttribute(spec.distinct_attribute, spec.requests)
-    return None
-
-
-class _AttributeConstraint(ABC):
-    """Applies to the requests it names, or to all if it names none."""
-
-    def __init__(self, attribute_name: str, requests: Iterable[str]) -> None:
-        self._attribute_name = attribute_name
-        self._requests = frozenset(requests)
+    def __init__(self, spec: DeviceConstraint) -> None:
+        self._is_match = spec.match_attribute is not None
+        self._name = spec.match_attribute or spec.distinct_attribute or ""
+        self._requests = frozenset(spec.requests)
         self._devices = 0
+        self._values: dict[str, tuple[str, object] | None] = {}
 
-    def _applies(self, request: str, subrequest: str) -> bool:
-        if not self._requests or request in self._requests:
+    def add(self, request: ParsedRequest, candidate: CandidateDevice) -> bool:
+        """Add the device if the constraint allows it; return whether it does."""
+        if not self._applies(request):
             return True
-        return bool(subrequest) and f"{request}/{subrequest}" in self._requests
-
-    def add(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> bool:
-        """Add the device if its attribute is allowed; return whether it is."""
-        if not self._applies(request, subrequest):
-            return True
-        attribute = lookup_attribute(device, device_id, self._attribute_name)
-        if attribute is None or not self._allows(request, attribute):
+        attribute = _attribute(candidate, self._name)
+        if attribute is None:
             return False
+        value = _scalar(attribute)
+        others = self._values.values() if self._devices else ()
+        if not all(value is not None and (value == it) is self._is_match for it in others):
+            return False
+        self._values["" if self._is_match else request.base_name] = value
         self._devices += 1
         return True
 
-    @abstractmethod
-    def _allows(self, request: str, attribute: DeviceAttribute) -> bool:
-        """Whether the attribute is allowed for the request; record it if so."""
-
-
-class MatchAttribute(_AttributeConstraint):
-    """Requires that all devices have the attribute, with equal values."""
-
-    _attribute: DeviceAttribute | None = None
-
-    def _allows(self, request: str, attribute: DeviceAttribute) -> bool:
-        """Whether the device is the first or has the first one's value."""
-        if self._devices == 0:
-            self._attribute = attribute
-            return True
-        return self._attribute is not None and _is_same(attribute, self._attribute)
-
-    def remove(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> None:
-        """Remove a device; without devices, any value is allowed."""
-        if self._applies(request, subrequest):
+    def remove(self, request: ParsedRequest) -> None:
+        """Undo one successful `add`."""
+        if self._applies(request):
             self._devices -= 1
+            if not self._is_match:
+                self._values.pop(request.base_name, None)
+
+    def _applies(self, request: ParsedRequest) -> bool:
+        return not self._requests or not self._requests.isdisjoint(
+            (request.base_name, request.full_name)
+        )
 
 
-class DistinctAttribute(_AttributeConstraint):
-    """Requires that all devices have the attribute, with different values.
-
-    As upstream, only the last device of each request is compared.
-    """
-
-    def __init__(self, attribute_name: str, requests: Iterable[str]) -> None:
-        super().__init__(attribute_name, requests)
-        self._attributes: dict[str, DeviceAttribute] = {}
-
-    def _allows(self, request: str, attribute: DeviceAttribute) -> bool:
-        """Whether no recorded value is equal."""
-        known = self._attributes.values()
-        if self._devices and not all(_is_different(attribute, other) for other in known):
-            return False
-        self._attributes[request] = attribute
-        return True
-
-    def remove(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> None:
-        """Remove the request's value."""
-        if self._applies(request, subrequest):
-            self._attributes.pop(request, None)
-            self._devices -= 1
-
-
-def lookup_attribute(device: Device, device_id: DeviceID, name: str) -> DeviceAttribute | None:
+def _attribute(candidate: CandidateDevice, name: str) -> DeviceAttribute | None:
     """Return an attribute by its qualified name; the driver's own may lack the domain."""
-    found = device.attributes.get(name)
-    if found is not None:
-        return found
-    domain, slash, identifier = name.partition("/")
-    if not slash or domain != device_id[0]:
-        return None
-    return device.attributes.get(identifier)
+    attributes = candidate.device.attributes
+    domain, _, identifier = name.partition("/")
+    is_own = bool(identifier) and domain == candidate.id[0]
+    return attributes.get(name) or (attributes.get(identifier) if is_own else None)
 
 
 def _scalar(attribute: DeviceAttribute) -> tuple[str, object] | None:
@@ -145,16 +91,6 @@ def _scalar(attribute: DeviceAttribute) -> tuple[str, object] | None:
     if attribute.version_value is not None:
         return "version", attribute.version_value
     return None
-
-
-def _is_same(attribute: DeviceAttribute, other: DeviceAttribute) -> bool:
-    scalar = _scalar(attribute)
-    return scalar is not None and scalar == _scalar(other)
-
-
-def _is_different(attribute: DeviceAttribute, other: DeviceAttribute) -> bool:
-    scalar = _scalar(attribute)
-    return scalar is not None and scalar != _scalar(other)
 
 
 # Attempts.
@@ -227,9 +163,8 @@ class AllocationAttempt:
         return lambda: self._give_back(claim, chosen, candidate)
 
     def _give_back(self, claim: int, chosen: Chosen, candidate: CandidateDevice) -> None:
-        names = (chosen.request.base_name, chosen.request.subrequest_name)
         for constraint in self._constraints[claim]:
-            constraint.remove(*names, candidate.device, candidate.id)
+            constraint.remove(chosen.request)
         self._users[candidate.id].discard(claim)
         if chosen.is_shared:
             self._release(candidate.id, chosen.consumed_capacity)
@@ -254,10 +189,9 @@ class AllocationAttempt:
         """Add the device to the claim's constraints; return False if they or taints forbid it."""
         if self._features.device_taints and not request.tolerates(candidate.device.taints):
             return False
-        names = (request.base_name, request.subrequest_name)
         constraints = self._constraints[claim]
         for at, constraint in enumerate(constraints):
-            if constraint.add(*names, candidate.device, candidate.id):
+            if constraint.add(request, candidate):
                 continue
             if must:
                 raise AllocationError(
@@ -266,7 +200,7 @@ class AllocationAttempt:
                     " satisfied"
                 )
             for earlier in constraints[:at]:
-                earlier.remove(*names, candidate.device, candidate.id)
+                earlier.remove(request)
             return False
         return True
 
@@ -285,14 +219,12 @@ class AllocationAttempt:
             del self._capacity[device]
 
 
-def _constraints(claim: ResourceClaim) -> list[Constraint]:
-    constraints: list[Constraint] = []
-    for at, spec in enumerate(claim.spec.devices.constraints):
-        constraint = constraint_of(spec)
-        if constraint is None:
+def _constraints(claim: ResourceClaim) -> list[_Constraint]:
+    constraints = claim.spec.devices.constraints
+    for at, spec in enumerate(constraints):
+        if spec.match_attribute is None and spec.distinct_attribute is None:
             raise AllocationError(
                 f"claim {claim.metadata.key}, constraint #{at}: empty constraint"
                 " (unsupported constraint type?)"
             )
-        constraints.append(constraint)
-    return constraints
+    return [_Constraint(spec) for spec in constraints]

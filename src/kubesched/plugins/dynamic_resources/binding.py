@@ -10,6 +10,7 @@ Differs:  pods that share a claim write it one after another, each based on the 
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -48,26 +49,17 @@ class BindingTimeoutError(ClaimBindingError):
     """A device did not become ready in time."""
 
 
+@dataclass(slots=True, eq=False)
 class ClaimBinder:
     """Binds the claims of one pod."""
 
-    def __init__(
-        self,
-        writer: ClaimWriter,
-        tracker: ClaimTracker,
-        objects: Objects,
-        state: DynamicResourcesState,
-        pod: Pod,
-        node_name: str,
-        observer: PluginObserver,
-    ) -> None:
-        self._writer = writer
-        self._tracker = tracker
-        self._objects = objects
-        self._state = state
-        self._pod = pod
-        self._node_name = node_name
-        self._observer = observer
+    _writer: ClaimWriter
+    _tracker: ClaimTracker
+    _objects: Objects
+    _state: DynamicResourcesState
+    _pod: Pod
+    _node_name: str
+    _observer: PluginObserver
 
     async def bind(self) -> None:
         """Write all claims that are not reserved for the pod yet. Raises ClaimBindingError."""

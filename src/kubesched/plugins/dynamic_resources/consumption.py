@@ -19,7 +19,8 @@ from kubesched.api.resource import (
     Device,
     DeviceCapacity,
 )
-from kubesched.plugins.dynamic_resources.pools import DeviceID, Pool
+from kubesched.framework.dra import DeviceID
+from kubesched.plugins.dynamic_resources.pools import Pool
 
 _Counters = dict[str, dict[str, int]]
 """Counter set -> counter -> amount in 10^-9 units."""

@@ -11,7 +11,7 @@ Differs:  the search for devices ends after a number of tries proportional to `f
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 from uuid import UUID
 
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from kubesched.api.core import Pod
 from kubesched.api.resource import (
     DeviceClass,
-    DeviceRequest,
     DeviceTaintRule,
     ResourceClaim,
     ResourceClaimStatus,
@@ -35,8 +34,8 @@ from kubesched.framework.cluster_event import (
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
     Action,
-    ClusterEvent,
     ClusterEventWithHint,
+    retry_on,
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import (
@@ -183,15 +182,11 @@ class DynamicResources(
         add_update = Action.ADD | Action.UPDATE
         node_actions = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
         return (
-            ClusterEventWithHint(ClusterEvent(NODE, node_actions)),
-            ClusterEventWithHint(
-                ClusterEvent(RESOURCE_CLAIM, add_update), self._after_claim, filing=BY_CLAIM
-            ),
-            ClusterEventWithHint(
-                ClusterEvent(POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM), self._after_pod
-            ),
-            ClusterEventWithHint(ClusterEvent(DEVICE_CLASS, add_update)),
-            ClusterEventWithHint(ClusterEvent(RESOURCE_SLICE, add_update)),
+            retry_on(NODE, node_actions),
+            retry_on(RESOURCE_CLAIM, add_update, self._after_claim, filing=BY_CLAIM),
+            retry_on(POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._after_pod),
+            retry_on(DEVICE_CLASS, add_update),
+            retry_on(RESOURCE_SLICE, add_update),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
@@ -235,9 +230,9 @@ class DynamicResources(
         state.snapshot = snapshot
         state.scalars = scalars
         state.classes = device_classes_of(snapshot.objects)
-        status = self._look_at_claims(state, self._group_of(pod.pod), snapshot.objects)
-        if not status.is_success:
-            return PreFilterResult(nothing, status)
+        problem = next(self._problems(state, self._group_of(pod.pod), snapshot.objects), None)
+        if problem is not None:
+            return PreFilterResult(nothing, problem)
         if any(True for _ in state.to_allocate()):
             state.allocator = self._allocator(snapshot.objects)
         return PreFilterResult(state)
@@ -438,57 +433,46 @@ class DynamicResources(
         """Return the name of the pod's group, or ""."""
         return pod_group_name_of(pod) if self._has_pod_groups else ""
 
-    def _look_at_claims(self, state: DynamicResourcesState, group: str, objects: Objects) -> Status:
+    def _problems(
+        self, state: DynamicResourcesState, group: str, objects: Objects
+    ) -> Iterator[Status]:
+        """Note where claims can be used; yield why claims cannot be used or allocated at all."""
         for at, claim in enumerate(state.claims):
-            allocation = claim.status.allocation
+            uid, allocation = claim.metadata.uid, claim.status.allocation
             if allocation is not None:
                 state.available_on[at] = allocation.node_selector
                 try:
                     if allocation.node_selector is not None:
                         check_node_selector(allocation.node_selector)
                 except NodeSelectorError as error:
-                    return failure(str(error))
-                continue
-            shared = self._tracker.shared_allocation(claim.metadata.uid, group)
-            if shared is not None:
+                    yield failure(str(error))
+            elif (shared := self._tracker.shared_allocation(uid, group)) is not None:
                 state.shared[at] = shared
                 state.available_on[at] = shared.node_selector
-                continue
-            if self._tracker.pending_allocation(claim.metadata.uid) is not None:
-                return unresolvable(
+            elif self._tracker.pending_allocation(uid) is not None:
+                yield unresolvable(
                     f"resource claim {claim.metadata.key} is in the process of being allocated"
                 )
-            if not state.is_special(at):
-                status = self._look_at_requests(claim, objects)
-                if not status.is_success:
-                    return status
-        return SUCCESS
+            elif not state.is_special(at):
+                yield from self._problems_of_requests(claim, objects)
 
-    def _look_at_requests(self, claim: ResourceClaim, objects: Objects) -> Status:
+    def _problems_of_requests(self, claim: ResourceClaim, objects: Objects) -> Iterator[Status]:
         for request in claim.spec.devices.requests:
-            status = self._look_at_request(claim, request, objects)
-            if not status.is_success:
-                return status
-        return SUCCESS
-
-    def _look_at_request(
-        self, claim: ResourceClaim, request: DeviceRequest, objects: Objects
-    ) -> Status:
-        where = f"resource claim {claim.metadata.key}, request {request.name}"
-        if request.exactly is not None:
-            return _look_for_class(request.exactly.device_class_name, request.name, objects)
-        if not request.first_available:
-            return unresolvable(f"{where}: unknown request type")
-        if not self._prioritized_list:
-            return unresolvable(
-                f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled"
-            )
-        for sub in request.first_available:
-            name = f"{request.name}/{sub.name}"
-            status = _look_for_class(sub.device_class_name, name, objects)
-            if not status.is_success:
-                return status
-        return SUCCESS
+            where = f"resource claim {claim.metadata.key}, request {request.name}"
+            if request.exactly is not None:
+                yield from _problems_of_class(
+                    request.exactly.device_class_name, request.name, objects
+                )
+                continue
+            if not request.first_available:
+                yield unresolvable(f"{where}: unknown request type")
+            elif not self._prioritized_list:
+                yield unresolvable(
+                    f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled"
+                )
+            for sub in request.first_available:
+                name = f"{request.name}/{sub.name}"
+                yield from _problems_of_class(sub.device_class_name, name, objects)
 
     def _allocator(self, objects: Objects) -> Allocator:
         index, matcher = self._devices(objects)
@@ -557,9 +541,8 @@ class DynamicResources(
             self._tracker.restore(claim.metadata.namespace, claim.metadata.name)
 
 
-def _look_for_class(name: str, request_name: str, objects: Objects) -> Status:
+def _problems_of_class(name: str, request_name: str, objects: Objects) -> Iterator[Status]:
     if not name:
-        return failure(f"request {request_name}: unsupported request type")
-    if device_classes_of(objects).get(name) is None:
-        return unresolvable(f"request {request_name}: device class {name} does not exist")
-    return SUCCESS
+        yield failure(f"request {request_name}: unsupported request type")
+    elif device_classes_of(objects).get(name) is None:
+        yield unresolvable(f"request {request_name}: device class {name} does not exist")

@@ -18,15 +18,9 @@ from kubesched.api.resource import (
     ResourceClaim,
     ResourceSlice,
 )
-from kubesched.framework.dra import DeviceClasses
+from kubesched.framework.dra import DeviceClasses, DeviceID
 from kubesched.plugins.dynamic_resources.consumption import has_capacity
-from kubesched.plugins.dynamic_resources.pools import (
-    DeviceID,
-    Pool,
-    PoolError,
-    PoolIndex,
-    matches_node,
-)
+from kubesched.plugins.dynamic_resources.pools import Pool, PoolError, PoolIndex, matches_node
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 
@@ -193,9 +187,7 @@ class NodeDevices:
         if not selected or not candidate.slice.spec.per_device_node_selection:
             return selected
         try:
-            return matches_node(
-                self._node, device.node_name, device.all_nodes, device.node_selector
-            )
+            return matches_node(device, self._node)
         except PoolError as error:
             raise AllocationError(str(error)) from error
 

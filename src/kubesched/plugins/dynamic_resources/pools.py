@@ -11,14 +11,12 @@ Differs:  slices are indexed once for all nodes, and the pools of a node are cac
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from kubesched.api.core import Node, NodeSelector
-from kubesched.api.resource import CounterSet, Device, ResourceSlice
-from kubesched.framework.dra import matches_node_selector
+from kubesched.api.core import Node
+from kubesched.api.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
+from kubesched.framework.dra import NodeSelectorError, is_for_node
 
 PoolID = tuple[str, str]
 """Driver and pool name."""
-DeviceID = tuple[str, str, str]
-"""Driver, pool and device name."""
 
 
 class PoolError(ValueError):
@@ -51,22 +49,11 @@ class Pool:
         return "/".join(self.id)
 
 
-def matches_node(
-    node: Node, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None
-) -> bool:
-    """Whether a slice or device with this node selection is for `node`.
-
-    Raises PoolError if the selector is invalid.
-    """
-    if node_name:
-        return node.metadata.name == node_name
-    if all_nodes:
-        return True
-    if selector is None:
-        return False
+def matches_node(where: Device | ResourceSliceSpec, node: Node) -> bool:
+    """Whether the node selection of a slice or device includes the node; raises PoolError."""
     try:
-        return matches_node_selector(selector, node)
-    except ValueError as error:
+        return is_for_node(where, node)
+    except NodeSelectorError as error:
         raise PoolError(f"failed to parse node selector: {error}") from error
 
 
@@ -141,14 +128,13 @@ class PoolIndex:
             return True
         try:
             if spec.node_name or spec.all_nodes or spec.node_selector is not None:
-                return matches_node(node, spec.node_name, spec.all_nodes, spec.node_selector)
+                return matches_node(spec, node)
         except PoolError as error:
             raise PoolError(
                 f"failed to perform node selection for slice {item.metadata.name}: {error}"
             ) from error
         return bool(spec.per_device_node_selection) and any(
-            matches_node(node, device.node_name, device.all_nodes, device.node_selector)
-            for device in spec.devices
+            matches_node(device, node) for device in spec.devices
         )
 
     def _pool(self, pool_id: PoolID, found: list[ResourceSlice]) -> Pool | None:

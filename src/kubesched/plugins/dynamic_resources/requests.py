@@ -66,11 +66,6 @@ class ParsedRequest:
         """The name of the request in the claim, without alternative."""
         return self.parent_name or self.name
 
-    @property
-    def subrequest_name(self) -> str:
-        """The name of the alternative, or ""."""
-        return self.name if self.parent_name else ""
-
     def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
         """Whether the request tolerates the taints."""
         return all(

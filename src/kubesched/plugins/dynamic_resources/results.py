@@ -24,7 +24,7 @@ from kubesched.api.resource import (
     ResourceClaim,
     ResourceSlice,
 )
-from kubesched.plugins.dynamic_resources.pools import DeviceID
+from kubesched.framework.dra import DeviceID
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 
 UNNUMBERED_SHARE = ""

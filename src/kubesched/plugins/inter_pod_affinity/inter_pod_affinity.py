@@ -20,7 +20,7 @@ from kubesched.api.core import Namespace, Node, Pod
 from kubesched.api.field_errors import ConfigError, child, invalid
 from kubesched.api.integers import Int32
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import Decides, NeededKind
@@ -142,11 +142,11 @@ class InterPodAffinity(
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return changes of pods and their labels, node additions and node label changes."""
-        pods = ClusterEvent(POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
-        nodes = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+        pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+        nodes = Action.ADD | Action.UPDATE_NODE_LABEL
         return (
-            ClusterEventWithHint(pods, _after_pod_change, per_template=True),
-            ClusterEventWithHint(nodes, _after_node_change, per_template=True),
+            retry_on(POD, pods, _after_pod_change, per_template=True),
+            retry_on(NODE, nodes, _after_node_change, per_template=True),
         )
 
     def pre_filter(

@@ -7,6 +7,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
@@ -73,6 +74,7 @@ def requirements_of(terms: AffinityTerms, objects: Objects) -> Requirements:
     )
 
 
+@dataclass(slots=True, eq=False)
 class AffinityState:
     """Numbers of pods per domain, by topology key; a what-if changes them.
 
@@ -86,42 +88,21 @@ class AffinityState:
         facts: A cache for explain: (key, question) -> domain -> names of pods.
     """
 
-    __slots__ = (
-        "affinity",
-        "anti_affinity",
-        "existing",
-        "facts",
-        "namespace_labels",
-        "requirements",
-        "table",
-    )
-
-    def __init__(
-        self,
-        requirements: Requirements,
-        namespace_labels: Mapping[str, str],
-        existing: dict[str, DomainSums],
-        affinity: dict[str, DomainSums],
-        anti_affinity: dict[str, DomainSums],
-        table: NodeColumns,
-    ) -> None:
-        self.requirements = requirements
-        self.namespace_labels = namespace_labels
-        self.existing = existing
-        self.affinity = affinity
-        self.anti_affinity = anti_affinity
-        self.table = table
-        self.facts: dict[tuple[str, object], dict[str | None, list[str]]] = {}
+    requirements: Requirements
+    namespace_labels: Mapping[str, str]
+    existing: dict[str, DomainSums]
+    affinity: dict[str, DomainSums]
+    anti_affinity: dict[str, DomainSums]
+    table: NodeColumns
+    facts: dict[tuple[str, object], dict[str | None, list[str]]] = field(default_factory=dict)
 
     def clone(self) -> AffinityState:
         """Return a copy that can be changed independently."""
-        return AffinityState(
-            self.requirements,
-            self.namespace_labels,
-            _clone(self.existing),
-            _clone(self.affinity),
-            _clone(self.anti_affinity),
-            self.table,
+        return replace(
+            self,
+            existing=_clone(self.existing),
+            affinity=_clone(self.affinity),
+            anti_affinity=_clone(self.anti_affinity),
         )
 
     def move(self, pod: PodInfo, other: PodInfo, nodes: NodeTable, amount: int) -> None:

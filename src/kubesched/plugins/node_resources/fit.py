@@ -28,8 +28,8 @@ from kubesched.framework.cluster_event import (
     NODE,
     POD,
     Action,
-    ClusterEvent,
     ClusterEventWithHint,
+    retry_on,
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import device_classes_of, is_dra_extended_resource_name, needed_classes
@@ -129,16 +129,15 @@ class NodeResourcesFit(
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return deletions and scale-downs of pods, changes of nodes and of device classes."""
-        pod = ClusterEvent(POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
-        node = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
-        events = [
-            ClusterEventWithHint(pod, self._after_pod_change, per_template=True),
-            ClusterEventWithHint(node, self._after_node_change, per_template=True),
-        ]
-        if self._devices:
-            device_class = ClusterEvent(DEVICE_CLASS, Action.ADD | Action.UPDATE)
-            events.append(ClusterEventWithHint(device_class, self._after_device_class_change))
-        return events
+        pods = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
+        nodes = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
+        classes = Action.ADD | Action.UPDATE
+        events = (
+            retry_on(POD, pods, self._after_pod_change, per_template=True),
+            retry_on(NODE, nodes, self._after_node_change, per_template=True),
+            retry_on(DEVICE_CLASS, classes, self._after_device_class_change),
+        )
+        return events if self._devices else events[:2]
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return the requests; UNSIGNED if devices may back one, as other objects matter then."""

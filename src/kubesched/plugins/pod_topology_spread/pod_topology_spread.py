@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kubesched.api.core import Node, Pod, TopologySpreadConstraint
 from kubesched.api.requirements import SelectorError
 from kubesched.api.well_known import HOSTNAME, ZONE
-from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import Decides, NeededKind
@@ -137,12 +137,8 @@ class PodTopologySpread(
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
-            ClusterEventWithHint(
-                ClusterEvent(POD, pods), self._after_pod_change, per_template=True
-            ),
-            ClusterEventWithHint(
-                ClusterEvent(NODE, nodes), self._after_node_change, per_template=True
-            ),
+            retry_on(POD, pods, self._after_pod_change, per_template=True),
+            retry_on(NODE, nodes, self._after_node_change, per_template=True),
         )
 
     def pre_filter(

@@ -6,12 +6,11 @@ from typing import ClassVar
 
 import pytest
 
-from kubesched.framework.plugin import FilterPlugin, Plugin
-from kubesched.framework.registry import PluginFactory, Registry, RegistryError
+from kubesched.framework.plugin import FilterPlugin
+from kubesched.framework.registry import Registry, RegistryError
 from kubesched.framework.status import NodeToStatus
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.testing.handle import FakeHandle
 
 
 class First(FilterPlugin[None]):
@@ -31,10 +30,10 @@ class Second(First):
 
 
 def test_register() -> None:
-    """Factories are found by name, in order of registration."""
+    """Plugins are found by name, in order of registration."""
     registry = Registry(Second, First)
     assert (["Second", "First"], 2) == (list(registry), len(registry))
-    assert First is registry["First"].plugin
+    assert First is registry["First"]
     with pytest.raises(KeyError):
         registry["Third"]
 
@@ -42,10 +41,9 @@ def test_register() -> None:
 def test_a_name_is_taken() -> None:
     """A second plugin of the same name is refused, and the first stays."""
     registry = Registry(First)
-    factory = registry["First"]
     with pytest.raises(RegistryError, match=r"^a plugin named First already exists$"):
-        registry.register("First", PluginFactory(Second))
-    assert factory is registry["First"]
+        registry.register("First", Second)
+    assert First is registry["First"]
 
 
 def test_merge() -> None:
@@ -57,13 +55,8 @@ def test_merge() -> None:
         registry.merge(Registry(Second))
 
 
-def test_factories() -> None:
-    """A class builds itself; a function may build it, under any name."""
-    handle = FakeHandle()
-    plugin = PluginFactory(First)("args", handle)
-    assert isinstance(plugin, First)
-    assert handle is plugin.handle
-    other: Plugin = Second(None, handle)
+def test_alias() -> None:
+    """A plugin may have another name than its own."""
     registry = Registry()
-    registry.register("Alias", PluginFactory(Second, lambda args, handle: other))
-    assert other is registry["Alias"](None, handle)
+    registry.register("Alias", Second)
+    assert Second is registry["Alias"]

@@ -17,7 +17,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import NoState
 from kubesched.framework.status import SKIP, SUCCESS, failure
 from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
 from kubesched.plugins.registry import in_tree_registry, in_tree_setup

@@ -20,7 +20,7 @@ def _plugin_classes() -> set[type[Plugin]]:
 
 def test_every_plugin_is_registered_under_its_class_name() -> None:
     """The name in the configuration is the name of the class."""
-    registered = {name: factory.plugin for name, factory in in_tree_registry().items()}
+    registered = dict(in_tree_registry())
     assert {plugin.__name__: plugin for plugin in _plugin_classes()} == registered
 
 

@@ -45,7 +45,7 @@ from kubesched.cluster.store import Key
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND, Configuration, ExtenderConfiguration
-from kubesched.framework.registry import PluginFactory, SchedulerSetup
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.queue.queue_options import QueueOptions
 from kubesched.scheduler.assembly import assemble, queue_options
@@ -189,7 +189,7 @@ class Scenario:
         configuration = spec.configured(gates)
         registry = in_tree_registry()
         for name, plugin in spec.plugins.items():
-            registry.register(name, PluginFactory(scripted_plugin(name, plugin, self._script)))
+            registry.register(name, scripted_plugin(name, plugin, self._script))
         setup = SchedulerSetup(configuration, registry, gates)
         scheduler, handlers = assemble(
             setup,

@@ -36,7 +36,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.framework.registry import PluginFactory, Registry, SchedulerSetup
+from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure, unschedulable
 from kubesched.framework.structured_log import V4
 from kubesched.plugins.registry import in_tree_registry, in_tree_setup
@@ -202,16 +202,17 @@ def test_each_profile_has_its_own_plugin_objects() -> None:
     assert profiles["x"].plugins["NodeName"] is not profiles["y"].plugins["NodeName"]
 
 
-def test_a_registry_entry_may_be_a_function() -> None:
-    """It gets arguments and handle."""
+def test_a_plugin_is_built_with_arguments_and_handle() -> None:
+    """The arguments are decoded by the plugin's class."""
     built: list[object] = []
 
-    def build(args: object, handle: Handle) -> Plugin:
-        built.append((args, handle))
-        return Quiet(args, handle)
+    class Loud(Quiet):
+        def __init__(self, args: object, handle: Handle) -> None:
+            super().__init__(args, handle)
+            built.append((args, handle))
 
     registry = Registry(Sort, Bind)
-    registry.register("Quiet", PluginFactory(Quiet, build))
+    registry.register("Quiet", Loud)
     plugins = Plugins(queue_sort=_set("Sort"), bind=_set("Bind"), multi_point=_set("Quiet"))
     args: dict[str, Any] = {"loud": True}
     configuration = ProfileConfiguration(

@@ -10,7 +10,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration
 from kubesched.framework.plugin import Plugin
-from kubesched.framework.registry import PluginFactory, SchedulerSetup
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal
@@ -45,7 +45,7 @@ def rehearse(
     feature_gates = FeatureGates.parse(gates)
     registry = in_tree_registry()
     for plugin in plugins:
-        registry.register(plugin.name, PluginFactory(plugin))
+        registry.register(plugin.name, plugin)
     configuration = configured(feature_gates, *(plugin.name for plugin in plugins))
 
     async def main() -> T:

@@ -47,13 +47,7 @@ _COUNTED_ONE_BY_ONE_MAX: Final = 5
 """Up to this number of statuses, one pass for each takes less time than one for all."""
 
 _LABELS: Final = {
-    Code.SUCCESS: "Success",
-    Code.ERROR: "Error",
-    Code.UNSCHEDULABLE: "Unschedulable",
-    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
-    Code.WAIT: "Wait",
-    Code.SKIP: "Skip",
-    Code.PENDING: "Pending",
+    code: "".join(word.capitalize() for word in code.name.split("_")) for code in Code
 }
 _REJECTED: Final = frozenset(
     {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}

@@ -34,7 +34,7 @@ from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.explain.sentences import there_are
 from kubesched.framework.plugin import Plugin, QueueSortPlugin, Scope
-from kubesched.framework.registry import PluginFactory, Registry, RegistryError, SchedulerSetup
+from kubesched.framework.registry import Registry, RegistryError, SchedulerSetup
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.plugins.priority_sort import PrioritySort
@@ -215,7 +215,7 @@ def register_plugins(
     for text in written:
         plugin = load_plugin(text)
         try:
-            registry.register(plugin.name, PluginFactory(plugin))
+            registry.register(plugin.name, plugin)
         except RegistryError as error:
             raise UserError(f"--plugin {text}: {error}; give it another name") from error
         plugins.append(plugin)
@@ -298,7 +298,7 @@ def load_entry_points(registry: Registry, configuration: Configuration) -> None:
 
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name):
         if entry.name in wanted and entry.name not in registry:
-            registry.register(entry.name, PluginFactory(_entry_point_class(entry)))
+            registry.register(entry.name, _entry_point_class(entry))
 
 
 def _entry_point_class(entry: EntryPoint) -> type[Plugin]:

@@ -143,7 +143,7 @@ def _build(
         at, raw = args.get(name, (len(args), None))
         place = f"{path}.pluginConfig[{at}].args"
         try:
-            decoded = registry[name].plugin.decode_args(raw, handle, place)
+            decoded = registry[name].decode_args(raw, handle, place)
             plugin = registry[name](decoded, handle)
             check_events(plugin.events_to_register())
             plugins[name] = plugin
@@ -170,7 +170,7 @@ def _errors_of_others(
             continue
         place = f"{path}.pluginConfig[{at}].args"
         try:
-            registry[name].plugin.check_args(entry.args, handle, place)
+            registry[name].check_args(entry.args, handle, place)
         except ConfigError as error:
             yield from error.errors
 
@@ -185,4 +185,4 @@ def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[
 def implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
     """Whether a plugin implements an extension point."""
     kind = _CLASSES.get(point)
-    return kind is not None and issubclass(registry[name].plugin, kind)
+    return kind is not None and issubclass(registry[name], kind)

@@ -22,7 +22,7 @@ from kubesched.api.resource import DeviceClass, ResourceClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo

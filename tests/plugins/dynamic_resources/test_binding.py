@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubesched.api.meta import Condition
 from kubesched.api.resource import FINALIZER, AllocatedDeviceStatus, ResourceClaim
 from kubesched.framework.status import Code, Status
-from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
 from kubesched.testing.builders import make_node
 from tests.plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
 from tests.plugins.dynamic_resources.objects import (

@@ -13,7 +13,7 @@ from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelect
 from kubesched.api.resource import DeviceCapacity, ResourceClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node

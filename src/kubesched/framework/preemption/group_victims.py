@@ -133,10 +133,8 @@ def _most_protected_first(
     units: Sequence[VictimUnit], budgets: DisruptionBudgets
 ) -> list[VictimUnit]:
     protected = budgets.protects([unit.pods for unit in units])
-    return [
-        *(unit for unit, is_protected in zip(units, protected, strict=True) if is_protected),
-        *(unit for unit, is_protected in zip(units, protected, strict=True) if not is_protected),
-    ]
+    order = sorted(range(len(units)), key=lambda at: not protected[at])
+    return [units[at] for at in order]
 
 
 async def _reprieve(unit: VictimUnit, trial: PodGroupTrial) -> bool:

@@ -15,11 +15,14 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 from uuid import UUID
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kubesched.api.core import Pod
+from kubesched.api.field_errors import ConfigError, FieldError, child, forbidden, invalid
+from kubesched.api.go_text import go_duration
 from kubesched.api.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -27,6 +30,9 @@ from kubesched.api.resource import (
     ResourceClaimStatus,
     ResourceSlice,
 )
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.decoding import DurationSeconds
+from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cluster_event import (
     DEVICE_CLASS,
     NODE,
@@ -74,11 +80,6 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.plugins.dynamic_resources.allocator import Allocator
-from kubesched.plugins.dynamic_resources.args import (
-    DynamicResourcesArgs,
-    decode_dynamic_resources_args,
-    has_binding_conditions,
-)
 from kubesched.plugins.dynamic_resources.binding import (
     ClaimBinder,
     ClaimBindingError,
@@ -117,6 +118,22 @@ _TRIES_PER_SECOND: Final = 200_000
 _NO_STATE: Final = failure("not found")
 
 
+class DynamicResourcesArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The arguments.
+
+    Attributes:
+        filter_timeout_seconds: The timeout of the search for devices on one node; 0 is none.
+        binding_timeout_seconds: How long devices may take to become ready.
+    """
+
+    filter_timeout_seconds: DurationSeconds | None = msgspec.field(
+        default=None, name="filterTimeout"
+    )
+    binding_timeout_seconds: DurationSeconds | None = msgspec.field(
+        default=None, name="bindingTimeout"
+    )
+
+
 class DynamicResources(
     PreEnqueuePlugin,
     PreFilterPlugin[DynamicResourcesState],
@@ -144,7 +161,7 @@ class DynamicResources(
         self._prioritized_list = enabled("DRAPrioritizedList")
         self._has_pod_groups = enabled("GenericWorkload")
         self._taint_rules = enabled("DRADeviceTaintRules")
-        self._binding_conditions = has_binding_conditions(handle.feature_gates)
+        self._binding_conditions = _has_binding_conditions(handle.feature_gates)
         self._features = Features(
             admin_access=enabled("DRAAdminAccess"),
             prioritized_list=self._prioritized_list,
@@ -173,7 +190,10 @@ class DynamicResources(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> DynamicResourcesArgs:
         """Decode and validate the arguments. Raises ConfigError with every field error."""
-        return decode_dynamic_resources_args(raw, handle.feature_gates, path)
+        args = decode_args(DynamicResourcesArgs, raw, path)
+        if errors := tuple(_errors_of(args, handle.feature_gates, path)):
+            raise ConfigError(errors)
+        return args
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return changes of slices, classes, claims, pods and nodes."""
@@ -539,6 +559,28 @@ class DynamicResources(
     def _forget_pending(self, uid: str, claim: ResourceClaim, pod: PodInfo) -> None:
         if self._tracker.remove_pending(uid, pod.uid):
             self._tracker.restore(claim.metadata.namespace, claim.metadata.name)
+
+
+def _errors_of(args: DynamicResourcesArgs, gates: FeatureGates, path: str) -> Iterator[FieldError]:
+    filters, binds = gates.enabled("DRASchedulerFilterTimeout"), _has_binding_conditions(gates)
+    binding_gates = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"
+    filter_, binding = args.filter_timeout_seconds, args.binding_timeout_seconds
+    for field, seconds, is_on, gate, least, words in (
+        ("filterTimeout", filter_, filters, "DRASchedulingFilterTimeout", 0, "zero or positive"),
+        ("bindingTimeout", binding, binds, binding_gates, 1, "at least 1 second"),
+    ):
+        place = child(path, field)
+        if seconds is not None and not is_on:
+            yield forbidden(place, f"{gate} feature gate is disabled")
+        elif seconds is not None and seconds < least:
+            yield invalid(place, go_duration(seconds), f"must be {words}")
+
+
+def _has_binding_conditions(gates: FeatureGates) -> bool:
+    """Whether binding may have to wait for devices."""
+    return gates.enabled("DRADeviceBindingConditions") and gates.enabled(
+        "DRAResourceClaimDeviceStatus"
+    )
 
 
 def _problems_of_class(name: str, request_name: str, objects: Objects) -> Iterator[Status]:

@@ -14,7 +14,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from math import sqrt
 from typing import ClassVar, Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -76,15 +75,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> NodeResourcesBalancedAllocationArgs:
-        """Decode, fill in defaults, and validate. Raises ConfigError with every field error."""
+        """Decode and validate. Raises ConfigError with every field error."""
         args = decode_args(NodeResourcesBalancedAllocationArgs, raw, path)
-        resources = tuple(
-            spec if spec.weight else ResourceSpec(spec.name, 1) for spec in args.resources
-        )
-        errors = tuple(_errors_of(resources, child(path, "resources")))
-        if errors:
+        if errors := tuple(_errors_of(args.resources, child(path, "resources"))):
             raise ConfigError(errors)
-        return msgspec.structs.replace(args, resources=resources or DEFAULT_RESOURCES)
+        return args
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return the requests; UNSIGNED if devices may back one, as other objects matter then."""

@@ -53,7 +53,6 @@ from kubesched.plugins.node_resources.fit_args import (
     REQUESTED_TO_CAPACITY_RATIO,
     NodeResourcesFitArgs,
     ScoringStrategy,
-    complete,
     errors_of,
 )
 from kubesched.plugins.node_resources.scoring import (
@@ -115,10 +114,9 @@ class NodeResourcesFit(
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> NodeResourcesFitArgs:
-        """Decode, fill in defaults, and validate. Raises ConfigError with every field error."""
-        args = complete(decode_args(NodeResourcesFitArgs, raw, path))
-        errors = tuple(errors_of(args, path))
-        if errors:
+        """Decode and validate. Raises ConfigError with every field error."""
+        args = decode_args(NodeResourcesFitArgs, raw, path)
+        if errors := tuple(errors_of(args, path)):
             raise ConfigError(errors)
         return args
 

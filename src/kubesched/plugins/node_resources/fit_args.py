@@ -9,10 +9,8 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
-
-import msgspec
 
 from kubesched.api.field_errors import (
     FieldError,
@@ -62,7 +60,7 @@ class ScoringStrategy(ConfigStruct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeResourcesFitArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The arguments; the defaults are those after completion.
+    """The arguments.
 
     Attributes:
         ignored_resources: Extended resources that are not checked.
@@ -76,24 +74,8 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, 
     scoring_strategy: ScoringStrategy = ScoringStrategy(LEAST_ALLOCATED, DEFAULT_RESOURCES)
 
 
-def complete_resources(resources: Sequence[ResourceSpec]) -> tuple[ResourceSpec, ...]:
-    """Fill in the default resources, and 1 for a weight of 0."""
-    if not resources:
-        return DEFAULT_RESOURCES
-    return tuple(spec if spec.weight else ResourceSpec(spec.name, 1) for spec in resources)
-
-
-def complete(args: NodeResourcesFitArgs) -> NodeResourcesFitArgs:
-    """Fill in the defaults of the scoring strategy."""
-    strategy = args.scoring_strategy
-    resources = complete_resources(strategy.resources)
-    return msgspec.structs.replace(
-        args, scoring_strategy=msgspec.structs.replace(strategy, resources=resources)
-    )
-
-
 def errors_of(args: NodeResourcesFitArgs, path: str) -> Iterable[FieldError]:
-    """Yield the field errors of completed arguments."""
+    """Yield the field errors; the defaults have been filled in (`config.args.complete_args`)."""
     for at, name in enumerate(args.ignored_resources):
         yield from validate_label_name(name, child(path, "ignoredResources", at))
     for at, group in enumerate(args.ignored_resource_groups):

@@ -8,14 +8,13 @@ Differs:  among volumes of equal size, the first to arrive is taken; upstream ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
-from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.api.quantity import nano_value
 from kubesched.api.requirements import CompiledSelector
 from kubesched.api.selectors import compile_label_selector, label_selector_error
 from kubesched.plugins.volumes.claims import class_of_claim, class_of_volume
@@ -59,7 +58,7 @@ def find_matching_volumes(
     candidates = [
         at for at in fitting if at not in own and _is_candidate(volumes[at], claim, selector)
     ]
-    candidates.sort(key=lambda at: _exact(volumes[at].spec.capacity.get(STORAGE, 0)))
+    candidates.sort(key=lambda at: nano_value(volumes[at].spec.capacity.get(STORAGE, 0)))
     missing = int(np.count_nonzero(open_))
     for at in candidates:
         if missing == 0:
@@ -83,7 +82,7 @@ def why_not_matching(
     if not is_bound_to(volume, claim) and volume.status.phase != _AVAILABLE:
         return "not available"
     size = volume.spec.capacity.get(STORAGE, 0)
-    if _exact(size) < _exact(claim.spec.resources.requests.get(STORAGE, 0)):
+    if nano_value(size) < _requested(claim):
         return "too small"
     if not _is_fitting(volume, claim) or not (
         is_bound_to(volume, claim) or _is_candidate(volume, claim, _selector_of(claim))
@@ -96,7 +95,12 @@ def why_not_matching(
 
 def by_size(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
     """Return the claims in the order in which they get volumes: the smallest first."""
-    return sorted(claims, key=lambda claim: _exact(claim.spec.resources.requests.get(STORAGE, 0)))
+    return sorted(claims, key=_requested)
+
+
+def _requested(claim: PersistentVolumeClaim) -> int:
+    """Return the requested size in units of 10^-9 bytes."""
+    return nano_value(claim.spec.resources.requests.get(STORAGE, 0))
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -126,9 +130,8 @@ def _is_fitting(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     held, wanted = volume.spec, claim.spec
     if held.claim_ref is not None and not is_bound_to(volume, claim):
         return False
-    size, request = held.capacity.get(STORAGE, 0), wanted.resources.requests.get(STORAGE, 0)
     return (
-        _exact(size) >= _exact(request)
+        nano_value(held.capacity.get(STORAGE, 0)) >= _requested(claim)
         and (held.volume_mode or _FILESYSTEM) == (wanted.volume_mode or _FILESYSTEM)
         and (held.volume_attributes_class_name or "") == (wanted.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None
@@ -157,10 +160,3 @@ def _is_left(at: int, taken: Sequence[NDArray[np.int32]], rows: int) -> NDArray[
 
 def _rows_of(volume: PersistentVolume, access: NodeAccess) -> NDArray[np.intp]:
     return access.of_selector(required_of(volume.spec.node_affinity))
-
-
-@lru_cache(maxsize=16_384)
-def _exact(quantity: Quantity) -> int:
-    """Return the quantity in units of 10^-9, which is exact."""
-    amount = parse_quantity(quantity)
-    return int(amount.unscaled * 10 ** (amount.exponent + 9))

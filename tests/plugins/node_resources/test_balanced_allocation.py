@@ -8,7 +8,7 @@ import pytest
 from kubesched.api.field_errors import ConfigError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
-from kubesched.config.args import ResourceSpec
+from kubesched.config.args import ResourceSpec, complete_args
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
@@ -21,9 +21,11 @@ GPU = "example.com/gpu"
 
 
 def _plugin(*resources: str) -> NodeResourcesBalancedAllocation:
-    raw: dict[str, object] = {"resources": [{"name": name, "weight": 1} for name in resources]}
-    args = NodeResourcesBalancedAllocation.decode_args(raw, FakeHandle(), "args")
-    return NodeResourcesBalancedAllocation(args, FakeHandle())
+    handle = FakeHandle()
+    raw: dict[str, object] = {"resources": [{"name": name} for name in resources]}
+    completed = complete_args(NodeResourcesBalancedAllocation.name, raw, handle.feature_gates)
+    args = NodeResourcesBalancedAllocation.decode_args(completed, handle, "args")
+    return NodeResourcesBalancedAllocation(args, handle)
 
 
 def _score(

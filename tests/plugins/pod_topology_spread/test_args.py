@@ -14,7 +14,6 @@ SELECTOR = "Forbidden: constraint must not define a selector, as they deduced fo
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        pytest.param({"defaultingType": ""}, [], id="type-is-completed"),
         pytest.param(
             {"defaultingType": "Own"},
             ['args.defaultingType: Unsupported value: "Own": supported values: "System", "List"'],

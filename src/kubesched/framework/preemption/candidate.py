@@ -21,7 +21,6 @@ from kubesched.snapshot.pod_info import PodInfo
 
 _PRIORITY_OFFSET: Final = 1 << 31
 """Makes every priority non-negative, so that each further victim increases the sum."""
-_START_TIME_UNIT: Final = 1 << 62
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -50,8 +49,7 @@ class Candidate(msgspec.Struct, frozen=True):
             priorities[0],
             sum(priorities) + len(priorities) * _PRIORITY_OFFSET,
             len(priorities),
-            # Two numbers, because years beyond 2262 do not fit into one column.
-            *divmod(-started, _START_TIME_UNIT),
+            -started,
         )
 
 
@@ -72,7 +70,6 @@ CRITERIA: Final = (
     Criterion.HIGHEST_PRIORITY,
     Criterion.PRIORITY_SUM,
     Criterion.VICTIM_COUNT,
-    Criterion.START_TIME,
     Criterion.START_TIME,
     Criterion.NAME,
 )

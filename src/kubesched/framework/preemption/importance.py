@@ -13,14 +13,14 @@ from typing import Final
 
 from kubesched.snapshot.pod_info import PodInfo
 
-NOT_STARTED: Final = 1 << 63
-"""The start time, in nanoseconds, of pods that have not started."""
+NOT_STARTED: Final = (1 << 63) - 1
+"""The start time, in nanoseconds, of pods that have not started: the largest int64."""
 
 
 def start_time_nanoseconds(pod: PodInfo) -> int:
-    """Return when the pod started, in nanoseconds since the epoch."""
+    """Return when the pod started, in nanoseconds since the epoch; as int64, so by 2262."""
     started = pod.start_time
-    return NOT_STARTED if started is None else started
+    return NOT_STARTED if started is None else max(-NOT_STARTED, min(started, NOT_STARTED))
 
 
 def by_importance(pods: Iterable[PodInfo]) -> list[PodInfo]:

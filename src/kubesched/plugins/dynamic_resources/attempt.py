@@ -158,11 +158,12 @@ class AllocationAttempt:
         consumed = consumed_capacity(request.capacity, device) if is_shared else {}
         if is_shared:
             self._consume(candidate.id, consumed)
-        chosen = Chosen(request, candidate.id, device, candidate.slice, consumed, is_shared)
+        chosen = Chosen(request, candidate, consumed, is_shared)
         self.chosen[claim].append(chosen)
-        return lambda: self._give_back(claim, chosen, candidate)
+        return lambda: self._give_back(claim, chosen)
 
-    def _give_back(self, claim: int, chosen: Chosen, candidate: CandidateDevice) -> None:
+    def _give_back(self, claim: int, chosen: Chosen) -> None:
+        candidate = chosen.candidate
         for constraint in self._constraints[claim]:
             constraint.remove(chosen.request)
         self._users[candidate.id].discard(claim)

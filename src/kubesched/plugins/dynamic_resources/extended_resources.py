@@ -5,12 +5,12 @@ Reads:    pod requests, DeviceClasses, ResourceClaims of earlier attempts; nodes
 Differs:  until the claim is created, its uid is derived from the pod's.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubesched.api.core import Container, ContainerExtendedResourceRequest, Pod
+from kubesched.api.core import Container, ContainerExtendedResourceRequest, Pod, PodSpec
 from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.quantity import NANO, nano_value
 from kubesched.api.resource import (
@@ -100,109 +100,74 @@ def with_requests(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> 
 
 def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClasses) -> NodeRequests:
     """Return the requests with which devices provide `resources` to the pod's containers."""
-    containers = (*pod.spec.init_containers, *pod.spec.containers)
-    init_count = len(pod.spec.init_containers)
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(resources):
         device_class = classes.by_resource.get(resource)
         if device_class is not None:
-            one = _Resource(containers, init_count, resource, device_class.metadata.name)
-            requests += one.requests()
-            mappings += one.mappings
+            found = _requests_for(pod.spec, resource, device_class.metadata.name)
+            requests += found.requests
+            mappings += found.mappings
     requests.sort(key=lambda request: request.name)
     return NodeRequests(tuple(requests), tuple(mappings))
 
 
-class _Resource:
-    """The requests for one resource.
+def _requests_for(spec: PodSpec, resource: str, class_name: str) -> NodeRequests:
+    """Return the requests for one resource.
 
     Containers that run for the pod's whole life get devices of their own. Init containers run
     before, one after another, so they use the devices of later containers and share the rest.
     """
+    containers = (*spec.init_containers, *spec.containers)
+    wanted = [_whole_amount(container, resource) for container in containers]
+    # Container and request, of containers that run for the pod's whole life.
+    lasting: dict[int, DeviceRequest] = {}
+    own: dict[int, DeviceRequest] = {}
+    uses: list[tuple[int, str]] = []
 
-    def __init__(
-        self, containers: Sequence[Container], init_count: int, resource: str, class_name: str
-    ) -> None:
-        self._containers = containers
-        self._resource = resource
-        self._class_name = class_name
-        self._long_lived = [
-            at >= init_count or container.restart_policy == "Always"
-            for at, container in enumerate(containers)
-        ]
-        self.mappings: list[ContainerExtendedResourceRequest] = []
-
-    def requests(self) -> list[DeviceRequest]:
-        """Return the requests, and fill `mappings`."""
-        long_lived: list[DeviceRequest | None] = [None] * len(self._containers)
-        for at, is_long_lived in enumerate(self._long_lived):
-            if is_long_lived:
-                long_lived[at], mapped = self._request(at, ())
-                self.mappings += mapped
-        largest, short_mapped = self._short_lived(long_lived)
-        self.mappings += short_mapped
-        return [one for one in (largest, *long_lived) if one is not None]
-
-    def _short_lived(
-        self, long_lived: Sequence[DeviceRequest | None]
-    ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-        """Return the largest of the init containers' requests, which suffices for all."""
-        largest: DeviceRequest | None = None
-        names: set[str] = set()
-        mapped: list[ContainerExtendedResourceRequest] = []
-        for at, is_long_lived in enumerate(self._long_lived):
-            if is_long_lived:
-                continue
-            request, own = self._request(at, long_lived[at:])
-            mapped += own
-            if request is not None:
-                names.add(request.name)
-                if largest is None or _count(largest) < _count(request):
-                    largest = request
-        if largest is None:
-            return None, mapped
-        return largest, [
-            replace(one, request_name=largest.name) if one.request_name in names else one
-            for one in mapped
-        ]
-
-    def _request(
-        self, at: int, reusable: Sequence[DeviceRequest | None]
-    ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-        """Return a container's request beyond the reusable ones, and the requests it uses."""
-        container = self._containers[at]
-        wanted = self._whole_amount(container)
-        mapped: list[ContainerExtendedResourceRequest] = []
-        if wanted == 0:
-            return None, mapped
-        found = 0
-        for request in reusable:
-            if request is None:
-                continue
-            found += _count(request)
-            mapped.append(self._mapping(container, request.name))
-            if found >= wanted:
-                return None, mapped
-        position = sorted(container.resources.requests).index(self._resource)
+    def request(at: int, count: int) -> DeviceRequest:
+        position = sorted(containers[at].resources.requests).index(resource)
         name = f"container-{at}-request-{position}"
-        mapped.append(self._mapping(container, name))
+        uses.append((at, name))
         exactly = ExactDeviceRequest(
-            device_class_name=self._class_name,
-            allocation_mode=EXACT_COUNT,
-            count=wanted - found,
+            device_class_name=class_name, allocation_mode=EXACT_COUNT, count=count
         )
-        return DeviceRequest(name=name, exactly=exactly), mapped
+        return DeviceRequest(name=name, exactly=exactly)
 
-    def _whole_amount(self, container: Container) -> int:
-        """Return the container's request; 0 if it has none or it is not whole."""
-        amount = nano_value(container.resources.requests.get(self._resource, 0))
-        return amount // NANO if amount % NANO == 0 else 0
+    starting = [
+        at for at, each in enumerate(spec.init_containers) if each.restart_policy != "Always"
+    ]
+    for at, count in enumerate(wanted):
+        if count and at not in starting:
+            lasting[at] = request(at, count)
+    for at in starting:
+        missing = wanted[at]
+        for later, reusable in lasting.items():
+            if later > at and missing > 0:
+                missing -= _count(reusable)
+                uses.append((at, reusable.name))
+        if missing > 0:
+            own[at] = request(at, missing)
+    # The largest of the init containers' own requests suffices for all.
+    largest = max(own.values(), key=_count, default=None)
+    shared = {} if largest is None else dict.fromkeys((each.name for each in own.values()), largest)
+    return NodeRequests(
+        (*(() if largest is None else (largest,)), *lasting.values()),
+        tuple(
+            ContainerExtendedResourceRequest(
+                container_name=containers[at].name,
+                resource_name=resource,
+                request_name=shared[name].name if name in shared else name,
+            )
+            for at, name in uses
+        ),
+    )
 
-    def _mapping(self, container: Container, request: str) -> ContainerExtendedResourceRequest:
-        return ContainerExtendedResourceRequest(
-            container_name=container.name, resource_name=self._resource, request_name=request
-        )
+
+def _whole_amount(container: Container, resource: str) -> int:
+    """Return the container's request; 0 if it has none or it is not whole."""
+    amount = nano_value(container.resources.requests.get(resource, 0))
+    return amount // NANO if amount % NANO == 0 else 0
 
 
 def _count(request: DeviceRequest) -> int:

@@ -15,16 +15,13 @@ from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelect
 from kubesched.api.quantity import Quantity
 from kubesched.api.resource import (
     AllocationResult,
-    Device,
     DeviceAllocationConfiguration,
     DeviceAllocationResult,
     DeviceClass,
     DeviceRequestAllocationResult,
-    OpaqueDeviceConfiguration,
     ResourceClaim,
-    ResourceSlice,
 )
-from kubesched.framework.dra import DeviceID
+from kubesched.plugins.dynamic_resources.node_devices import CandidateDevice
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 
 UNNUMBERED_SHARE = ""
@@ -38,9 +35,7 @@ class Chosen:
     """A device, or a share of one, taken for a request."""
 
     request: ParsedRequest
-    device_id: DeviceID
-    device: Device
-    slice: ResourceSlice
+    candidate: CandidateDevice
     consumed_capacity: dict[str, Quantity]
     is_shared: bool
 
@@ -77,18 +72,16 @@ def allocation_result(
 
 
 def _device_result(chosen: Chosen, binding_conditions: bool) -> DeviceRequestAllocationResult:
-    driver, pool, device = chosen.device_id
+    (driver, pool, name), device = chosen.candidate.id, chosen.candidate.device
     return DeviceRequestAllocationResult(
         request=chosen.request.full_name,
         driver=driver,
         pool=pool,
-        device=device,
+        device=name,
         admin_access=True if chosen.request.admin_access else None,
         tolerations=chosen.request.tolerations,
-        binding_conditions=chosen.device.binding_conditions if binding_conditions else (),
-        binding_failure_conditions=(
-            chosen.device.binding_failure_conditions if binding_conditions else ()
-        ),
+        binding_conditions=device.binding_conditions if binding_conditions else (),
+        binding_failure_conditions=device.binding_failure_conditions if binding_conditions else (),
         share_id=UNNUMBERED_SHARE if chosen.is_shared else None,
         consumed_capacity=chosen.consumed_capacity,
     )
@@ -116,21 +109,18 @@ def _class_configs(
 def _claim_configs(
     claim: ResourceClaim, selected: Sequence[tuple[ParsedRequest, DeviceClass]]
 ) -> list[DeviceAllocationConfiguration]:
+    """Return the claim's configuration, repeated for each request that it names."""
     configs: list[DeviceAllocationConfiguration] = []
-    for config in claim.spec.devices.config:
-        if not config.requests:
-            configs.append(_claim_config((), config.opaque))
-            continue
-        for request, _ in selected:
-            if request.base_name in config.requests or request.full_name in config.requests:
-                configs.append(_claim_config(config.requests, config.opaque))
+    for written in claim.spec.devices.config:
+        config = DeviceAllocationConfiguration(
+            source=_FROM_CLAIM, requests=written.requests, opaque=written.opaque
+        )
+        times = sum(
+            request.base_name in written.requests or request.full_name in written.requests
+            for request, _ in selected
+        )
+        configs += [config] * (times if written.requests else 1)
     return configs
-
-
-def _claim_config(
-    requests: tuple[str, ...], opaque: OpaqueDeviceConfiguration | None
-) -> DeviceAllocationConfiguration:
-    return DeviceAllocationConfiguration(source=_FROM_CLAIM, requests=requests, opaque=opaque)
 
 
 def _node_selector(chosen: Sequence[Chosen], node_name: str) -> NodeSelector | None:
@@ -138,9 +128,9 @@ def _node_selector(chosen: Sequence[Chosen], node_name: str) -> NodeSelector | N
     fields: list[NodeSelectorRequirement] = []
     labels: list[NodeSelectorRequirement] = []
     for one in chosen:
-        spec = one.slice.spec
-        where = one.device if spec.per_device_node_selection else spec
-        if where.node_name is not None or one.device.binds_to_node:
+        device, spec = one.candidate.device, one.candidate.slice.spec
+        where = device if spec.per_device_node_selection else spec
+        if where.node_name is not None or device.binds_to_node:
             return _only(node_name)
         terms = () if where.node_selector is None else where.node_selector.node_selector_terms
         if len(terms) > 1:
@@ -174,14 +164,9 @@ def _only(node_name: str) -> NodeSelector:
 def _add_new(
     requirements: Sequence[NodeSelectorRequirement], to: list[NodeSelectorRequirement]
 ) -> None:
+    known = [(one.key, one.operator, {*one.values}) for one in to]
     for one in requirements:
-        if not any(_is_same(one, other) for other in to):
+        key = one.key, one.operator, {*one.values}
+        if key not in known:
+            known.append(key)
             to.append(one)
-
-
-def _is_same(one: NodeSelectorRequirement, other: NodeSelectorRequirement) -> bool:
-    return (one.key, one.operator, set(one.values)) == (
-        other.key,
-        other.operator,
-        set(other.values),
-    )

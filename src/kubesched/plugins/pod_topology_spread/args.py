@@ -43,14 +43,12 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
 
 
 def decode_spread_args(raw: dict[str, object] | None, path: str) -> PodTopologySpreadArgs:
-    """Decode the arguments, fill in defaults, and validate.
+    """Decode and validate the arguments.
 
     Raises:
         ConfigError: With every field error found.
     """
     args = decode_args(PodTopologySpreadArgs, raw, path)
-    if not args.defaulting_type:
-        args = PodTopologySpreadArgs(default_constraints=args.default_constraints)
     errors = (*_type_errors(args, path), *_constraints_errors(args, path))
     if errors:
         raise ConfigError(errors)

@@ -8,6 +8,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -116,20 +117,18 @@ def have_all_keys(
     return having
 
 
+@dataclass(slots=True, eq=False)
 class NodeInclusion:
     """Which rows a constraint includes by its inclusion policies; evaluates each policy once.
 
     The toleration operators Lt and Gt may be enabled.
     """
 
-    __slots__ = ("_affinity", "_nodes", "_pod", "_taints", "compares_tolerations")
-
-    def __init__(self, pod: PodInfo, nodes: NodeTable, compares_tolerations: bool) -> None:
-        self._pod = pod
-        self._nodes = nodes
-        self.compares_tolerations = compares_tolerations
-        self._affinity: NDArray[np.bool_] | None = None
-        self._taints: NDArray[np.bool_] | None = None
+    _pod: PodInfo
+    _nodes: NodeTable
+    compares_tolerations: bool
+    _affinity: NDArray[np.bool_] | None = None
+    _taints: NDArray[np.bool_] | None = None
 
     def of(self, constraint: SpreadConstraint) -> NDArray[np.bool_] | None:
         """Return, as bool per row, whether it is included; None if every row is."""

@@ -2,20 +2,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Code
 from kubesched.plugins.node_declared_features import (
-    KNOWN_FEATURES,
+    RESTART_ALL_CONTAINERS,
+    USER_NAMESPACES_HOST_NETWORK,
     NodeDeclaredFeatures,
-    declared_features,
 )
 from kubesched.testing.builders import Json, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
 
-RESTART, NAMESPACES = KNOWN_FEATURES[3:]
+RESTART, NAMESPACES = RESTART_ALL_CONTAINERS, USER_NAMESPACES_HOST_NETWORK
 PLUGIN = NodeDeclaredFeatures(None, FakeHandle())
 
 RESTARTING: Json = {
@@ -70,27 +68,6 @@ def test_filter() -> None:
         assert answers[row] == PLUGIN.filter(state, pod, one)[0]
     described = PLUGIN.describe(state, pod, table.take(np.array([2])))
     assert f"not declared: {RESTART}" == described
-
-
-@given(st.lists(st.sampled_from((*KNOWN_FEATURES, "Aaa", "Mmm", "Zzz")), unique=True))
-def test_sorted_lists_are_read_whole(features: list[str]) -> None:
-    """Of a sorted list, as the API server stores it, the known features count."""
-    assert set(features) & set(KNOWN_FEATURES) == declared_features(sorted(features))
-
-
-@pytest.mark.parametrize(
-    ("features", "expected"),
-    [
-        pytest.param((NAMESPACES, RESTART), {NAMESPACES}, id="out-of-order-is-lost"),
-        pytest.param((RESTART, RESTART, NAMESPACES), {RESTART, NAMESPACES}, id="twice"),
-        pytest.param(("Zzz", RESTART), set(), id="after-an-unknown-one-that-is-larger"),
-    ],
-)
-def test_unsorted_lists_are_read_as_upstream_does(
-    features: tuple[str, ...], expected: set[str]
-) -> None:
-    """Upstream merges the list with its own and loses what is out of order."""
-    assert expected == declared_features(features)
 
 
 def test_gate_off() -> None:

@@ -4,7 +4,8 @@ Upstream: pkg/scheduler/framework/plugins/nodedeclaredfeatures,
           component-helpers/nodedeclaredfeatures (v1.36)
 Reads:    pod.spec.hostNetwork, hostUsers, containers' restartPolicyRules; nodes.declared_features
 Rejects:  UnschedulableAndUnresolvable, because no eviction upgrades a kubelet.
-Differs:  nothing.
+Differs:  a node may list its features in any order; upstream loses those that are out of order,
+          which the API server rejects.
 """
 
 from __future__ import annotations
@@ -33,15 +34,6 @@ from kubesched.snapshot.snapshot import Snapshot
 
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
-
-# Sorted. Three of them are never required by a pod, but matter when node lists are read.
-KNOWN_FEATURES: Final = (
-    "ExtendWebSocketsToKubelet",
-    "InPlacePodLevelResourcesVerticalScaling",
-    "InPlacePodVerticalScalingInitContainers",
-    RESTART_ALL_CONTAINERS,
-    USER_NAMESPACES_HOST_NETWORK,
-)
 
 Features = frozenset[str]
 
@@ -77,13 +69,13 @@ class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
     def filter(self, state: Features, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that lack one of the features."""
         rejected = nodes.declared_features.map(
-            lambda declared: not state <= declared_features(declared), np.bool_
+            lambda declared: not state.issubset(declared), np.bool_
         )
         return NodeToStatus.rejecting(rejected, self.rejection)
 
     def describe(self, state: Features, pod: PodInfo, nodes: NodeTable) -> str:
         """Return the missing features."""
-        missing = state - declared_features(nodes.declared_features[0])
+        missing = state.difference(nodes.declared_features[0])
         return f"not declared: {', '.join(sorted(missing))}"
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -112,24 +104,6 @@ def required_features(spec: PodSpec) -> Features:
     if spec.host_network and spec.host_users is False:
         needed.append(USER_NAMESPACES_HOST_NETWORK)
     return frozenset(needed)
-
-
-def declared_features(declared: Sequence[str]) -> Features:
-    """Return the known features among those that a node declares.
-
-    As upstream, which merges the list with a sorted one, entries out of order are lost. The API
-    server stores only sorted lists.
-    """
-    found = []
-    known = iter(KNOWN_FEATURES)
-    candidate = next(known, None)
-    for feature in declared:
-        while candidate is not None and candidate < feature:
-            candidate = next(known, None)
-        if candidate == feature:
-            found.append(feature)
-            candidate = next(known, None)
-    return frozenset(found)
 
 
 def _after_node_change(_pod: Pod, old: object | None, new: object | None) -> bool:

@@ -12,6 +12,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,19 +23,15 @@ from kubesched.snapshot.node_table import SelectedRows
 from kubesched.snapshot.pod_info import PodInfo
 
 
+@dataclass(slots=True, eq=False)
 class _Reprieve:
     """One row of the what-if table, and its pods in the order in which they may return."""
 
-    __slots__ = ("evicted", "place", "pods", "row", "violating")
-
-    def __init__(
-        self, place: int, row: int, violating: list[PodInfo], others: list[PodInfo]
-    ) -> None:
-        self.place = place
-        self.row = row
-        self.violating = violating
-        self.pods = violating + others
-        self.evicted: list[PodInfo] = []
+    place: int
+    row: int
+    violating: list[PodInfo]
+    pods: list[PodInfo]
+    evicted: list[PodInfo] = field(default_factory=list)
 
 
 def contested_rows(
@@ -76,8 +73,8 @@ def select_victims_on_rows(question: Question, rows: Sequence[int]) -> list[Verd
         if statuses.index[row]:
             verdicts[place] = statuses[row]
         else:
-            split = question.budgets.split(by_importance(potential[place]))
-            reprieves.append(_Reprieve(place, row, *split))
+            violating, others = question.budgets.split(by_importance(potential[place]))
+            reprieves.append(_Reprieve(place, row, violating, violating + others))
     _let_pods_come_back(question, what_if, reprieves)
     for reprieve in reprieves:
         name = nodes.names[rows[reprieve.place]]

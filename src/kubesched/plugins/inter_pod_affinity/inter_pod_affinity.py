@@ -173,7 +173,7 @@ class InterPodAffinity(
             pods = requirements.affinity_sum.over(nodes.groups)
             for key in requirements.affinity_keys:
                 affinity[key] = DomainSums.of(nodes.label(key), pods)
-        anti_affinity = sums_by_key(requirements.anti_affinity_sums, nodes, nodes.groups)
+        anti_affinity = sums_by_key(requirements.anti_affinity_sums, nodes)
         labels = _namespace_labels(pod, objects)
         return PreFilterResult(
             AffinityState(requirements, labels, existing, affinity, anti_affinity, nodes)
@@ -303,7 +303,7 @@ class InterPodAffinity(
             )
 
         questions = self._existing.get(pod.template, _stamp(objects, buckets), derive)
-        return sums_by_key(questions, snapshot.nodes, snapshot.nodes.groups)
+        return sums_by_key(questions, snapshot.nodes)
 
     def _preferences_about(
         self, pod: PodInfo, objects: Objects, index: TermIndex, buckets: Buckets

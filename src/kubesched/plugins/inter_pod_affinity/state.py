@@ -6,7 +6,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -24,7 +24,6 @@ from kubesched.plugins.inter_pod_affinity.term_sums import (
 )
 from kubesched.plugins.shared.topology_domains import DomainSums
 from kubesched.snapshot.affinity_terms import AffinityTerms
-from kubesched.snapshot.label_groups import LabelGroups
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
@@ -131,12 +130,11 @@ class AffinityState:
         return lacking
 
 
-def sums_by_key(
-    questions: tuple[KeyedSum, ...], nodes: NodeTable, groups: LabelGroups
-) -> dict[str, DomainSums]:
+def sums_by_key(questions: Iterable[KeyedSum], nodes: NodeColumns) -> dict[str, DomainSums]:
     """Return the sums of a whole table, by topology key."""
     return {
-        key: DomainSums.of(nodes.label(key), question.over(groups)) for key, question in questions
+        key: DomainSums.of(nodes.label(key), question.over(nodes.groups))
+        for key, question in questions
     }
 
 

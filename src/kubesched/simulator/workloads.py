@@ -20,7 +20,7 @@ from kubesched.api.meta import ObjectMeta, OwnerReference, controller_of
 from kubesched.api.pod import FINISHED
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.indexes import OwnedPods
-from kubesched.cluster.controllers.replica_sets import REPLICA_SETS, ReplicaSetController
+from kubesched.cluster.controllers.replica_sets import ReplicaSetController
 from kubesched.cluster.server import Server
 from kubesched.cluster.store import Key
 from kubesched.simulator.object_server import ObjectServer
@@ -91,7 +91,7 @@ class Workloads:
 
     def scale(self, namespace: str, name: str, replicas: int) -> None:
         """Set the number of replicas of a replica set; nothing happens if there is none."""
-        key = Key(REPLICA_SETS[0], namespace, name)
+        key = Key(ReplicaSetController.kind, namespace, name)
         if self._server.store.find(key) is not None:
             self._local_server.scale(key, replicas)
 

@@ -25,7 +25,10 @@ from kubesched.cluster.controllers.garbage_collector import (
 )
 from kubesched.cluster.controllers.indexes import OwnedPods, PodsByNode
 from kubesched.cluster.controllers.jobs import JobController
-from kubesched.cluster.controllers.replica_sets import REPLICATION_CONTROLLERS, ReplicaSetController
+from kubesched.cluster.controllers.replica_sets import (
+    ReplicaSetController,
+    ReplicationControllerController,
+)
 from kubesched.cluster.controllers.stateful_sets import StatefulSetController
 from kubesched.cluster.controllers.taint_eviction import TaintEviction
 from kubesched.cluster.server import AnyKindServer, Watching
@@ -51,7 +54,7 @@ class Controllers(Watching):
             pods,
             bound_pods,
             ReplicaSetController(server("replicaset-controller"), pods),
-            ReplicaSetController(server("replication-controller"), pods, REPLICATION_CONTROLLERS),
+            ReplicationControllerController(server("replication-controller"), pods),
             DeploymentController(server("deployment-controller")),
             DaemonSetController(server("daemon-set-controller"), pods),
             StatefulSetController(server("statefulset-controller"), pods),

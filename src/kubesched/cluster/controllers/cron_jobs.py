@@ -128,9 +128,12 @@ _SECONDS_PER_MINUTE: Final = 60
 class CronJobController(OwnerController):
     """Reconciles CronJobs."""
 
+    kind = "cronjobs.batch"
+    owner_kind = "CronJob"
+
     def __init__(self, server: Server) -> None:
-        super().__init__(server, "cronjobs.batch")
-        self._owned = OwnedKind(server, _JOBS, self.kind, "CronJob", self._queue)
+        super().__init__(server)
+        self._owned = OwnedKind(server, _JOBS, self.kind, self.owner_kind, self._queue)
         self._followed.append(self._owned)
 
     def reconcile(self, key: Key, owner: Plain) -> None:

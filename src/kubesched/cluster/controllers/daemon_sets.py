@@ -42,8 +42,11 @@ _NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 class DaemonSetController(PodsController):
     """Reconciles DaemonSets."""
 
+    kind = "daemonsets.apps"
+    owner_kind = "DaemonSet"
+
     def __init__(self, server: Server, pods: OwnedPods, pause: Pause = short_pause) -> None:
-        super().__init__(server, "daemonsets.apps", "DaemonSet", pods, pause)
+        super().__init__(server, pods, pause)
         self._followed.append(server.watch(Node, self._node_changed))
 
     def _node_changed(self, _key: Key, _before: Node | None, _after: Node | None) -> None:

@@ -27,9 +27,12 @@ _HASH_LENGTH: Final = 10
 class DeploymentController(OwnerController):
     """Reconciles Deployments."""
 
+    kind = "deployments.apps"
+    owner_kind = "Deployment"
+
     def __init__(self, server: Server) -> None:
-        super().__init__(server, "deployments.apps")
-        self.owned = OwnedKind(server, _SETS, self.kind, "Deployment", self._queue)
+        super().__init__(server)
+        self.owned = OwnedKind(server, _SETS, self.kind, self.owner_kind, self._queue)
         self._followed.append(self.owned)
 
     def reconcile(self, key: Key, owner: Plain) -> None:

@@ -8,7 +8,6 @@ Differs:  deleted pods are not counted; indexed completion, deadlines, failure a
 from __future__ import annotations
 
 from kubesched.api.core import Pod
-from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.owner_controller import (
     BURST,
     PodsController,
@@ -17,15 +16,15 @@ from kubesched.cluster.controllers.owner_controller import (
     ready_since,
     seconds_of,
 )
-from kubesched.cluster.server import Plain, Server
+from kubesched.cluster.server import Plain
 from kubesched.cluster.store import Key
 
 
 class JobController(PodsController):
     """Reconciles Jobs."""
 
-    def __init__(self, server: Server, pods: OwnedPods) -> None:
-        super().__init__(server, "jobs.batch", "Job", pods)
+    kind = "jobs.batch"
+    owner_kind = "Job"
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the pods that are needed, and update the Job's status."""

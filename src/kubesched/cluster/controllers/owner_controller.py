@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import ceil, floor
-from typing import Final
+from typing import ClassVar, Final
 
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import Pod
@@ -25,17 +25,19 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 class OwnerController(Following, ABC):
-    """Reconciles the owners of one kind."""
+    """Reconciles the owners of one kind.
 
-    def __init__(self, server: Server, kind: str, pause: Pause = short_pause) -> None:
-        """Set up.
+    The store knows them by `kind`, the objects that they own by `owner_kind`.
+    """
 
-        The store knows owners by `kind`; `pause` draws the seconds from a change to the reaction.
-        """
+    kind: ClassVar[str]
+    owner_kind: ClassVar[str]
+
+    def __init__(self, server: Server, pause: Pause = short_pause) -> None:
+        """Set up; `pause` draws the seconds from a change to the reaction."""
         self.server = server
-        self.kind = kind
         self._queue = WorkQueue(self._reconcile_key, pause)
-        self._followed: list[Subscription] = [server.follow(kind, self._owner_changed)]
+        self._followed: list[Subscription] = [server.follow(self.kind, self._owner_changed)]
 
     def _owner_changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
         if after is not None:
@@ -64,16 +66,10 @@ class OwnerController(Following, ABC):
 class PodsController(OwnerController):
     """Reconciles owners of pods."""
 
-    def __init__(
-        self, server: Server, kind: str, owner: str, pods: OwnedPods, pause: Pause = short_pause
-    ) -> None:
-        """Set up.
-
-        The store knows owners by `kind`, objects by `owner`; `pods` is what they own.
-        """
-        super().__init__(server, kind, pause)
+    def __init__(self, server: Server, pods: OwnedPods, pause: Pause = short_pause) -> None:
+        super().__init__(server, pause)
         self.pods = pods
-        pods.subscribe(owner, self._pod_changed)
+        pods.subscribe(self.owner_kind, self._pod_changed)
 
     def _pod_changed(
         self, namespace: str, name: str, before: Pod | None, after: Pod | None

@@ -1,6 +1,6 @@
 """ReplicaSetController keeps the number of pods that each ReplicaSet specifies.
 
-ReplicationControllers have the same fields and the same controller.
+ReplicationControllers have the same fields, and the same is done for them.
 
 Upstream: pkg/controller/{replicaset,replication} (v1.36)
 Differs:  which pods are deleted first depends on node, phase, readiness, cost and age only.
@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Final
 
 from kubesched.api.core import Pod
-from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.owner_controller import (
     BURST,
     PodsController,
@@ -20,27 +19,18 @@ from kubesched.cluster.controllers.owner_controller import (
     pod_of,
     ready_since,
 )
-from kubesched.cluster.controllers.work_queue import Pause, short_pause
-from kubesched.cluster.server import Plain, Server
+from kubesched.cluster.server import Plain
 from kubesched.cluster.store import Key
 
-REPLICA_SETS: Final = ("replicasets.apps", "ReplicaSet")
-REPLICATION_CONTROLLERS: Final = ("replicationcontrollers", "ReplicationController")
 _COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 class ReplicaSetController(PodsController):
-    """Reconciles ReplicaSets, or ReplicationControllers."""
+    """Reconciles ReplicaSets."""
 
-    def __init__(
-        self,
-        server: Server,
-        pods: OwnedPods,
-        kind: tuple[str, str] = REPLICA_SETS,
-        pause: Pause = short_pause,
-    ) -> None:
-        super().__init__(server, *kind, pods, pause)
+    kind = "replicasets.apps"
+    owner_kind = "ReplicaSet"
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create or delete pods, and update the status."""
@@ -91,6 +81,13 @@ class ReplicaSetController(PodsController):
                 "availableReplicas": ready.count(0.0),
             },
         )
+
+
+class ReplicationControllerController(ReplicaSetController):
+    """Reconciles ReplicationControllers."""
+
+    kind = "replicationcontrollers"
+    owner_kind = "ReplicationController"
 
 
 def deletion_rank(pod: Pod) -> tuple[bool, int, bool, int, float]:

@@ -12,9 +12,8 @@ from typing import Final
 from kubesched.api.core import Pod
 from kubesched.api.pod import FINISHED
 from kubesched.cluster.controllers.deployments import template_hash
-from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.owner_controller import BURST, PodsController, pod_of
-from kubesched.cluster.server import Plain, Server
+from kubesched.cluster.server import Plain
 from kubesched.cluster.store import Key
 
 _CLAIMS: Final = "persistentvolumeclaims"
@@ -26,8 +25,8 @@ _POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 class StatefulSetController(PodsController):
     """Reconciles StatefulSets."""
 
-    def __init__(self, server: Server, pods: OwnedPods) -> None:
-        super().__init__(server, "statefulsets.apps", "StatefulSet", pods)
+    kind = "statefulsets.apps"
+    owner_kind = "StatefulSet"
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create, delete or replace the next pod, or several with parallel pod management."""

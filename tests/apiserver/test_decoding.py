@@ -97,7 +97,7 @@ def test_bodies_are_shown_in_part(text: bytes, expected: str) -> None:
 
 
 def _type(kind: str) -> ObjectType:
-    found = type_of("", "v1", kind)
+    found = type_of("v1", kind)
     assert found is not None
     return found
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from kubesched.apiserver.owned_values import compare, field_set, merge, remove, type_errors
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.schema import ObjectType, type_of_object
+from kubesched.apiserver.schema import ObjectType, type_of
 
 NAMES = st.sampled_from(("a", "b", "c"))
 TEXTS = st.sampled_from(("1", "2"))
 
 
 def _type(api_version: str = "v1", kind: str = "Pod") -> ObjectType:
-    found = type_of_object(api_version, kind)
+    found = type_of(api_version, kind)
     assert found is not None
     return found
 

@@ -7,7 +7,7 @@ import pytest
 from kubesched.apiserver import patching, strategic_merge
 from kubesched.apiserver.patching import merge
 from kubesched.apiserver.plain import deep_copy
-from kubesched.apiserver.schema import decoded, type_of_object
+from kubesched.apiserver.schema import decoded, type_of
 from kubesched.apiserver.status import StatusError, unfit_patch
 from kubesched.apiserver.values import SchemaError
 
@@ -24,7 +24,7 @@ def _apply(record: dict[str, Any]) -> Any:
         case "application/merge-patch+json":
             return merge(current, patch)
         case _:
-            object_type = type_of_object(current["apiVersion"], current["kind"])
+            object_type = type_of(current["apiVersion"], current["kind"])
             assert object_type is not None
             return strategic_merge.apply(object_type, current, patch)
 
@@ -63,7 +63,7 @@ def test_refused_patches_are_refused(record: dict[str, Any]) -> None:
 
 def _check(record: dict[str, Any], changed: Any) -> None:
     """Refuse what is no object of its kind, as the server does with what a patch makes."""
-    object_type = type_of_object(record["current"]["apiVersion"], record["current"]["kind"])
+    object_type = type_of(record["current"]["apiVersion"], record["current"]["kind"])
     assert object_type is not None
     try:
         decoded(object_type, changed)

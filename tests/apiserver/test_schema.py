@@ -7,21 +7,14 @@ from typing import Any
 import pytest
 
 from kubesched.apiserver.resources import RESOURCES, Resources
-from kubesched.apiserver.schema import (
-    ListType,
-    MapType,
-    ObjectType,
-    decoded,
-    type_of,
-    type_of_object,
-)
+from kubesched.apiserver.schema import ListType, MapType, ObjectType, decoded, type_of
 from kubesched.apiserver.values import Field, SchemaError, ValueType
 
 from .recorded import read
 
 
 def _type(kind: str, group: str = "", version: str = "v1") -> ObjectType:
-    found = type_of(group, version, kind)
+    found = type_of(f"{group}/{version}" if group else version, kind)
     assert found is not None
     return found
 
@@ -158,8 +151,8 @@ def test_stored_objects_do_not_change() -> None:
 
 def test_unknown_kinds_have_no_type() -> None:
     """An unknown kind or version returns None."""
-    assert type_of("", "v1", "Nothing") is None
-    assert type_of("nowhere.example.com", "v1", "Pod") is None
+    assert type_of("v1", "Nothing") is None
+    assert type_of("nowhere.example.com/v1", "Pod") is None
 
 
 def test_every_served_kind_has_a_type() -> None:
@@ -169,7 +162,7 @@ def test_every_served_kind_has_a_type() -> None:
         for group_version in RESOURCES.group_versions
         for resource in group_version.resources
     ]
-    assert [] == [one for one in served if type_of(one.group, one.version, one.kind) is None]
+    assert [] == [one for one in served if type_of(one.api_version, one.kind) is None]
 
 
 def test_types_that_fields_refer_to_exist() -> None:
@@ -179,7 +172,7 @@ def test_types_that_fields_refer_to_exist() -> None:
         found
         for group_version in Resources(has_alpha=True).group_versions
         for one in group_version.resources
-        if (found := type_of(one.group, one.version, one.kind)) is not None
+        if (found := type_of(one.api_version, one.kind)) is not None
     ]
     while waiting:
         value_type = waiting.pop()
@@ -240,9 +233,9 @@ def test_atomic_types() -> None:
 
 def test_kinds_are_found_by_api_version() -> None:
     """Group and version come as one text."""
-    assert type_of_object("v1", "Pod") is _type("Pod")
-    assert type_of_object("apps/v1", "Deployment") is _type("Deployment", "apps")
-    assert type_of_object("", "Pod") is None
+    assert type_of("v1", "Pod") is _type("Pod")
+    assert type_of("apps/v1", "Deployment") is _type("Deployment", "apps")
+    assert type_of("", "Pod") is None
 
 
 def test_empty_object() -> None:
@@ -293,7 +286,7 @@ def test_schemas_of_custom_resources_are_kept_as_they_are() -> None:
 )
 def test_equality(one: dict[str, Any], other: dict[str, Any], expected: bool) -> None:
     """Amounts are compared by value, and empty lists and maps are nothing."""
-    pod_spec = type_of("", "v1", "PodSpec")
+    pod_spec = type_of("v1", "PodSpec")
     assert pod_spec is not None
     assert expected is pod_spec.is_equal(one, other)
     assert expected is pod_spec.is_equal(other, one)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kubesched.apiserver import strategic_merge
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.schema import ObjectType, type_of_object
+from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.status import StatusError
 
 NAMES = st.sampled_from(("a", "b", "c", "d"))
@@ -20,7 +20,7 @@ def _pod(**spec: Any) -> Plain:
 
 def _type(kind: str) -> ObjectType:
     versions = ("v1", "apps/v1", "policy/v1")
-    return next(found for one in versions if (found := type_of_object(one, kind)) is not None)
+    return next(found for one in versions if (found := type_of(one, kind)) is not None)
 
 
 def _merged(current: Plain, patch: Plain) -> Any:

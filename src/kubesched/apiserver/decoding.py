@@ -37,14 +37,7 @@ from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, encode, json_word
 from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
-from kubesched.apiserver.schema import (
-    ListType,
-    MapType,
-    ObjectType,
-    known_type,
-    type_of,
-    type_of_object,
-)
+from kubesched.apiserver.schema import ListType, MapType, ObjectType, known_type, type_of
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
 from kubesched.apiserver.values import JSON_SCHEMA, Field, Place, Scalar, SchemaError, ValueType
 
@@ -110,7 +103,7 @@ def _object(text: bytes) -> Plain:
     whole = _numbered(text)
     type_meta = _numbered(_bytes(whole.get(1, b"")))
     api_version, kind = _text(type_meta.get(1, b"")), _text(type_meta.get(2, b""))
-    object_type = type_of_object(api_version, kind) or type_of("meta", "v1", kind)
+    object_type = type_of(api_version, kind) or type_of("meta/v1", kind)
     if object_type is None or not _message_of(object_type).fields:
         raise NoMessageError(api_version, kind)
     read = _read(_message_of(object_type), _bytes(whole.get(2, b"")))

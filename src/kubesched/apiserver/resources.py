@@ -160,7 +160,7 @@ class Resource(msgspec.Struct, frozen=True):
         """The type of its objects."""
         if self.definition is not None:
             return custom_type(self.kind)
-        found = type_of(self.group, self.version, self.kind)
+        found = type_of(self.api_version, self.kind)
         assert found is not None, f"the fields of {self.kind} are known"
         return found
 

@@ -278,12 +278,12 @@ def problems_of(object_type: ObjectType, value: Any) -> list[str]:
     return [] if reading.misfit else reading.problems
 
 
-def unknown_field_paths(group: str, version: str, kind: str, obj: Plain) -> list[str]:
+def unknown_field_paths(api_version: str, kind: str, obj: Plain) -> list[str]:
     """Return the paths of an object's fields that its kind does not have.
 
     There are none for an object of an unknown kind, or one that does not fit its type.
     """
-    object_type = type_of(group, version, kind)
+    object_type = type_of(api_version, kind)
     try:
         return [] if object_type is None else decoded(object_type, obj)[1]
     except SchemaError:
@@ -293,12 +293,11 @@ def unknown_field_paths(group: str, version: str, kind: str, obj: Plain) -> list
 # The tables.
 
 
-def type_of(group: str, version: str, kind: str) -> ObjectType | None:
+def type_of(api_version: str, kind: str) -> ObjectType | None:
     """Return the type of a kind, None if its fields are not known."""
+    group, _, version = api_version.rpartition("/")
     file = f"{group.partition('.')[0] or 'core'}_{version}"
-    if kind not in _sources(file):
-        return None
-    return known_type(file, kind)
+    return known_type(file, kind) if kind in _sources(file) else None
 
 
 def known_type(file: str, name: str) -> ObjectType:
@@ -306,12 +305,6 @@ def known_type(file: str, name: str) -> ObjectType:
     found = _named(file, name)
     assert isinstance(found, ObjectType), f"{file}/{name} is a type of objects"
     return found
-
-
-def type_of_object(api_version: str, kind: str) -> ObjectType | None:
-    """Return the type of a kind, None if its fields are not known."""
-    group, _, version = api_version.rpartition("/")
-    return type_of(group, version, kind)
 
 
 def object_in(value_type: ValueType) -> ObjectType | None:

@@ -195,7 +195,6 @@ def _of_object(item: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     # Imported late: dumps do not need the schema tables.
     from kubesched.apiserver.schema import unknown_field_paths
 
-    group, _, number = version.rpartition("/")
     place = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
-    for path in unknown_field_paths(group, number, kind, item):
+    for path in unknown_field_paths(version, kind, item):
         yield kind, place, path

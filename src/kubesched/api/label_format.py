@@ -8,8 +8,6 @@ import re
 from functools import lru_cache
 from typing import Final
 
-import msgspec
-
 _NAME_LENGTH_MAX: Final = 63
 _PREFIX_LENGTH_MAX: Final = 253
 
@@ -89,9 +87,3 @@ def label_value_errors(value: str) -> tuple[str, ...]:
     if _VALUE.fullmatch(value) is None:
         errors.append(_VALUE_RULE)
     return tuple(errors)
-
-
-def invalid(path: str, value: str | tuple[str, ...], detail: str) -> str:
-    """Return upstream's message about an invalid value at a field path."""
-    shown = "null" if value == () else msgspec.json.encode(value).decode()
-    return f"{path}: Invalid value: {shown}: {detail}"

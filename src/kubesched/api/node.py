@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import field
 
 from kubesched.api.integers import Int32, Int64
-from kubesched.api.meta import KubeObject, KubeStruct
+from kubesched.api.meta import KubeObject, KubeStruct, LabelSelectorRequirement
 from kubesched.api.quantity import Quantity
 
 
@@ -87,12 +87,8 @@ class Node(KubeObject):
 # Selectors of nodes.
 
 
-class NodeSelectorRequirement(KubeStruct):
+class NodeSelectorRequirement(LabelSelectorRequirement):
     """One expression on a node: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
 
 
 class NodeSelectorTerm(KubeStruct):

@@ -103,11 +103,8 @@ class PodAffinity(KubeStruct):
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
-class PodAntiAffinity(KubeStruct):
+class PodAntiAffinity(PodAffinity):
     """Pods to be far from."""
-
-    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
-    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
 class Affinity(KubeStruct):

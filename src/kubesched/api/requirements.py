@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.field_errors import aggregate
+from kubesched.api.field_errors import FieldError, aggregate, invalid
 from kubesched.api.integers import is_int64
-from kubesched.api.label_format import invalid, label_key_errors, label_value_errors
+from kubesched.api.label_format import label_key_errors, label_value_errors
 
 IN: Final = "in"
 NOT_IN: Final = "notin"
@@ -88,8 +88,8 @@ class Requirement(msgspec.Struct, frozen=True, order=True, gc=False):
 
 def requirement_errors(
     key: str, operator: str, values: tuple[str, ...], path: str = ""
-) -> tuple[str, ...]:
-    """Return upstream's messages about an invalid requirement; empty if it is valid.
+) -> tuple[FieldError, ...]:
+    """Return what is wrong with a requirement; empty if it is valid.
 
     `operator` is one of this module's constants; `path` is the requirement's field, "" at the root.
     """
@@ -107,11 +107,11 @@ def requirement_errors(
 def checked_requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
     """Return a requirement; raises SelectorError if it is invalid."""
     if errors := requirement_errors(key, operator, values):
-        raise SelectorError(aggregate(errors))
+        raise SelectorError(aggregate(map(str, errors)))
     return Requirement(key, operator, values)
 
 
-def _count_errors(operator: str, values: tuple[str, ...], path: str) -> list[str]:
+def _count_errors(operator: str, values: tuple[str, ...], path: str) -> list[FieldError]:
     match operator:
         case "in" | "notin" if not values:
             detail = "for 'in', 'notin' operators, values set can't be empty"
@@ -123,14 +123,14 @@ def _count_errors(operator: str, values: tuple[str, ...], path: str) -> list[str
             return _bound_errors(values, path)
         case _:
             return []
-    return [invalid(path, values, detail)]
+    return [invalid(path, values or None, detail)]
 
 
-def _bound_errors(values: tuple[str, ...], path: str) -> list[str]:
+def _bound_errors(values: tuple[str, ...], path: str) -> list[FieldError]:
     errors = []
     if len(values) != 1:
         detail = "for 'Gt', 'Lt' operators, exactly one value is required"
-        errors.append(invalid(path, values, detail))
+        errors.append(invalid(path, values or None, detail))
     detail = "for 'Gt', 'Lt' operators, the value must be an integer"
     errors += [
         invalid(f"{path}[{index}]", value, detail)

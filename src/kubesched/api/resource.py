@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import field
 
-from kubesched.api.core import NodeSelector
+from kubesched.api.core import NodeSelector, Taint, Toleration
 from kubesched.api.integers import Int64
 from kubesched.api.meta import Condition, KubeObject, KubeStruct, ObjectMeta
 from kubesched.api.quantity import Quantity
@@ -89,13 +89,8 @@ class DeviceAttribute(KubeStruct):
     version_values: tuple[str, ...] | None = field(default=None, name="versions")
 
 
-class DeviceTaint(KubeStruct):
+class DeviceTaint(Taint):
     """A taint of a device."""
-
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-    time_added: str | None = None
 
 
 class Device(KubeStruct):
@@ -167,14 +162,8 @@ class DeviceSelector(KubeStruct):
     cel: CELDeviceSelector | None = None
 
 
-class DeviceToleration(KubeStruct):
+class DeviceToleration(Toleration):
     """A toleration of device taints."""
-
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: Int64 | None = None
 
 
 class CapacityRequirements(KubeStruct):
@@ -183,28 +172,27 @@ class CapacityRequirements(KubeStruct):
     requests: dict[str, Quantity] = {}
 
 
-class ExactDeviceRequest(KubeStruct):
-    """A request of devices of one class."""
+class DevicesOfClass(KubeStruct):
+    """Devices of one class: which ones, and how many."""
 
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
     count: Int64 = 0
-    admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
 
 
-class DeviceSubRequest(KubeStruct):
+class ExactDeviceRequest(DevicesOfClass):
+    """A request that has no alternatives."""
+
+    admin_access: bool | None = None
+
+
+class DeviceSubRequest(DevicesOfClass):
     """One alternative of a prioritized list."""
 
     name: str = ""
-    device_class_name: str = ""
-    selectors: tuple[DeviceSelector, ...] = ()
-    allocation_mode: str = ""
-    count: Int64 = 0
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: CapacityRequirements | None = None
 
 
 class DeviceRequest(KubeStruct):

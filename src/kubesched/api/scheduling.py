@@ -6,6 +6,7 @@ Differs:  of workloads no field is read.
 
 from kubesched.api.integers import Int32
 from kubesched.api.meta import Condition, KubeObject, KubeStruct
+from kubesched.api.pod import PodResourceClaim, PodResourceClaimStatus
 
 
 class PriorityClass(KubeObject):
@@ -46,12 +47,8 @@ class PodGroupSchedulingConstraints(KubeStruct):
     topology: tuple[TopologyConstraint, ...] = ()
 
 
-class PodGroupResourceClaim(KubeStruct):
+class PodGroupResourceClaim(PodResourceClaim):
     """A resource claim that the group's pods share."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
 
 
 class PodGroupSpec(KubeStruct):
@@ -65,11 +62,8 @@ class PodGroupSpec(KubeStruct):
     priority: Int32 | None = None
 
 
-class PodGroupResourceClaimStatus(KubeStruct):
+class PodGroupResourceClaimStatus(PodResourceClaimStatus):
     """The claim that was created from a template."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
 
 
 class PodGroupStatus(KubeStruct):

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubesched.api.label_format import invalid, label_key_errors
+from kubesched.api.field_errors import invalid
+from kubesched.api.label_format import label_key_errors
 from kubesched.api.requirements import (
     DOES_NOT_EXIST,
     DOUBLE_EQUALS,
@@ -30,8 +31,7 @@ from kubesched.api.requirements import (
 
 _WORD: Final = "word"
 _END: Final = "end"
-_SPECIAL: Final = frozenset("=!(),><")
-_SYMBOLS: Final = frozenset({")", ",", "!", "==", "=", ">", "<", "!=", "("})
+_TOKEN: Final = re.compile(r"(==|!=|[=!(),><])|([^=!(),>< \t\r\n]+)")
 _KEYWORDS: Final = frozenset({"in", "notin"})
 _OPERATORS: Final = {
     "in": IN,
@@ -43,7 +43,6 @@ _OPERATORS: Final = {
     "!=": NOT_EQUALS,
 }
 _OPERATORS_SHOWN: Final = "in, notin, =, ==, !=, gt, lt"
-_SPACE: Final = " \t\r\n"
 
 
 class _Token(NamedTuple):
@@ -52,32 +51,12 @@ class _Token(NamedTuple):
 
 
 def _tokens(text: str) -> list[_Token]:
-    tokens: list[_Token] = []
-    at = 0
-    # As upstream, a zero byte ends the text.
-    text = text.partition("\0")[0]
-    while True:
-        while at < len(text) and text[at] in _SPACE:
-            at += 1
-        if at == len(text):
-            return [*tokens, _Token(_END, "")]
-        token, at = _symbol(text, at) if text[at] in _SPECIAL else _word(text, at)
-        tokens.append(token)
-
-
-def _word(text: str, at: int) -> tuple[_Token, int]:
-    end = at
-    while end < len(text) and text[end] not in _SPECIAL and text[end] not in _SPACE:
-        end += 1
-    word = text[at:end]
-    return _Token(word if word in _KEYWORDS else _WORD, word), end
-
-
-def _symbol(text: str, at: int) -> tuple[_Token, int]:
-    """Read the longest operator that starts here; every special character starts one."""
-    two = text[at : at + 2]
-    symbol = two if two in _SYMBOLS else text[at]
-    return _Token(symbol, symbol), at + len(symbol)
+    """Return the symbols and words of a text; as upstream, a zero byte ends it."""
+    tokens = []
+    for symbol, word in _TOKEN.findall(text.partition("\0")[0]):
+        kind = symbol or (word if word in _KEYWORDS else _WORD)
+        tokens.append(_Token(kind, symbol or word))
+    return [*tokens, _Token(_END, "")]
 
 
 class _Parser:
@@ -114,7 +93,7 @@ class _Parser:
             self._fail("expected: identifier")
         key = self._next().text
         if wrong := label_key_errors(key):
-            raise SelectorError(invalid("<nil>", key, "; ".join(wrong)))
+            raise SelectorError(str(invalid("<nil>", key, "; ".join(wrong))))
         if self._peek().kind in (_END, ","):
             return checked_requirement(key, DOES_NOT_EXIST if negated else EXISTS, ())
         if negated:
@@ -204,7 +183,8 @@ class FieldSelector(msgspec.Struct, frozen=True):
         )
 
 
-_TERM: Final = re.compile(r"(?:[^\\,]|\\.|\\$)*", re.DOTALL)
+_TERM: Final = re.compile(r"(?:[^\\,]|\\.|\\$)+", re.DOTALL)
+"""What is between commas that are not escaped."""
 _ESCAPED: Final = re.compile(r"\\(.?)|[,=]", re.DOTALL)
 _FIELD_OPERATOR: Final = re.compile("!=|==|=")
 
@@ -215,20 +195,8 @@ def parse_field_selector(text: str) -> FieldSelector:
     Raises:
         SelectorError: The text is not a selector.
     """
-    terms = sorted(term for term in _split_terms(text) if term)
+    terms = sorted(_TERM.findall(text))
     return FieldSelector(tuple(_field_requirement(text, term) for term in terms))
-
-
-def _split_terms(text: str) -> list[str]:
-    terms = []
-    at = 0
-    while True:
-        match = _TERM.match(text, at)
-        assert match is not None, "the pattern matches the empty text"
-        terms.append(match[0])
-        if match.end() == len(text):
-            return terms
-        at = match.end() + 1
 
 
 def _field_requirement(text: str, term: str) -> FieldRequirement:

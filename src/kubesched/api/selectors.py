@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.label_format import invalid
+from kubesched.api.field_errors import FieldError, invalid, not_supported
 from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
 from kubesched.api.node import (
     Node,
@@ -108,33 +108,27 @@ def matches_set(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
 def node_selector_term_errors(term: NodeSelectorTerm, path: str = "") -> tuple[str, ...]:
     """Return upstream's messages about an invalid term; empty if it is valid."""
     prefix = f"{path}." if path else ""
-    errors: list[str] = []
+    errors: list[FieldError] = []
     for index, expression in enumerate(term.match_expressions):
         errors += _expression_errors(expression, f"{prefix}matchExpressions[{index}]")
     for index, expression in enumerate(term.match_fields):
         errors += _field_errors(expression, f"{prefix}matchFields[{index}]")
-    return tuple(errors)
+    return tuple(map(str, errors))
 
 
-def _expression_errors(expression: NodeSelectorRequirement, path: str) -> tuple[str, ...]:
+def _expression_errors(expression: NodeSelectorRequirement, path: str) -> tuple[FieldError, ...]:
     operator = _NODE_OPERATORS.get(expression.operator)
     if operator is None:
-        return (_unsupported(f"{path}.operator", expression.operator, tuple(_NODE_OPERATORS)),)
+        return (not_supported(f"{path}.operator", expression.operator, _NODE_OPERATORS),)
     return requirement_errors(expression.key, operator, expression.values, path)
 
 
-def _field_errors(expression: NodeSelectorRequirement, path: str) -> tuple[str, ...]:
+def _field_errors(expression: NodeSelectorRequirement, path: str) -> tuple[FieldError, ...]:
     if expression.operator not in _FIELD_OPERATORS:
-        return (_unsupported(f"{path}.operator", expression.operator, _FIELD_OPERATORS),)
+        return (not_supported(f"{path}.operator", expression.operator, _FIELD_OPERATORS),)
     if len(expression.values) != 1:
-        return (invalid(f"{path}.values", expression.values, "must have one element"),)
+        return (invalid(f"{path}.values", expression.values or None, "must have one element"),)
     return ()
-
-
-def _unsupported(path: str, value: str, supported: tuple[str, ...]) -> str:
-    shown = msgspec.json.encode(value).decode()
-    listed = ", ".join(f'"{name}"' for name in supported)
-    return f"{path}: Unsupported value: {shown}: supported values: {listed}"
 
 
 def _is_empty(term: NodeSelectorTerm) -> bool:

@@ -4,6 +4,9 @@ Upstream: staging/src/k8s.io/api/core/v1/types.go, Volume, PersistentVolume(Clai
 Differs:  of sources the scheduler does not look into, only their presence is read.
 """
 
+from operator import attrgetter
+from typing import Final
+
 from msgspec import field
 
 from kubesched.api.integers import Int32
@@ -72,12 +75,8 @@ class CinderVolumeSource(KubeStruct):
     read_only: bool = False
 
 
-class PortworxVolumeSource(KubeStruct):
+class PortworxVolumeSource(CinderVolumeSource):
     """A Portworx volume."""
-
-    volume_id: str = field(default="", name="volumeID")
-    fs_type: str = ""
-    read_only: bool = False
 
 
 class VsphereVirtualDiskVolumeSource(KubeStruct):
@@ -225,12 +224,9 @@ class EphemeralVolumeSource(KubeStruct):
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
-class Volume(KubeStruct):
-    """A volume of a pod: a name and one source."""
+class DiskSources(KubeStruct):
+    """The disks that a pod or a persistent volume can name without a CSI driver; one is set."""
 
-    name: str = ""
-    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
-    ephemeral: EphemeralVolumeSource | None = None
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
@@ -240,6 +236,14 @@ class Volume(KubeStruct):
     vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
     iscsi: ISCSIVolumeSource | None = None
     rbd: RBDVolumeSource | None = None
+
+
+class Volume(DiskSources):
+    """A volume of a pod: a name and one source."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
     csi: CSIVolumeSource | None = None
     image: ImageVolumeSource | None = None
     config_map: ConfigMapVolumeSource | None = None
@@ -253,23 +257,12 @@ class Volume(KubeStruct):
     @property
     def is_seen_by_scheduling(self) -> bool:
         """Whether any scheduler plugin reads the volume's source."""
-        return any(
-            (
-                self.persistent_volume_claim,
-                self.ephemeral,
-                self.csi,
-                self.image,
-                self.gce_persistent_disk,
-                self.aws_elastic_block_store,
-                self.azure_disk,
-                self.azure_file,
-                self.cinder,
-                self.portworx_volume,
-                self.vsphere_volume,
-                self.iscsi,
-                self.rbd,
-            )
-        )
+        return any(_SEEN_SOURCES(self))
+
+
+_SEEN_SOURCES: Final = attrgetter(
+    "persistent_volume_claim", "ephemeral", "csi", "image", *DiskSources.__struct_fields__
+)
 
 
 class CSIPersistentVolumeSource(KubeStruct):
@@ -292,7 +285,7 @@ class VolumeNodeAffinity(KubeStruct):
     required: NodeSelector | None = None
 
 
-class PersistentVolumeSpec(KubeStruct):
+class PersistentVolumeSpec(DiskSources):
     """The source, properties and claim of a volume."""
 
     capacity: dict[str, Quantity] = {}
@@ -304,15 +297,6 @@ class PersistentVolumeSpec(KubeStruct):
     node_affinity: VolumeNodeAffinity | None = None
     volume_attributes_class_name: str | None = None
     csi: CSIPersistentVolumeSource | None = None
-    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
-    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
-    azure_disk: AzureDiskVolumeSource | None = None
-    azure_file: AzureFileVolumeSource | None = None
-    cinder: CinderVolumeSource | None = None
-    portworx_volume: PortworxVolumeSource | None = None
-    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
-    iscsi: ISCSIVolumeSource | None = None
-    rbd: RBDVolumeSource | None = None
     host_path: HostPathVolumeSource | None = None
     local: LocalVolumeSource | None = None
     nfs: UnreadVolumeSource | None = None

@@ -100,8 +100,6 @@ class _Checker:
         self._object_types = object_types
         self._bindings: Bindings = {}
         self._free = 0
-        # Only the argument list of `format` may have elements of different types.
-        self._is_within_format = False
         self.errors: list[CelCompileError] = []
         self._checks: dict[type, Callable[..., Type]] = {
             Literal: self._check_literal,
@@ -239,13 +237,6 @@ class _Checker:
         return self._resolve(node, function.name, function.plain, args, is_member=False)
 
     def _check_call(self, node: Call, scope: Scope) -> Type:
-        around = self._is_within_format
-        self._is_within_format |= node.function == "format"
-        result = self._check_known_call(node, scope)
-        self._is_within_format = around
-        return result
-
-    def _check_known_call(self, node: Call, scope: Scope) -> Type:
         if node.function in {"_&&_", "_||_"}:
             fits = [self._expect(arg, BOOL, self.check(arg, scope)) for arg in node.args]
             return BOOL if all(fits) else ERROR
@@ -319,8 +310,6 @@ class _Checker:
             return current
         if self._assignable((previous,), (current,)):
             return _most_general(previous, current)
-        if self._is_within_format:
-            return DYN
         self._expect(node, previous, current)
         return ERROR
 

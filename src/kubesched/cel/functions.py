@@ -5,9 +5,10 @@ Upstream: google/cel-go common/stdlib/standard.go, ext/{strings,lists,sets}.go, 
           k8s.io/apiserver/pkg/cel/library/regex.go
 Rejects:  regular expressions that RE2 does not have: backreferences, lookaround, possessive
           repetitions.
-Differs:  no functions on authorization, no timestamps, durations and named formats: attributes of
-          devices are numbers, texts, versions and quantities. A lookbehind is reported as unknown
-          syntax, not as a bad name; a compiled pattern is limited to 8 MiB (upstream: 128 MiB).
+Differs:  no functions on authorization, no timestamps, durations, formats and `string.format`:
+          attributes of devices are numbers, texts, versions and quantities, and are compared. A
+          lookbehind is reported as unknown syntax, not as a bad name; a compiled pattern is limited
+          to 8 MiB (upstream: 128 MiB).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 import re2  # type: ignore[import-untyped]  # the package has no types
 
 from kubesched.api.go_text import GO_ESCAPES
-from kubesched.cel import device_values, net, operators, string_format
+from kubesched.cel import device_values, net, operators
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import (
     NONE,
@@ -422,7 +423,6 @@ LIBRARIES = (
     operators.LIBRARY,
     _STRINGS,
     _REGULAR_EXPRESSIONS,
-    string_format.LIBRARY,
     _LISTS,
     _OPTIONALS,
     device_values.LIBRARY,

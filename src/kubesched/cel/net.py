@@ -11,7 +11,6 @@ Differs:  messages about malformed addresses are those of Python, those about UR
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import ClassVar
@@ -46,18 +45,7 @@ def parse_ip(text: str) -> IP:
     return IP(address)
 
 
-_LOOPBACK = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
-_LINK_LOCAL = (IPv4Network("169.254.0.0/16"), IPv6Network("fe80::/10"))
-_MULTICAST = (IPv4Network("224.0.0.0/4"), IPv6Network("ff00::/8"))
 _BROADCAST = IPv4Address("255.255.255.255")
-
-
-def _within(*networks: IPv4Network | IPv6Network) -> Callable[[IP], bool]:
-    return lambda ip: any(ip.address in network for network in networks)
-
-
-_is_loopback, _is_link_local = _within(*_LOOPBACK), _within(*_LINK_LOCAL)
-_is_multicast = _within(*_MULTICAST)
 
 
 def _is_link_local_multicast(ip: IP) -> bool:
@@ -68,8 +56,9 @@ def _is_link_local_multicast(ip: IP) -> bool:
 
 
 def _is_global_unicast(ip: IP) -> bool:
-    special = ip.address == _BROADCAST or ip.address.is_unspecified
-    return not (special or _is_loopback(ip) or _is_multicast(ip) or _is_link_local(ip))
+    address = ip.address
+    is_special = address == _BROADCAST or address.is_unspecified or address.is_loopback
+    return not (is_special or address.is_multicast or address.is_link_local)
 
 
 # Networks.
@@ -186,9 +175,9 @@ LIBRARY: Library = {
     "ip.isCanonical(string): bool": lambda text: str(parse_ip(text).address) == text,
     "@family(ip): int": lambda ip: ip.address.version,
     "@isUnspecified(ip): bool": lambda ip: ip.address.is_unspecified,
-    "@isLoopback(ip): bool": _is_loopback,
+    "@isLoopback(ip): bool": lambda ip: ip.address.is_loopback,
     "@isLinkLocalMulticast(ip): bool": _is_link_local_multicast,
-    "@isLinkLocalUnicast(ip): bool": _is_link_local,
+    "@isLinkLocalUnicast(ip): bool": lambda ip: ip.address.is_link_local,
     "@isGlobalUnicast(ip): bool": _is_global_unicast,
     "string(ip): string": lambda ip: str(ip.address),
     "cidr(string): cidr": parse_cidr,

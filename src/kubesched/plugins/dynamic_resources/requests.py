@@ -14,7 +14,7 @@ from kubesched.api.resource import (
     CapacityRequirements,
     DeviceRequest,
     DeviceSelector,
-    DeviceSubRequest,
+    DevicesOfClass,
     DeviceTaint,
     DeviceToleration,
     ExactDeviceRequest,
@@ -93,7 +93,7 @@ def _alternatives(claim: ResourceClaim, request: DeviceRequest) -> tuple[ParsedR
     return (_of(request.exactly, request.name, ""),)
 
 
-def _of(spec: ExactDeviceRequest | DeviceSubRequest, name: str, parent_name: str) -> ParsedRequest:
+def _of(spec: DevicesOfClass, name: str, parent_name: str) -> ParsedRequest:
     admin_access = spec.admin_access if isinstance(spec, ExactDeviceRequest) else None
     mode = spec.allocation_mode or EXACT_COUNT
     return ParsedRequest(

@@ -123,31 +123,19 @@ def load_bytes(
     """Yield the objects of a file's content; the arguments are those of `load`."""
     data = _utf_8(decompressed(data, file), Source(file, 0))
     name = file.removesuffix(".gz")
-    if name.endswith((".json", ".jsonl")):
-        yield from _json_objects(data, file, skipped, namespace)
-    elif data[:256].lstrip()[:1] in (b"{", b"["):
-        yield from _json_or_yaml_objects(data, file, skipped, namespace)
-    else:
-        yield from yaml_objects(data.decode(), file, skipped, namespace=namespace)
-
-
-def _json_or_yaml_objects(
-    data: bytes, file: str, skipped: Counter[str], namespace: str
-) -> Iterator[Loaded]:
-    """Yield objects parsed as JSON if possible, which is many times faster than as YAML."""
-    try:
-        parts = list(_json_documents(data, file))
-    except DecodeError:
+    is_json = name.endswith((".json", ".jsonl"))
+    if not is_json and data[:256].lstrip()[:1] not in (b"{", b"["):
         yield from yaml_objects(data.decode(), file, skipped, namespace=namespace)
         return
+    parts: Iterable[Any] = _json_documents(data, file)
+    if not is_json:
+        try:
+            # Parsing as JSON, if that is possible, is many times faster than as YAML.
+            parts = list(parts)
+        except DecodeError:
+            yield from yaml_objects(data.decode(), file, skipped, namespace=namespace)
+            return
     for number, part in enumerate(parts, 1):
-        yield from objects_in(part, Source(file, number), skipped, namespace=namespace)
-
-
-def _json_objects(
-    data: bytes, file: str, skipped: Counter[str], namespace: str
-) -> Iterator[Loaded]:
-    for number, part in enumerate(_json_documents(data, file), 1):
         yield from objects_in(part, Source(file, number), skipped, namespace=namespace)
 
 

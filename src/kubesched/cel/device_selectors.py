@@ -30,7 +30,7 @@ _OBJECT_TYPES = {
     }
 }
 
-# Go's errors of converting a value to bool, by the value's type.
+# Go's errors of converting a value to bool that depend on the value's type.
 _NOT_A_BOOL = {
     "string": "unsupported native conversion from string to 'bool'",
     "int": "unsupported type conversion from 'int' to bool",
@@ -39,7 +39,6 @@ _NOT_A_BOOL = {
     "bytes": "type conversion error from Bytes to 'bool'",
     "list": "type conversion error from list to 'bool'",
     "map": "type conversion error from map to 'bool'",
-    "null_type": "type conversion error from 'null_type' to 'bool'",
     "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
     "kubernetes.Quantity": "type conversion error from 'Quantity' to 'bool'",
 }

@@ -6,6 +6,7 @@ Differs:  nothing.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from kubesched.cel.comprehensions import FOLDS, Evaluation, Loop, Variables
@@ -182,15 +183,7 @@ def _plan_index(node: Index) -> Evaluation:
 # Operators that do not always evaluate all operands, and equality.
 
 
-def _plan_and(*operands: Evaluation) -> Evaluation:
-    return _plan_logical(operands, decisive=False)
-
-
-def _plan_or(*operands: Evaluation) -> Evaluation:
-    return _plan_logical(operands, decisive=True)
-
-
-def _plan_logical(operands: tuple[Evaluation, ...], *, decisive: bool) -> Evaluation:
+def _plan_logical(decisive: bool, *operands: Evaluation) -> Evaluation:
     """Plan `&&` or `||`: one decisive operand settles the result, even if others fail."""
 
     def logical(variables: Variables) -> bool:
@@ -259,8 +252,8 @@ def _plan_optional_or(left: Evaluation, right: Evaluation) -> Evaluation:
 
 
 _SPECIAL: dict[tuple[str, bool], Callable[..., Evaluation]] = {
-    ("_&&_", False): _plan_and,
-    ("_||_", False): _plan_or,
+    ("_&&_", False): partial(_plan_logical, False),
+    ("_||_", False): partial(_plan_logical, True),
     ("_?_:_", False): _plan_conditional,
     ("_==_", False): _plan_equals,
     ("_!=_", False): _plan_not_equals,

@@ -9,6 +9,7 @@ Differs:  the wording of syntax errors, which upstream takes from its parser gen
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kubesched.api.integers import is_int64
 from kubesched.cel.syntax import (
@@ -27,6 +28,8 @@ from kubesched.cel.syntax import (
 )
 from kubesched.cel.values import UINT_MAX, UInt
 
+T = TypeVar("T")
+
 # Tokens.
 
 _TOKENS = re.compile(
@@ -44,24 +47,13 @@ _TOKENS = re.compile(
     re.VERBOSE,
 )
 
-_SIMPLE_ESCAPES = {
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-    "\\": "\\",
-    "'": "'",
-    '"': '"',
-    "`": "`",
-    "?": "?",
-}
-_ESCAPE = re.compile(
-    r"\\(?:[xX](?P<x>[0-9a-fA-F]{2})|u(?P<u>[0-9a-fA-F]{4})|U(?P<U>[0-9a-fA-F]{8})"
-    r"|(?P<o>[0-3][0-7]{2})|(?P<c>[abfnrtv\\'\"`?]))"
+_SIMPLE_ESCAPES = dict(zip("abfnrtv\\'\"`?", "\a\b\f\n\r\t\v\\'\"`?", strict=True))
+_PART = re.compile(
+    r"(?P<plain>[^\\]+)"
+    r"|\\(?:[xX](?P<x>[0-9a-fA-F]{2})|u(?P<u>[0-9a-fA-F]{4})|U(?P<U>[0-9a-fA-F]{8})"
+    r"|(?P<o>[0-3][0-7]{2})|(?P<c>[abfnrtv\\'\"`?]))|\\"
 )
+"""The parts of a text literal: plain text, an escape, or a backslash without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,36 +119,22 @@ def _find_end(source: str, begin: int, quote: str, *, raw: bool) -> int:
 
 def _unescape(source: str, start: int, body: str, *, is_bytes: bool) -> str:
     """Replace escapes; a bytes literal becomes a text with a character (0-255) per byte."""
-    parts: list[str] = []
-    offset = 0
-    while offset < len(body):
-        if body[offset] != "\\":
-            following = body.find("\\", offset)
-            following = len(body) if following < 0 else following
-            plain = body[offset:following]
-            parts.append(plain.encode().decode("latin-1") if is_bytes else plain)
-            offset = following
-            continue
-        match = _ESCAPE.match(body, offset)
-        char = None if match is None else _escaped(match, is_bytes=is_bytes)
-        if match is None or char is None:
-            raise CelCompileError(source, start, "unable to unescape string")
-        parts.append(char)
-        offset = match.end()
-    return "".join(parts)
 
+    def unescaped(part: re.Match[str]) -> str:
+        match part.lastgroup:
+            case "plain":
+                return part[0].encode().decode("latin-1") if is_bytes else part[0]
+            case "c":
+                return _SIMPLE_ESCAPES[part["c"]]
+            case "o" | "x" as base:
+                return chr(int(part[base], 8 if base == "o" else 16))
+            case "u" | "U" as form if not is_bytes:
+                code = int(part[form], 16)
+                if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF:
+                    return chr(code)
+        raise CelCompileError(source, start, "unable to unescape string")
 
-def _escaped(match: re.Match[str], *, is_bytes: bool) -> str | None:
-    if (char := match["c"]) is not None:
-        return _SIMPLE_ESCAPES[char]
-    if (octal := match["o"]) is not None:
-        return chr(int(octal, 8))
-    if (hexadecimal := match["x"]) is not None:
-        return chr(int(hexadecimal, 16))
-    code = int(match["u"] or match["U"], 16)
-    if is_bytes or code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        return None
-    return chr(code)
+    return _PART.sub(unescaped, body)
 
 
 # Parsing.
@@ -323,9 +301,9 @@ class _Parser:
                 self._expect(")")
                 return node
             case "[":
-                return self._list(token)
+                return ListLiteral(token.offset, *self._items("]", self._expression))
             case "{":
-                return self._map(token)
+                return MapLiteral(token.offset, *self._items("}", self._entry))
             case "-" if self._next.kind in {"int", "float"}:
                 return self._number(self._take(), "-", token.offset)
             case "." if self._next.kind == "ident":
@@ -360,31 +338,23 @@ class _Parser:
             return self._call(opening.offset, name, None, self._arguments())
         return Ident(token.offset, name)
 
-    def _list(self, token: Token) -> Node:
-        elements: list[Node] = []
+    def _items(self, closing: str, read: Callable[[], T]) -> tuple[tuple[T, ...], frozenset[int]]:
+        """Read the items up to a bracket; return also the positions that have a question mark."""
+        items: list[T] = []
         optional: set[int] = set()
-        while not self._is("]"):
+        while not self._is(closing):
             if self._accept("?") is not None:
-                optional.add(len(elements))
-            elements.append(self._expression())
+                optional.add(len(items))
+            items.append(read())
             if self._accept(",") is None:
                 break
-        self._expect("]")
-        return ListLiteral(token.offset, tuple(elements), frozenset(optional))
+        self._expect(closing)
+        return tuple(items), frozenset(optional)
 
-    def _map(self, token: Token) -> Node:
-        entries: list[tuple[Node, Node]] = []
-        optional: set[int] = set()
-        while not self._is("}"):
-            if self._accept("?") is not None:
-                optional.add(len(entries))
-            key = self._expression()
-            self._expect(":")
-            entries.append((key, self._expression()))
-            if self._accept(",") is None:
-                break
-        self._expect("}")
-        return MapLiteral(token.offset, tuple(entries), frozenset(optional))
+    def _entry(self) -> tuple[Node, Node]:
+        key = self._expression()
+        self._expect(":")
+        return key, self._expression()
 
     # Calls and macros.
 

@@ -18,13 +18,14 @@ from typing import Final
 import msgspec
 
 from kubesched.answers.pod_outcomes import PodOutcomes, PreemptedPod
-from kubesched.answers.trial_cluster import TrialCluster, is_mirror, workload_name
+from kubesched.answers.trial_cluster import TrialCluster, is_mirror
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
+from kubesched.inputs.pod_names import workloads_of
 from kubesched.snapshot.pod_info import uid_of
 
 FORCE: Final = "--force"
@@ -241,7 +242,7 @@ class DrainTrial:
             node=node_name,
             fate=PodFate.STAYS,
             round=self._rounds.get(uid, 0),
-            controller=workload_name(pod),
+            controller=_workload_name(pod),
             flags=tuple(_flags_for(pod)),
         )
         if _stays(pod):
@@ -282,6 +283,12 @@ def _why_it_refuses(budget: PodDisruptionBudget) -> str:
     status = budget.status
     current, desired = status.current_healthy, status.desired_healthy
     return f"the budget needs {desired} healthy pods and has {current}"
+
+
+def _workload_name(pod: Pod) -> str:
+    """Return `Kind name` of what owns a pod, "" if nothing does; a Deployment by its own name."""
+    found = list(workloads_of(pod))
+    return " ".join(found[-1]) if found else ""
 
 
 def _stays(pod: Pod) -> bool:

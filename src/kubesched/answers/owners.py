@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.meta import KubeObject, OwnerReference, controller_of
-from kubesched.api.well_known import TEMPLATE_HASH
+from kubesched.inputs.pod_names import workloads_of
 from kubesched.snapshot.pod_info import PodInfo
 
 _BETWEEN: Final = ("ReplicaSet", "Job")
@@ -58,9 +58,6 @@ class Owners:
         if owner in self._above:
             above = self._above[owner]
             return owner if above is None else PodOwner(info.namespace, above.name, above.kind)
-        template_hash = info.labels.get(TEMPLATE_HASH)
-        if owner.kind == "ReplicaSet" and template_hash:
-            # The input has no ReplicaSets; a Deployment's are named after it.
-            name = owner.name.removesuffix(f"-{template_hash}")
-            return PodOwner(info.namespace, name, "Deployment")
-        return owner
+        # The input has no ReplicaSets.
+        *_, (kind, name) = workloads_of(info.pod)
+        return PodOwner(info.namespace, name, kind)

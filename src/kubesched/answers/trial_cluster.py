@@ -31,7 +31,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.storage import StorageClass
-from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, SYSTEM_CLASSES, TEMPLATE_HASH
+from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, SYSTEM_CLASSES
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
@@ -443,17 +443,6 @@ def is_daemon(pod: Pod) -> bool:
 def is_mirror(pod: Pod) -> bool:
     """Whether it is the mirror pod of a static pod, which the API server cannot stop."""
     return "kubernetes.io/config.mirror" in pod.metadata.annotations
-
-
-def workload_name(pod: Pod) -> str:
-    """Return `Kind name` of what owns a pod, "" if nothing does; a Deployment by its own name."""
-    owner = controller_of(pod.metadata)
-    if owner is None:
-        return ""
-    template_hash = pod.metadata.labels.get(TEMPLATE_HASH)
-    if owner.kind == "ReplicaSet" and template_hash and owner.name.endswith(f"-{template_hash}"):
-        return f"Deployment {owner.name.removesuffix(f'-{template_hash}')}"
-    return f"{owner.kind} {owner.name}"
 
 
 def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:

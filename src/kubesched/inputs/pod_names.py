@@ -152,11 +152,11 @@ def _pod_of_workload(
 
 def belongs_to(pod: Pod, kind: str, name: str) -> bool:
     """Whether a pod belongs to a workload; the namespace is not compared."""
-    return (kind, name) in _workloads_of(pod)
+    return (kind, name) in workloads_of(pod)
 
 
-def _workloads_of(pod: Pod) -> Iterator[Workload]:
-    """Yield the workloads that a pod belongs to."""
+def workloads_of(pod: Pod) -> Iterator[Workload]:
+    """Yield the workloads that a pod belongs to, its controller first; kind and name of each."""
     owner = controller_of(pod.metadata)
     if owner is None:
         return
@@ -170,7 +170,7 @@ def _workloads_of(pod: Pod) -> Iterator[Workload]:
 def _near_workloads(wanted: Workload, pods: Sequence[Pod], stored: Iterable[Workload]) -> str:
     """Return a hint for a workload without pods: others of its name, or similar ones."""
     kind, name = wanted
-    found = dict.fromkeys(workload for pod in pods for workload in _workloads_of(pod))
+    found = dict.fromkeys(workload for pod in pods for workload in workloads_of(pod))
     found |= dict.fromkeys(stored)
     near = [other for other in found if other[1] == name]
     similar = near_names(name, [other for of, other in found if of == kind])
@@ -183,7 +183,7 @@ def _near_workloads(wanted: Workload, pods: Sequence[Pod], stored: Iterable[Work
 def _near_pods(name: str, namespace: str, pods: Sequence[Pod], stored: Iterable[Workload]) -> str:
     """Return a hint for a pod that does not exist; a namespace of "" is any."""
     exact = {pod.metadata.key: None for pod in pods if pod.metadata.name == name}
-    workloads = chain((one for pod in pods for one in _workloads_of(pod)), stored)
+    workloads = chain((one for pod in pods for one in workloads_of(pod)), stored)
     exact |= {f"{kind.lower()}/{name}": None for kind, owner in workloads if owner == name}
     if exact:
         return f"did you mean {' or '.join([*exact][:NEAR_MAX])}?"

@@ -20,8 +20,7 @@ from kubesched.api.resource import (
     ExactDeviceRequest,
     ResourceClaim,
 )
-
-_EFFECTIVE = {"NoSchedule", "NoExecute"}
+from kubesched.api.tolerations import find_untolerated
 
 
 class AllocationError(Exception):
@@ -68,11 +67,7 @@ class ParsedRequest:
 
     def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
         """Whether the request tolerates the taints."""
-        return all(
-            taint.effect not in _EFFECTIVE
-            or any(_tolerates(toleration, taint) for toleration in self.tolerations)
-            for taint in taints
-        )
+        return find_untolerated(taints, self.tolerations) is None
 
 
 def requests_of(claim: ResourceClaim) -> list[tuple[ParsedRequest, ...]]:
@@ -108,11 +103,3 @@ def _of(spec: DevicesOfClass, name: str, parent_name: str) -> ParsedRequest:
         tolerations=spec.tolerations,
         capacity=spec.capacity,
     )
-
-
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect not in {"", taint.effect} or toleration.key not in {"", taint.key}:
-        return False
-    if toleration.operator in {"", "Equal"}:
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"

@@ -16,18 +16,18 @@ from kubesched.cli.output import (
     aligned,
     is_colourful,
     page_width,
-    simple_table,
     split_camel_case,
     table_width,
     write_document,
     writer,
 )
 from kubesched.explain.document import Document
+from kubesched.explain.tables import TextTable
 
-TABLE = simple_table(
+TABLE = TextTable(
     ["node", "PodTopologySpread", "who"],
     [["a", "10", "x"], ["much-longer", "7", ""], ["日本", "100", "z"]],
-    "PodTopologySpread",
+    ["PodTopologySpread"],
 )
 
 
@@ -148,7 +148,7 @@ def test_wide_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a table is too wide, headings in camel case are stacked."""
     terminal = terminal_of(monkeypatch)
     names = [f"NodeResourcesPlugin{letter}" for letter in "ABCD"]
-    writer().table(simple_table(names, [["1", "2", "3", "4"]], *names), indent=0)
+    writer().table(TextTable(names, [["1", "2", "3", "4"]], names), indent=0)
     lines = terminal.getvalue().splitlines()
     assert any("Resources" in line and "Node" not in line for line in lines)
 
@@ -196,7 +196,7 @@ def test_wide_tables_are_not_truncated(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_of(monkeypatch)
     detail = "abcdefghijklmnopqrstuvwxyz0123456789" * 3
     row = ["node-0001", "TaintToleration", "UnschedulableAndUnresolvable", detail]
-    writer().table(simple_table(["node", "plugin", "code", "detail"], [row]), indent=2)
+    writer().table(TextTable(["node", "plugin", "code", "detail"], [row]), indent=2)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
     assert detail == "".join(line.split()[-1] for line in lines[2:] if line.split())
 

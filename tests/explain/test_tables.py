@@ -39,20 +39,17 @@ def test_scores_show_what_decides() -> None:
     assert deciding_plugins(SCORES) == ("Taint",)
     assert [found.plugin for found in same_for_all(SCORES)] == ["Fit", "Image"]
     table = score_table(SCORES, deciding_plugins(SCORES))
-    assert [column.heading for column in table.columns] == [
-        "rank",
-        "node",
-        "total",
-        "Taint \N{MULTIPLICATION SIGN}2",
-    ]
-    assert table.rows == (("1", "a", "150", "100"), ("2", "b", "60", "10 (7→5)"))
+    taint = "Taint \N{MULTIPLICATION SIGN}2"
+    assert ("rank", "node", "total", taint) == table.headings
+    assert ("rank", "total", taint) == table.numbers
+    assert [("1", "a", "150", "100"), ("2", "b", "60", "10 (7→5)")] == table.rows
 
 
 def test_no_scores() -> None:
     """Without scores there is nothing to show."""
     assert deciding_plugins(()) == ()
     assert same_for_all(()) == ()
-    assert score_table((), ()).rows == ()
+    assert [] == score_table((), ()).rows
 
 
 def test_verdicts() -> None:

@@ -20,7 +20,8 @@ from kubesched.cli.flags import (
     plugin_option,
     table_options,
 )
-from kubesched.cli.output import Writer, simple_table, write_answer, write_page
+from kubesched.cli.output import Writer, write_answer, write_page
+from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
@@ -185,4 +186,4 @@ def _compare_scenarios(
 
 def _write_measures(writer: Writer, comparison: TimelineComparison) -> None:
     rows = [(row.name, *row.texts()) for row in comparison.measures]
-    writer.table(simple_table(("what", *comparison.runs), rows, *comparison.runs), indent=0)
+    writer.table(TextTable(("what", *comparison.runs), rows, comparison.runs), indent=0)

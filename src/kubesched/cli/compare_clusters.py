@@ -22,7 +22,7 @@ from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.files import short_names
-from kubesched.cli.output import ITEM, Writer, page_width, simple_table, table_width
+from kubesched.cli.output import ITEM, Writer, page_width, table_width
 from kubesched.cli.simulate_run import run_simulation
 from kubesched.explain.sentences import count, names, phrases
 from kubesched.explain.tables import TextTable
@@ -160,7 +160,7 @@ def _write_table(
 
 
 def _table_of(what: str, headings: Sequence[str], rows: Sequence[_Row]) -> TextTable:
-    return simple_table((what, *headings), rows, *headings)
+    return TextTable((what, *headings), rows, headings)
 
 
 def _totals(clusters: Sequence[ComparedCluster]) -> Iterator[_Row]:

@@ -20,7 +20,8 @@ import msgspec
 
 from kubesched.api.decode import unpacked
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, naming, write_errors
-from kubesched.cli.output import Writer, simple_table, write_line, writer
+from kubesched.cli.output import Writer, write_line, writer
+from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.simulator.evaluate import Evaluator
 from kubesched.simulator.scenario_lines import AnsweredLine, Difference, answer_lines, differences
@@ -152,7 +153,7 @@ def _write_checks(out: Writer, checks: Sequence[FamilyCheck]) -> None:
         sums = (sum(row[at] for row in counts) for at in range(1, 5))  # type: ignore[misc]  # ints
         counts.append(("total", *sums))  # type: ignore[arg-type]  # four numbers
     rows = [tuple(str(cell) for cell in row) for row in counts]
-    out.table(simple_table(("family", *numbers), rows, *numbers), indent=0)
+    out.table(TextTable(("family", *numbers), rows, numbers), indent=0)
     for check in checks:
         for answered, found in check.shown:
             _write_case(out, check.family, answered, found)

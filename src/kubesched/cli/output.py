@@ -20,7 +20,7 @@ from kubesched.cli.errors import naming, printable
 from kubesched.cli.files import write_text
 from kubesched.cli.flags import OutputFormat
 from kubesched.explain.document import Document
-from kubesched.explain.tables import Column, TextTable
+from kubesched.explain.tables import TextTable
 
 D = TypeVar("D", bound=Document)
 
@@ -168,11 +168,11 @@ class RichWriter(Writer):
         drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
         is_wide = max(map(len, aligned(table))) + indent > self._console.width
         rows = [[_cell(cell) if is_wide else printable(cell) for cell in row] for row in table.rows]
-        for at, column in enumerate(table.columns):
-            heading = heading_of(column)
+        for at, heading in enumerate(table.headings):
+            shown = heading_of(heading)
             drawn.add_column(
-                Text(split_camel_case(heading, _HEADING_WIDTH) if is_wide else heading),
-                justify="right" if column.is_number else "left",
+                Text(split_camel_case(shown, _HEADING_WIDTH) if is_wide else shown),
+                justify="right" if heading in table.numbers else "left",
                 overflow="fold",
                 no_wrap=all(_is_name(row[at]) for row in rows),
             )
@@ -241,56 +241,44 @@ def column_gap() -> int:
 
 def table_width(table: TextTable) -> int:
     """Return the columns that a table takes, where they suffice."""
-    gaps = len(table.columns) - 1
+    gaps = len(table.headings) - 1
     return max(map(cell_len, aligned(table))) + gaps * (column_gap() - len(_GAP))
 
 
 def in_parts(table: TextTable, heads: int) -> Iterator[TextTable]:
     """Yield a table, or parts of it that fit the page; each begins with the first columns."""
-    first, count = heads, len(table.columns)
+    first, count = heads, len(table.headings)
     while first < count:
         ends = range(count, first, -1)
         parts = (_part(table, [*range(heads), *range(first, end)]) for end in ends)
         part = next((each for each in parts if table_width(each) <= page_width()), None)
         part = part or _part(table, [*range(heads), first])
         yield part
-        first += len(part.columns) - heads
+        first += len(part.headings) - heads
 
 
 def _part(table: TextTable, columns: Sequence[int]) -> TextTable:
     return TextTable(
-        tuple(table.columns[at] for at in columns),
-        tuple(tuple(row[at] for at in columns) for row in table.rows),
+        [table.headings[at] for at in columns],
+        [[row[at] for at in columns] for row in table.rows],
+        table.numbers,
     )
 
 
 def aligned(table: TextTable) -> Iterator[str]:
     """Yield the lines of a table with aligned columns."""
-    headings = [heading_of(column) for column in table.columns]
+    headings = [heading_of(heading) for heading in table.headings]
     rows = [headings, *([printable(cell) for cell in row] for row in table.rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
     for row in rows:
-        yield _GAP.join(
-            _padded(cell, width - cell_len(cell), column)
-            for cell, width, column in zip(row, widths, table.columns, strict=True)
-        ).rstrip()
+        cells = []
+        for cell, width, heading in zip(row, widths, table.headings, strict=True):
+            space = " " * (width - cell_len(cell))
+            cells.append(space + cell if heading in table.numbers else cell + space)
+        yield _GAP.join(cells).rstrip()
 
 
-def heading_of(column: Column) -> str:
-    """Return the heading in upper case, unless it has capitals of its own."""
-    text = printable(column.heading)
+def heading_of(heading: str) -> str:
+    """Return a heading in upper case, unless it has capitals of its own."""
+    text = printable(heading)
     return text.upper() if text.islower() else text
-
-
-def _padded(cell: str, missing: int, column: Column) -> str:
-    return " " * missing + cell if column.is_number else cell + " " * missing
-
-
-def simple_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *numbers: str
-) -> TextTable:
-    """Return a table from headings and rows; `numbers` are the headings aligned to the right."""
-    return TextTable(
-        tuple(Column(heading, heading in numbers) for heading in headings),
-        tuple(tuple(row) for row in rows),
-    )

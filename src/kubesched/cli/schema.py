@@ -24,7 +24,8 @@ def schema(kind: str | None) -> None:
     import msgspec
 
     from kubesched.answers.documents import DOCUMENTS, schema_of, schema_of_input
-    from kubesched.cli.output import simple_table, write_line, writer
+    from kubesched.cli.output import write_line, writer
+    from kubesched.explain.tables import TextTable
     from kubesched.inputs.errors import UserError, did_you_mean
     from kubesched.simulator.scenario import Scenario
     from kubesched.sweep.spec import SweepSpec
@@ -37,7 +38,7 @@ def schema(kind: str | None) -> None:
     kinds = (*DOCUMENTS, *inputs)
     if kind is None:
         rows = [(name, found(name)["description"]) for name in kinds]
-        writer().table(simple_table(("kind", "what it is"), rows), indent=0)
+        writer().table(TextTable(("kind", "what it is"), rows), indent=0)
     elif kind in kinds:
         write_line(msgspec.json.format(msgspec.json.encode(found(kind)).decode(), indent=2))
     else:

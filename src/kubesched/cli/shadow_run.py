@@ -19,13 +19,14 @@ from kubesched.app.shadow import Shadow
 from kubesched.app.shadow_watch import ShadowSetup
 from kubesched.app.signals import handled_signals
 from kubesched.cli.errors import write_warnings
-from kubesched.cli.output import Writer, simple_table
+from kubesched.cli.output import Writer
 from kubesched.cli.simulate_run import watched
 from kubesched.cli.snapshot_file import recording_to
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import Disagreement, ReplayReport, ShadowReport, ShadowVerdict
+from kubesched.explain.tables import TextTable
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import live_target
@@ -168,7 +169,7 @@ def write_shadow(writer: Writer, report: ShadowReport) -> None:
         ("different", str(report.different)),
         ("still pending at the end", str(report.pending)),
     )
-    writer.table(simple_table(("outcome", "pods"), rows))
+    writer.table(TextTable(("outcome", "pods"), rows))
     if report.agreed_late:
         late = count(report.agreed_late, "agreement")
         writer.item(f"{late} after the cluster had changed since the pod appeared")
@@ -257,7 +258,7 @@ def write_replay(writer: Writer, report: ReplayReport) -> None:
         ("a node now", report.now_placed),
     ]
     shown = [(outcome, str(number)) for outcome, number in rows if number]
-    writer.table(simple_table(("outcome", "decisions"), shown, "decisions"))
+    writer.table(TextTable(("outcome", "decisions"), shown, ("decisions",)))
     if report.skipped:
         writer.item(f"{count(report.skipped, 'pod')} of pod groups not judged")
     # Which of equal nodes was drawn is chance; -o json lists ties.

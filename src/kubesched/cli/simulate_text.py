@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubesched.cli.explain_text import write_unknown
-from kubesched.cli.output import Writer, simple_table
+from kubesched.cli.output import Writer
 from kubesched.explain.sentences import count, names
-from kubesched.explain.tables import Column, TextTable
+from kubesched.explain.tables import TextTable
 from kubesched.framework.needed_kinds import Decides
 from kubesched.simulator.report import (
     NodeUse,
@@ -192,7 +192,7 @@ def amount_table(summary: Summary) -> TextTable:
         )
         for use in summary.resources
     ]
-    return simple_table(headings, rows, *headings[1:])
+    return TextTable(headings, rows, headings[1:])
 
 
 def zone_table(report: SimulationReport) -> TextTable:
@@ -205,7 +205,8 @@ def zone_table(report: SimulationReport) -> TextTable:
         place = (zone.region, zone.zone) if has_regions else (zone.zone,)
         cells = [word or _NONE for word in place]
         rows.append((*cells, str(zone.nodes), str(zone.placed), *_cells(zone.resources, resources)))
-    return TextTable(_columns(words, ("nodes", "placed", *resources)), tuple(rows))
+    numbers = ("nodes", "placed", *resources)
+    return TextTable((*words, *numbers), rows, numbers)
 
 
 def node_table(nodes: Sequence[NodeUse], summary: Summary) -> TextTable:
@@ -216,7 +217,8 @@ def node_table(nodes: Sequence[NodeUse], summary: Summary) -> TextTable:
     for node in nodes:
         place = (node.node, node.zone or _NONE)[: len(words)]
         rows.append((*place, str(node.placed), *_cells(node.resources, resources)))
-    return TextTable(_columns(words, ("placed", *resources)), tuple(rows))
+    numbers = ("placed", *resources)
+    return TextTable((*words, *numbers), rows, numbers)
 
 
 def placement_table(placements: Sequence[PodPlacement]) -> TextTable:
@@ -225,7 +227,7 @@ def placement_table(placements: Sequence[PodPlacement]) -> TextTable:
     rows = [
         (found.pod, found.node, str(found.attempts), names(found.preempted)) for found in placements
     ]
-    return simple_table(headings, rows, "attempts")
+    return TextTable(headings, rows, ("attempts",))
 
 
 def unplaced_table(unplaced: Sequence[Unplaced]) -> TextTable:
@@ -239,7 +241,7 @@ def unplaced_table(unplaced: Sequence[Unplaced]) -> TextTable:
         (str(len(pods)), plugins or _NONE, names(pods), message)
         for (message, plugins), pods in ordered
     ]
-    return simple_table(("pods", "rejected by", "which", "message"), rows, "pods")
+    return TextTable(("pods", "rejected by", "which", "message"), rows, ("pods",))
 
 
 # Cells.
@@ -283,10 +285,3 @@ def _asked_for(summary: Summary) -> tuple[str, ...]:
 def _cells(uses: Sequence[ResourceUse], resources: Sequence[str]) -> list[str]:
     found = {use.resource: shares(use) for use in uses}
     return [found[name] for name in resources]
-
-
-def _columns(words: Sequence[str], numbers: Sequence[str]) -> tuple[Column, ...]:
-    return (
-        *(Column(heading) for heading in words),
-        *(Column(heading, is_number=True) for heading in numbers),
-    )

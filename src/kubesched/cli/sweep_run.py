@@ -24,7 +24,7 @@ from kubesched.cli.errors import (
     write_warnings,
 )
 from kubesched.cli.files import replacing
-from kubesched.cli.output import Writer, in_parts, simple_table, writer
+from kubesched.cli.output import Writer, in_parts, writer
 from kubesched.explain.sentences import count
 from kubesched.explain.tables import TextTable
 from kubesched.sweep.execution import (
@@ -55,7 +55,7 @@ def write_runs(plan: SweepPlan) -> None:
     """Write the runs of a sweep to stdout."""
     labels = list(plan.cells[0].labels)
     rows = [tuple(map(str, run.key)) for run in plan.runs()]
-    writer().table(simple_table((*labels, SEED), rows, SEED), indent=0)
+    writer().table(TextTable((*labels, SEED), rows, (SEED,)), indent=0)
 
 
 def run_sweep(
@@ -219,10 +219,10 @@ def _write_means(cells: Sequence[CellSummary], seeds: int) -> None:
     if len(cells) < len(figures):
         titles = [" ".join(head) for head in heads]
         rows = list(zip(figures, *means, strict=True))
-        _write_in_parts(to, simple_table(("figure", *titles), rows, *titles), 1)
+        _write_in_parts(to, TextTable(("figure", *titles), rows, titles), 1)
     else:
         rows = [(*head, *mean) for head, mean in zip(heads, means, strict=True)]
-        _write_in_parts(to, simple_table((*shown, *figures), rows, *figures), len(shown))
+        _write_in_parts(to, TextTable((*shown, *figures), rows, figures), len(shown))
 
 
 def _write_in_parts(to: Writer, table: TextTable, heads: int) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kubesched.cli.output import Writer, in_parts, is_colourful, simple_table
+from kubesched.cli.output import Writer, in_parts, is_colourful
+from kubesched.explain.tables import TextTable
 from kubesched.simulator.figures import duration, number, percent
 from kubesched.simulator.timeline_report import TimelineReport
 
@@ -29,7 +30,7 @@ def write_tables(writer: Writer, report: TimelineReport) -> None:
         title, headings, rows, num_words = table_of(report)
         if rows:
             writer.heading(title)
-            table = simple_table(headings, rows, *headings[num_words:])
+            table = TextTable(headings, rows, headings[num_words:])
             # On a terminal, wide tables are split; elsewhere a line is a row.
             for part in in_parts(table, 1) if is_colourful() else (table,):
                 writer.table(part, indent=0)

@@ -17,7 +17,7 @@ from kubesched.answers.top import TopGroup, TopReport, TopRow
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.output import Writer, column_gap, heading_of, page_width
 from kubesched.explain.sentences import count
-from kubesched.explain.tables import Column, TextTable
+from kubesched.explain.tables import TextTable
 
 _NAME_WIDTH_MIN: Final = 12
 _NONE: Final = "-"
@@ -104,15 +104,15 @@ def _write_room(writer: Writer, room: Room) -> None:
 # The table.
 
 
-class _Cells(NamedTuple):
-    """A column, one cell per row and one for the total."""
+class _Column(NamedTuple):
+    """A heading, and one cell per row and one for the total."""
 
-    column: Column
+    heading: str
     cells: list[str]
 
     @property
     def width(self) -> int:
-        return max(map(cell_len, (heading_of(self.column), *self.cells)))
+        return max(map(cell_len, (heading_of(self.heading), *self.cells)))
 
 
 def _table(
@@ -121,7 +121,7 @@ def _table(
     """Return the table, and the resources that are left out."""
     rows = [*shown, report.total]
     names = [*(_name(report.group, row) for row in shown), "total"]
-    name = _Cells(Column(_HEADINGS[report.group]), names)
+    name = _Column(_HEADINGS[report.group], names)
     first, last = _counts(report, rows)
     resources = _ordered(report, rows)
     free = width - sum(cells.width + gap for cells in (*first, *last))
@@ -140,10 +140,11 @@ def _table(
     room = max(free - taken, _NAME_WIDTH_MIN)
     wrapped = [line for cells in lines for line in _wrapped(cells, room)]
     left_out = resources[fitting:]
-    return TextTable(tuple(cells.column for cells in columns), tuple(wrapped)), left_out
+    headings = [column.heading for column in columns]
+    return TextTable(headings, wrapped, headings[1:]), left_out
 
 
-def _fitting(found: Sequence[Sequence[_Cells]], width: int, gap: int) -> int:
+def _fitting(found: Sequence[Sequence[_Column]], width: int, gap: int) -> int:
     """Return how many of the groups of columns fit."""
     for number, group in enumerate(found):
         width -= sum(cells.width + gap for cells in group)
@@ -185,7 +186,7 @@ def _name(group: TopGroup, row: TopRow) -> str:
     return f"{name} (cordoned)" if group is TopGroup.NODES and row.cordoned else name
 
 
-def _counts(report: TopReport, rows: Sequence[TopRow]) -> tuple[list[_Cells], list[_Cells]]:
+def _counts(report: TopReport, rows: Sequence[TopRow]) -> tuple[list[_Column], list[_Column]]:
     """Return the columns before the resources, and those behind."""
     first, last = [], []
     if report.group is not TopGroup.NODES:
@@ -198,13 +199,13 @@ def _counts(report: TopReport, rows: Sequence[TopRow]) -> tuple[list[_Cells], li
     return first, last
 
 
-def _numbers(heading: str, numbers: Sequence[int]) -> _Cells:
-    return _Cells(Column(heading, is_number=True), [str(number) for number in numbers])
+def _numbers(heading: str, numbers: Sequence[int]) -> _Column:
+    return _Column(heading, [str(number) for number in numbers])
 
 
 def _of_resource(
     report: TopReport, resource: str, rows: Sequence[TopRow], *, has_both: bool
-) -> list[_Cells]:
+) -> list[_Column]:
     heading = resource.rpartition("/")[2]
     uses = [row.use_of(resource) for row in rows]
     share_cells = [_NONE if use.share is None else f"{use.share:.0%}" for use in uses]
@@ -214,8 +215,8 @@ def _of_resource(
             f"{amount}/{kubectl_amount(resource, use.allocatable)}"
             for amount, use in zip(amount_cells, uses, strict=True)
         ]
-    amounts = _Cells(Column(heading, is_number=True), amount_cells)
-    shares = _Cells(Column(f"{heading}%", is_number=True), share_cells)
+    amounts = _Column(heading, amount_cells)
+    shares = _Column(f"{heading}%", share_cells)
     if has_both:
         return [amounts, shares]
     # Many pods are a small share of a cluster.

@@ -13,10 +13,11 @@ from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
 from kubesched.answers.upgrade import CompactReport, NodesAtOnce, NodeThatBlocks, UpgradeReport
 from kubesched.answers.whatif import ClusterUse, MovedPod, WhatIfReport
 from kubesched.cli.explain_text import write_unknown
-from kubesched.cli.output import ITEM, Writer, simple_table
+from kubesched.cli.output import ITEM, Writer
 from kubesched.cli.simulate_text import amount
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, names, phrases
+from kubesched.explain.tables import TextTable
 
 _MOVED_MAX: Final = 30
 _TROUBLES_MAX: Final = 10
@@ -250,7 +251,7 @@ def write_fit(writer: Writer, report: FitReport) -> None:
         )
         for one in report.workloads
     ]
-    writer.table(simple_table(headings, rows, "pods", "there", "fit"))
+    writer.table(TextTable(headings, rows, ("pods", "there", "fit")))
     if any(one.nodes for one in report.workloads):
         writer.heading("Where they go")
         for one in report.workloads:
@@ -395,7 +396,7 @@ def _write_use(writer: Writer, before: ClusterUse, after: ClusterUse) -> None:
             for use in (earlier, one)
         ]
         rows.append((one.resource, *cells))
-    writer.table(simple_table(("resource", "before", "after"), rows, "before", "after"))
+    writer.table(TextTable(("resource", "before", "after"), rows, ("before", "after")))
     nodes = f"{before.nodes:,} → {count(after.nodes, 'node')}"
     pending = f"{before.pending:,} → {count(after.pending, 'pending pod')}"
     writer.item(f"{nodes}, {pending}")

@@ -5,9 +5,8 @@ Invariants: every row has one cell per column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import msgspec
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from kubesched.explain.report import (
     NodeScore,
@@ -20,18 +19,12 @@ from kubesched.explain.report import (
 _VICTIMS_MAX = 3
 
 
-class Column(msgspec.Struct, frozen=True):
-    """A column's heading, and whether its cells are numbers, aligned to the right."""
+class TextTable(NamedTuple):
+    """Headings, rows of cells, and the headings of numbers, which are aligned to the right."""
 
-    heading: str
-    is_number: bool = False
-
-
-class TextTable(msgspec.Struct, frozen=True):
-    """Columns and rows of cells."""
-
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[str, ...], ...]
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: Collection[str] = ()
 
 
 def verdict_table(verdicts: Sequence[NodeVerdict]) -> TextTable:
@@ -47,7 +40,7 @@ def verdict_table(verdicts: Sequence[NodeVerdict]) -> TextTable:
             (verdict.node, "no", answer.plugin, answer.code, answer.message, answer.detail)
             for answer in answers
         )
-    return TextTable(tuple(Column(heading) for heading in headings), tuple(rows))
+    return TextTable(headings, rows)
 
 
 # Scores.
@@ -59,10 +52,9 @@ def score_table(scores: Sequence[NodeScore], plugins: Sequence[str]) -> TextTabl
     If the raw score was normalized, the cell has both values as well: `180 (12→90)`.
     """
     first = {score.plugin: score for score in scores[0].scores} if scores else {}
-    columns = [Column("rank", is_number=True), Column("node"), Column("total", is_number=True)]
-    columns += (Column(_score_heading(first[name]), is_number=True) for name in plugins)
-    rows = tuple(_score_row(node, plugins) for node in scores)
-    return TextTable(tuple(columns), rows)
+    weighted = [_score_heading(first[name]) for name in plugins]
+    rows = [_score_row(node, plugins) for node in scores]
+    return TextTable(("rank", "node", "total", *weighted), rows, ("rank", "total", *weighted))
 
 
 def deciding_plugins(scores: Sequence[NodeScore]) -> tuple[str, ...]:
@@ -109,9 +101,8 @@ def candidate_table(preemption: PreemptionExplanation, top: int) -> TextTable:
     """Return one row per candidate: the chosen one, its ties, then by falling preference."""
     headings = ("node", "chosen", "victims", "top priority", "budgets violated", "who")
     numbers = ("victims", "top priority", "budgets violated")
-    columns = tuple(Column(heading, heading in numbers) for heading in headings)
     ordered = sorted(preemption.candidates, key=lambda c: _preference(preemption, c))
-    return TextTable(columns, tuple(_candidate_row(preemption, c) for c in ordered[:top]))
+    return TextTable(headings, [_candidate_row(preemption, c) for c in ordered[:top]], numbers)
 
 
 def _preference(

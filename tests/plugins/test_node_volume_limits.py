@@ -17,10 +17,10 @@ from kubesched.framework.status import SUCCESS, Status, failure, unresolvable, u
 from kubesched.plugins.node_volume_limits import (
     NodeVolumeLimits,
     after_attachment_deletion,
-    after_claim_addition,
     after_csi_node_update,
     after_pod_deletion,
 )
+from kubesched.plugins.volumes.claims import after_claim_change
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -519,13 +519,13 @@ def test_after_pod_deletion(deleted: Pod, queues: bool) -> None:
     assert queues == after_pod_deletion(make_pod(), deleted, None)
 
 
-def test_after_claim_addition() -> None:
+def test_after_claim_change() -> None:
     """A claim of the pod helps, an ephemeral one too."""
     pod = make_pod(volumes=[*claim_volumes("c"), {"name": "e", "ephemeral": {}}])
-    assert after_claim_addition(pod, None, make_claim("c"))
-    assert after_claim_addition(pod, None, make_claim("pod-e"))
-    assert not after_claim_addition(pod, None, make_claim("other"))
-    assert not after_claim_addition(pod, None, make_claim("c", metadata={"namespace": "other"}))
+    assert after_claim_change(pod, None, make_claim("c"))
+    assert after_claim_change(pod, None, make_claim("pod-e"))
+    assert not after_claim_change(pod, None, make_claim("other"))
+    assert not after_claim_change(pod, None, make_claim("c", metadata={"namespace": "other"}))
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from kubesched.framework.pod_group_plugin import (
 )
 from kubesched.framework.status import SUCCESS, failure
 from kubesched.plugins.node_resources import NodeResourcesFit
+from kubesched.plugins.node_resources.fit_args import NodeResourcesFitArgs
 from kubesched.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubesched.plugins.topology_placement_generator import TopologyPlacementGenerator
 from kubesched.snapshot.pod_info import PodInfo
@@ -194,7 +195,7 @@ def test_fit_fills_placements_up(sizes: list[tuple[int, int, list[int]]], asked:
     ]
     members = [make_member(f"p{at}", requests={"cpu": cpu}) for at, cpu in enumerate(asked)]
     cache = cluster_of(nodes, bound)
-    plugin = NodeResourcesFit(None, FakeHandle())
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(), FakeHandle())
     proposed = assignments(Placement("a", tuple(range(len(nodes)))), *members)
     score, status = plugin.score_placement("default", "gang", proposed, cache.snapshot())
     assert (SUCCESS, _slow_score(sizes, asked)) == (status, score)

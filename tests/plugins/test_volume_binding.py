@@ -19,11 +19,11 @@ from kubesched.plugins.volume_binding import (
     VolumeBinding,
     VolumeBindingArgs,
     after_capacity_change,
-    after_claim_change,
     after_csi_driver_change,
     after_csi_node_change,
     after_storage_class_change,
 )
+from kubesched.plugins.volumes.claims import after_claim_change
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot

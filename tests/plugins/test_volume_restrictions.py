@@ -9,11 +9,8 @@ from kubesched.api.core import Pod, Volume
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, Status, unresolvable
-from kubesched.plugins.volume_restrictions import (
-    VolumeRestrictions,
-    after_claim_addition,
-    after_pod_deletion,
-)
+from kubesched.plugins.volume_restrictions import VolumeRestrictions, after_pod_deletion
+from kubesched.plugins.volumes.claims import after_named_claim_change
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
@@ -258,12 +255,12 @@ def test_after_pod_deletion(deleted: Pod, queues: bool) -> None:
     assert queues == after_pod_deletion(pod, deleted, None)
 
 
-def test_after_claim_addition() -> None:
+def test_after_named_claim_change() -> None:
     """Only a claim that the pod names helps."""
     pod = make_pod(volumes=[*claim_volumes("c"), {"name": "e", "ephemeral": {}}])
-    assert after_claim_addition(pod, None, make_claim("c"))
-    assert not after_claim_addition(pod, None, make_claim("pod-e"))
-    assert not after_claim_addition(pod, None, make_claim("c", metadata={"namespace": "other"}))
+    assert after_named_claim_change(pod, None, make_claim("c"))
+    assert not after_named_claim_change(pod, None, make_claim("pod-e"))
+    assert not after_named_claim_change(pod, None, make_claim("c", metadata={"namespace": "other"}))
 
 
 def test_events() -> None:

@@ -11,10 +11,10 @@ from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, unresolvable
 from kubesched.plugins.volume_zone import (
     VolumeZone,
-    after_claim_change,
     after_storage_class_addition,
     after_volume_change,
 )
+from kubesched.plugins.volumes.claims import after_named_claim_change
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
 from tests.plugins.volume_objects import (
@@ -190,13 +190,13 @@ def test_after_storage_class_addition(mode: str | None, queues: bool) -> None:
     assert queues == after_storage_class_addition(make_pod(), None, make_class("c", mode=mode))
 
 
-def test_after_claim_change() -> None:
+def test_after_named_claim_change() -> None:
     """Only a claim that the pod names helps."""
     pod = make_pod(volumes=[*claim_volumes("c"), {"name": "e", "ephemeral": {}}])
-    assert after_claim_change(pod, None, make_claim("c"))
-    assert not after_claim_change(pod, None, make_claim("other"))
-    assert not after_claim_change(pod, None, make_claim("pod-e"))
-    assert not after_claim_change(pod, None, make_claim("c", metadata={"namespace": "other"}))
+    assert after_named_claim_change(pod, None, make_claim("c"))
+    assert not after_named_claim_change(pod, None, make_claim("other"))
+    assert not after_named_claim_change(pod, None, make_claim("pod-e"))
+    assert not after_named_claim_change(pod, None, make_claim("c", metadata={"namespace": "other"}))
 
 
 @pytest.mark.parametrize(

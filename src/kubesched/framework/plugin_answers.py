@@ -56,7 +56,7 @@ def refuse(method: str, wanted: str, answer: object) -> NoReturn:
     raise WrongAnswerError(method, f"must return {wanted}, not {found}{hint}")
 
 
-def check_status(method: str, answer: object) -> None:
+def check_status(method: str, answer: object, _args: Sequence[object] = ()) -> None:
     """Check a status; codes that an extension point does not take fail as upstream's do."""
     if not isinstance(answer, Status):
         refuse(method, "a Status such as SUCCESS", answer)
@@ -87,7 +87,7 @@ def _check_scores(method: str, answer: object, args: Sequence[Any]) -> None:
         raise WrongAnswerError(method, f"must return {wanted}, not the shape {answer.shape}")
 
 
-def check_score(method: str, answer: object) -> None:
+def check_score(method: str, answer: object, _args: Sequence[object] = ()) -> None:
     """Check the score of one row."""
     is_whole = isinstance(answer, int | np.integer)
     if not is_whole and not (isinstance(answer, float) and answer.is_integer()):
@@ -174,28 +174,24 @@ def _check_placement_scores(method: str, answer: object, args: Sequence[Any]) ->
     check_status(method, status)
 
 
-def _check_status(method: str, answer: object, _args: Sequence[object]) -> None:
-    check_status(method, answer)
-
-
 # Method -> a function of its name, its answer and its arguments.
 _CHECKS: Final[Mapping[str, Callable[[str, object, Sequence[Any]], None]]] = {
-    "pre_enqueue": _check_status,
+    "pre_enqueue": check_status,
     "pre_filter": _check_pre_filter,
-    "add_pod": _check_status,
-    "remove_pod": _check_status,
+    "add_pod": check_status,
+    "remove_pod": check_status,
     "filter": _check_rows,
-    "filter_row": _check_status,
+    "filter_row": check_status,
     "post_filter": _check_post_filter,
     "pre_score": _check_pre_score,
     "score": _check_scores,
-    "score_row": lambda method, answer, _args: check_score(method, answer),
+    "score_row": check_score,
     "normalize_score": _check_scores,
-    "reserve": _check_status,
+    "reserve": check_status,
     "permit": _check_permit,
-    "pre_bind_pre_flight": _check_status,
-    "pre_bind": _check_status,
-    "bind": _check_status,
+    "pre_bind_pre_flight": check_status,
+    "pre_bind": check_status,
+    "bind": check_status,
     "generate_placements": _check_placements,
     "score_placement": _check_placement_score,
     "normalize_placement_scores": _check_placement_scores,

@@ -20,7 +20,7 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
 from kubesched.api.storage import CSIDriver, CSINode, VolumeAttachment
 from kubesched.framework.cluster_event import (
     CSI_NODE,
@@ -52,7 +52,7 @@ from kubesched.plugins.volumes.attachable import (
     count_at_most,
     may_attach,
 )
-from kubesched.plugins.volumes.claims import uses_claim
+from kubesched.plugins.volumes.claims import after_claim_change
 from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodeColumns, CsiNodes, limits_of
 from kubesched.plugins.volumes.csi_translation import plugin_of
 from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_limits
@@ -111,7 +111,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
             retry_on(CSI_NODE, Action.ADD),
             retry_on(CSI_NODE, Action.UPDATE, after_csi_node_update),
             retry_on(POD, Action.DELETE, after_pod_deletion),
-            retry_on(PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_addition),
+            retry_on(PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_change),
             retry_on(VOLUME_ATTACHMENT, Action.DELETE, after_attachment_deletion),
         )
 
@@ -349,11 +349,6 @@ def after_pod_deletion(pod: Pod, old: object | None, new: object | None) -> bool
         return True
     has_node = old.spec.node_name != "" or old.status.nominated_node_name != ""
     return has_node and any(map(may_attach, old.spec.volumes))
-
-
-def after_claim_addition(pod: Pod, old: object | None, new: object | None) -> bool:
-    """Whether the claim is one of the pod's."""
-    return not isinstance(new, PersistentVolumeClaim) or uses_claim(pod, new)
 
 
 def after_attachment_deletion(pod: Pod, old: object | None, new: object | None) -> bool:

@@ -75,10 +75,8 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
     name: ClassVar = "SelectorSpread"
     scope: ClassVar = Scope.CLUSTER
 
-    def __init__(self, args: object, handle: Handle) -> None:
+    def __init__(self, args: SelectorSpreadArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        if not isinstance(args, SelectorSpreadArgs):
-            args = SelectorSpreadArgs()
         self._scale = args.scale
         self._selectors: TemplateMemo[CompiledSelector] = TemplateMemo()
 

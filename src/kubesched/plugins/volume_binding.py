@@ -67,6 +67,7 @@ from kubesched.plugins.volumes.binder import (
 from kubesched.plugins.volumes.claims import (
     NoBindingModeError,
     PodClaim,
+    after_claim_change,
     claim_not_found,
     claims_of,
     class_of_claim,
@@ -74,7 +75,6 @@ from kubesched.plugins.volumes.claims import (
     has_claims,
     is_fully_bound,
     ownership_error,
-    uses_claim,
     waits_for_consumer,
 )
 from kubesched.plugins.volumes.csi_nodes import CsiNodes
@@ -451,11 +451,6 @@ def after_storage_class_change(pod: Pod, old: object | None, new: object | None)
     if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
         return True
     return old.allowed_topologies != new.allowed_topologies
-
-
-def after_claim_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """Whether the claim is one of the pod's."""
-    return not isinstance(new, PersistentVolumeClaim) or uses_claim(pod, new)
 
 
 def after_csi_node_change(pod: Pod, old: object | None, new: object | None) -> bool:

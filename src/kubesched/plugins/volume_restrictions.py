@@ -44,7 +44,7 @@ from kubesched.framework.status import (
     unresolvable,
     unschedulable,
 )
-from kubesched.plugins.volumes.claims import claim_not_found
+from kubesched.plugins.volumes.claims import after_named_claim_change, claim_not_found, named_claims
 from kubesched.plugins.volumes.needed import kinds_of_pod
 from kubesched.plugins.volumes.row_tally import RowTally
 from kubesched.snapshot.node_columns import NodeColumns
@@ -114,7 +114,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
         return (
             retry_on(POD, Action.DELETE, after_pod_deletion),
             retry_on(NODE, Action.ADD),
-            retry_on(PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_addition),
+            retry_on(PERSISTENT_VOLUME_CLAIM, Action.ADD, after_named_claim_change),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
@@ -219,14 +219,6 @@ def conflicts(mine: Volume, theirs: Volume) -> bool:
     return False
 
 
-def _claim_names(pod: Pod) -> tuple[str, ...]:
-    return tuple(
-        volume.persistent_volume_claim.claim_name
-        for volume in pod.spec.volumes
-        if volume.persistent_volume_claim is not None
-    )
-
-
 def after_pod_deletion(pod: Pod, old: object | None, new: object | None) -> bool:
     """Whether the deleted pod had a disk or a claim of the pod."""
     if not isinstance(old, Pod):
@@ -236,14 +228,4 @@ def after_pod_deletion(pod: Pod, old: object | None, new: object | None) -> bool
     disks = _disks_of(pod.spec.volumes)
     if any(conflicts(disk, other) for disk in disks for other in old.spec.volumes):
         return True
-    wanted = _claim_names(pod)
-    return any(name in wanted for name in _claim_names(old))
-
-
-def after_claim_addition(pod: Pod, old: object | None, new: object | None) -> bool:
-    """Whether the pod names the claim."""
-    if not isinstance(new, PersistentVolumeClaim):
-        return True
-    return new.metadata.namespace == pod.metadata.namespace and new.metadata.name in _claim_names(
-        pod
-    )
+    return not set(named_claims(pod)).isdisjoint(named_claims(old))

@@ -41,11 +41,10 @@ from kubesched.framework.plugin import (
 from kubesched.framework.status import NodeToStatus, unresolvable
 from kubesched.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
+    after_named_claim_change,
     claim_not_found,
     class_of_claim,
     no_binding_mode,
-    storage_class_not_found,
-    volume_not_found,
 )
 from kubesched.plugins.volumes.describing import describe_unbound_claims
 from kubesched.plugins.volumes.needed import kinds_of_claims
@@ -88,7 +87,7 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
         return (
             retry_on(STORAGE_CLASS, Action.ADD, after_storage_class_addition),
             retry_on(NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            retry_on(PERSISTENT_VOLUME_CLAIM, add_update, after_claim_change),
+            retry_on(PERSISTENT_VOLUME_CLAIM, add_update, after_named_claim_change),
             retry_on(PERSISTENT_VOLUME, add_update, after_volume_change),
         )
 
@@ -175,7 +174,7 @@ def _topologies_of_claim(name: str, namespace: str, objects: Objects) -> Topolog
         return ()
     volume = objects.get(PersistentVolume, volume_name)
     if volume is None:
-        raise _PodError(volume_not_found(volume_name))
+        raise _PodError(f'persistentvolume "{volume_name}" not found')
     return topologies_of(volume)
 
 
@@ -186,7 +185,7 @@ def _check_waiting(claim: PersistentVolumeClaim, objects: Objects) -> None:
         raise _PodError("PersistentVolumeClaim had no pv name and storageClass name")
     storage_class = objects.get(StorageClass, name)
     if storage_class is None:
-        raise _PodError(storage_class_not_found(name))
+        raise _PodError(f'storageclass.storage.k8s.io "{name}" not found')
     if storage_class.volume_binding_mode is None:
         raise _PodError(no_binding_mode(name))
     if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
@@ -211,17 +210,6 @@ def after_storage_class_addition(pod: Pod, old: object | None, new: object | Non
     if not isinstance(new, StorageClass):
         return True
     return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-
-
-def after_claim_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """Whether the pod names the claim."""
-    if not isinstance(new, PersistentVolumeClaim):
-        return True
-    return pod.metadata.namespace == new.metadata.namespace and any(
-        volume.persistent_volume_claim is not None
-        and volume.persistent_volume_claim.claim_name == new.metadata.name
-        for volume in pod.spec.volumes
-    )
 
 
 def after_volume_change(pod: Pod, old: object | None, new: object | None) -> bool:

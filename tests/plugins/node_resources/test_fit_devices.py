@@ -18,6 +18,7 @@ from kubesched.api.resource import (
 )
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.plugins.node_resources import NodeResourcesFit
+from kubesched.plugins.node_resources.fit_args import NodeResourcesFitArgs
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 from kubesched.testing.handle import FakeHandle
@@ -106,8 +107,8 @@ def test_signature() -> None:
         metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name=GPU)
     )
     plain = new_plugin()
-    plugin = NodeResourcesFit(None, FakeHandle(objects=[device_class]))
-    off = NodeResourcesFit(None, FakeHandle(DEVICES_OFF, objects=[device_class]))
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(), FakeHandle(objects=[device_class]))
+    off = NodeResourcesFit(NodeResourcesFitArgs(), FakeHandle(DEVICES_OFF, objects=[device_class]))
     one, two = (PodInfo(make_pod(name, requests={"cpu": 1})) for name in ("a", "b"))
     more = PodInfo(make_pod(requests={"cpu": 2}))
     gpu, none = PodInfo(make_pod(requests={GPU: 1})), PodInfo(make_pod(requests={GPU: 0}))

@@ -9,6 +9,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.framework.cluster_event import DEVICE_CLASS, NODE, POD, Action, ClusterEvent
 from kubesched.plugins.node_resources import NodeResourcesFit
+from kubesched.plugins.node_resources.fit_args import NodeResourcesFitArgs
 from kubesched.testing.builders import Amounts, make_node, make_pod
 from kubesched.testing.handle import FakeHandle
 
@@ -24,7 +25,7 @@ def _hint(
     new: object | None,
     handle: FakeHandle | None = None,
 ) -> bool:
-    plugin = NodeResourcesFit(None, handle or FakeHandle())
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(), handle or FakeHandle())
     for registration in plugin.events_to_register():
         if registration.event.resource == resource:
             assert registration.hint is not None
@@ -45,7 +46,9 @@ def test_events() -> None:
         ClusterEvent(DEVICE_CLASS, Action.ADD | Action.UPDATE),
     ]
     for gates, count in (({}, 3), (_DEVICES_OFF, 2)):
-        registered = NodeResourcesFit(None, FakeHandle(gates)).events_to_register()
+        registered = NodeResourcesFit(
+            NodeResourcesFitArgs(), FakeHandle(gates)
+        ).events_to_register()
         assert expected[:count] == [registration.event for registration in registered]
 
 

@@ -118,10 +118,8 @@ class InterPodAffinity(
         'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
     )
 
-    def __init__(self, args: object, handle: Handle) -> None:
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        if not isinstance(args, InterPodAffinityArgs):
-            args = InterPodAffinityArgs()
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
         self._requirements: TemplateMemo[Requirements] = TemplateMemo()

@@ -62,10 +62,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
     scope: ClassVar = Scope.USAGE
     signed_kinds: ClassVar = (DeviceClass,)
 
-    def __init__(self, args: object, handle: Handle) -> None:
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        if not isinstance(args, NodeResourcesBalancedAllocationArgs):
-            args = NodeResourcesBalancedAllocationArgs()
         self._resources = args.resources
         self._scorer = NodeScorer(BalancedAllocation())
         self._devices = handle.feature_gates.enabled("DRAExtendedResource")

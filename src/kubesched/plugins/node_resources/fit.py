@@ -98,10 +98,8 @@ class NodeResourcesFit(
         'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
     )
 
-    def __init__(self, args: object, handle: Handle) -> None:
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        if not isinstance(args, NodeResourcesFitArgs):
-            args = NodeResourcesFitArgs()
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._free = FreeAmounts()

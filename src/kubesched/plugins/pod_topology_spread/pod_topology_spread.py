@@ -108,10 +108,8 @@ class PodTopologySpread(
         'error reading "PreScorePodTopologySpread" from cycleState: not found'
     )
 
-    def __init__(self, args: object, handle: Handle) -> None:
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        if not isinstance(args, PodTopologySpreadArgs):
-            args = PodTopologySpreadArgs()
         self._is_system_defaulted = args.defaulting_type == SYSTEM_DEFAULTING
         defaults = _SYSTEM_DEFAULTS if self._is_system_defaulted else args.default_constraints
         self._defaults = {

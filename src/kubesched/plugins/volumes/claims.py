@@ -60,12 +60,26 @@ def known_claims(pod: Pod, objects: Objects) -> list[PersistentVolumeClaim | Non
     ]
 
 
-def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether the pod refers to the claim, by name or through an ephemeral volume."""
-    metadata = claim.metadata
-    return pod.metadata.namespace == metadata.namespace and any(
-        used.name == metadata.name for used in claims_of(pod)
+def named_claims(pod: Pod) -> list[str]:
+    """Return the claims that the pod's volumes name, without those of ephemeral volumes."""
+    return [used.name for used in claims_of(pod) if not used.is_ephemeral]
+
+
+def after_claim_change(pod: Pod, _old: object | None, new: object | None) -> bool:
+    """Whether the pod uses the claim, by name or through an ephemeral volume; a queueing hint."""
+    return not isinstance(new, PersistentVolumeClaim) or _is_among(
+        new, pod, [used.name for used in claims_of(pod)]
     )
+
+
+def after_named_claim_change(pod: Pod, _old: object | None, new: object | None) -> bool:
+    """Whether the pod names the claim; a queueing hint."""
+    return not isinstance(new, PersistentVolumeClaim) or _is_among(new, pod, named_claims(pod))
+
+
+def _is_among(claim: PersistentVolumeClaim, pod: Pod, names: list[str]) -> bool:
+    metadata = claim.metadata
+    return metadata.namespace == pod.metadata.namespace and metadata.name in names
 
 
 def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str:
@@ -124,13 +138,3 @@ def no_binding_mode(storage_class: str) -> str:
 def claim_not_found(name: str) -> str:
     """Return upstream's error for a missing claim."""
     return f'persistentvolumeclaim "{name}" not found'
-
-
-def volume_not_found(name: str) -> str:
-    """Return upstream's error for a missing volume."""
-    return f'persistentvolume "{name}" not found'
-
-
-def storage_class_not_found(name: str) -> str:
-    """Return upstream's error for a missing storage class."""
-    return f'storageclass.storage.k8s.io "{name}" not found'

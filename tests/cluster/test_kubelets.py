@@ -218,13 +218,14 @@ def test_pods_of_a_node_that_is_not_ready_do_not_change() -> None:
 
 
 def test_in_place_resizes_are_granted() -> None:
-    """To running pods."""
+    """To running pods; a status that somebody wrote about another container stays."""
 
     async def story(world: World) -> Json:
         resources = {"requests": {"cpu": "1"}}
         world.add_pod(containers=[{"name": "c", "image": "i", "resources": resources}])
         await asyncio.sleep(2)
         pod = world.pod()
+        pod["status"]["containerStatuses"].append({"name": "other", "restartCount": 0})
         container = {**pod["spec"]["containers"][0], "resources": {"requests": {"cpu": "2"}}}
         metadata = {**pod["metadata"], "generation": pod["metadata"].get("generation", 1) + 1}
         spec = {**pod["spec"], "containers": [container]}
@@ -232,8 +233,9 @@ def test_in_place_resizes_are_granted() -> None:
         await asyncio.sleep(0.1)
         return world.pod()
 
-    [container] = live(story)["status"]["containerStatuses"]
+    container, other = live(story)["status"]["containerStatuses"]
     assert {"cpu": "2"} == container["allocatedResources"]
+    assert {"name": "other", "restartCount": 0} == other
 
 
 def test_init_containers_have_ended_and_sidecars_run() -> None:

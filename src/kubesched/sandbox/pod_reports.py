@@ -227,7 +227,10 @@ def resized(pod: Plain) -> Plain:
     for field, containers in _FIELDS:
         found = {one["name"]: one for one in pod["spec"].get(containers, [])}
         if field in status:
-            status[field] = [{**one, **_resources(found[one["name"]])} for one in status[field]]
+            # A client may have written the status of a container that does not exist.
+            status[field] = [
+                {**one, **_resources(found.get(one["name"], {}))} for one in status[field]
+            ]
     return _observed(status, pod)
 
 

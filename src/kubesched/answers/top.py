@@ -7,6 +7,7 @@ Invariants: amounts are integers: cpu in millicores, memory and storage in bytes
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -202,12 +203,12 @@ class _Key(NamedTuple):
 class _Tally:
     """The sums of a row."""
 
-    allocatable: dict[str, int] = field(default_factory=dict)
-    requested: dict[str, int] = field(default_factory=dict)
+    allocatable: Counter[str] = field(default_factory=Counter)
+    requested: Counter[str] = field(default_factory=Counter)
     nodes: set[int] = field(default_factory=set)
     cordoned: int = 0
     room: int = 0
-    pending: dict[str, int] = field(default_factory=dict)
+    pending: Counter[str] = field(default_factory=Counter)
 
 
 _Tallies: TypeAlias = dict[_Key, _Tally]
@@ -282,14 +283,14 @@ def _row(
 
 
 def _use(tally: _Tally, name: str) -> ResourceRequests:
-    asked, given = tally.requested.get(name, 0), tally.allocatable.get(name, 0)
+    asked, given = tally.requested[name], tally.allocatable[name]
     share = round(asked / given, _SHARE_DIGITS) if given > 0 else None
     return ResourceRequests(name, asked, given, share)
 
 
 def _pending(tally: _Tally) -> PendingRequests:
     requests = {name: amount for name, amount in tally.pending.items() if name != _PODS}
-    return PendingRequests(tally.pending.get(_PODS, 0), requests)
+    return PendingRequests(tally.pending[_PODS], requests)
 
 
 def _size(row: TopRow, sort_by: str) -> tuple[float, int]:
@@ -317,47 +318,34 @@ def _add_nodes(
     for name in resources:
         for key, given, asked in zip(keys, *figures.amounts(name), strict=True):
             tally = tallies[key]
-            _add(tally.allocatable, name, given)
-            _add(tally.requested, name, asked)
+            tally.allocatable[name] += given
+            tally.requested[name] += asked
     if room is not None:
         for key, number in zip(keys, room.per_row.tolist(), strict=True):
             tallies[key].room += number
-
-
-def _add(sums: dict[str, int], name: str, amount: int) -> None:
-    sums[name] = sums.get(name, 0) + amount
 
 
 # Pods.
 
 
 def _tallies_of_pods(figures: ClusterFigures, group: TopGroup) -> _Tallies:
-    tallies: _Tallies = {}
-
-    def tally_of(info: PodInfo) -> _Tally:
-        key = _key_of(info, group, figures.owners)
-        found = tallies.get(key)
-        if found is None:
-            found = tallies[key] = _Tally()
-        return found
-
+    tallies: defaultdict[_Key, _Tally] = defaultdict(_Tally)
     for row, pods in enumerate(figures.nodes.pods):
         for info in pods.values():
-            tally = tally_of(info)
+            tally = tallies[_key_of(info, group, figures.owners)]
             tally.nodes.add(row)
-            _add(tally.requested, _PODS, 1)
-            for name, amount in info.template.held.items():
-                _add(tally.requested, name, amount)
+            tally.requested[_PODS] += 1
+            tally.requested.update(info.template.held)
     for info in figures.waiting:
-        _add_pending(tally_of(info), info)
+        _add_pending(tallies[_key_of(info, group, figures.owners)], info)
     return tallies
 
 
 def _add_pending(tally: _Tally, info: PodInfo) -> None:
-    _add(tally.pending, _PODS, 1)
+    tally.pending[_PODS] += 1
     for name, amount in info.template.requests.items():
         if amount:
-            _add(tally.pending, name, amount)
+            tally.pending[name] += amount
 
 
 def _key_of(info: PodInfo, group: TopGroup, owners: Owners) -> _Key:

@@ -7,8 +7,7 @@ Invariants: each change is of one field, one node or one pod.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Final
@@ -167,8 +166,14 @@ class ChangeTrial:
 
     def node_for_without(self, pods: Iterable[PodInfo]) -> str:
         """Return the node that the pod goes to if other pods are gone."""
-        with self._without(list(pods)):
+        cache, gone = self.cluster.cache, list(pods)
+        for info in gone:
+            cache.remove_pod(info.uid)
+        try:
             return self.node_for()
+        finally:
+            for info in gone:
+                cache.add_pod(info.pod)
 
     def preempting(self, pod: Pod) -> tuple[str, int]:
         """Return the node that a pod would be nominated to, and how many pods it would evict."""
@@ -185,14 +190,3 @@ class ChangeTrial:
         self.decisions += 1
         self.cluster.schedule_one(PodInfo(self.pod), trace, preempts=False)
         return trace.cycle if trace.tried_rows.size else None
-
-    @contextmanager
-    def _without(self, pods: list[PodInfo]) -> Iterator[None]:
-        cache = self.cluster.cache
-        for info in pods:
-            cache.remove_pod(info.uid)
-        try:
-            yield
-        finally:
-            for info in pods:
-                cache.add_pod(info.pod)

@@ -101,18 +101,11 @@ class PlanRun:
         raise NotImplementedError(type(step).__name__)
 
     @_do.register
-    def _(self, step: CordonNodes) -> str:
-        nodes = self._names(step.nodes)
+    def _(self, step: CordonNodes | UncordonNodes) -> str:
+        nodes, is_on = self._names(step.nodes), isinstance(step, CordonNodes)
         for name in nodes:
-            self._cluster.cordon(name)
-        return f"cordon {names(nodes)}"
-
-    @_do.register
-    def _(self, step: UncordonNodes) -> str:
-        nodes = self._names(step.nodes)
-        for name in nodes:
-            self._cluster.cordon(name, on=False)
-        return f"uncordon {names(nodes)}"
+            self._cluster.cordon(name, on=is_on)
+        return f"{'' if is_on else 'un'}cordon {names(nodes)}"
 
     @_do.register
     def _(self, step: RemoveNodes) -> str:
@@ -181,7 +174,8 @@ class PlanRun:
         evicted = 0
         for name in nodes:
             for pod in self._cluster.pods_on(name):
-                if find_untolerated(added, _lasting(pod), (NO_EXECUTE,)) is not None:
+                lasting = [one for one in pod.spec.tolerations if one.toleration_seconds is None]
+                if find_untolerated(added, lasting, (NO_EXECUTE,)) is not None:
                     self._cluster.delete_pod(pod)
                     evicted += 1
         effect = f", which evicts {count(evicted, 'pod')}" if evicted else ""
@@ -328,11 +322,11 @@ class PlanRun:
         spec = PodDisruptionBudgetSpec() if known is None else known.spec
         if step.match_labels:
             spec = replace(spec, selector=LabelSelector(match_labels=step.match_labels))
-        numbers = {"min_available": step.min_available, "max_unavailable": step.max_unavailable}
-        changed = replace(spec, **numbers)
+        least, most = step.min_available, step.max_unavailable
+        changed = replace(spec, min_available=least, max_unavailable=most)
         metadata = ObjectMeta(name=step.name, namespace=step.namespace)
         self._cluster.add(PodDisruptionBudget(metadata=metadata, spec=changed))
-        amount = next(f"{key} {one}" for key, one in _written(numbers).items())
+        amount = f"maxUnavailable {most}" if least is None else f"minAvailable {least}"
         return f"set the budget {name} to {amount}"
 
     @_do.register
@@ -387,16 +381,6 @@ def _no_such(kind: str, name: str, existing: Any) -> str:
     return f"{name}: there is no such {kind}; {hint}"
 
 
-def _lasting(pod: Pod) -> list[Any]:
-    """Return the tolerations without a time limit."""
-    return [one for one in pod.spec.tolerations if one.toleration_seconds is None]
-
-
 def _ordinal(pod: Pod) -> int:
     text = pod.metadata.name.rpartition("-")[2]
     return int(text) if text.isdecimal() else -1
-
-
-def _written(numbers: Mapping[str, int | str | None]) -> dict[str, int | str]:
-    names_ = {"min_available": "minAvailable", "max_unavailable": "maxUnavailable"}
-    return {names_[name]: one for name, one in numbers.items() if one is not None}

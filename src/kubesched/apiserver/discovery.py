@@ -267,11 +267,6 @@ def aggregated_form(accept: str) -> MediaType | None:
     raise not_acceptable()
 
 
-def aggregated_type(form: MediaType) -> str:
-    """Return the media type of the aggregated form."""
-    return f"application/json;g={form.group};v={form.version};as={form.kind}"
-
-
 def _group(name: str, served: list[GroupVersion]) -> Plain:
     versions = [{"groupVersion": one.name, "version": one.version} for one in served]
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
@@ -403,7 +398,8 @@ class NonResource:
         form = aggregated_form(request.accept)
         if form is not None:
             document = _aggregated_groups(self._resources, form.version, is_core=is_core)
-            return _tagged(request, Response(200, encode(document), aggregated_type(form)))
+            media_type = f"application/json;g={form.group};v={form.version};as={form.kind}"
+            return _tagged(request, Response(200, encode(document), media_type))
         if is_core:
             return json_response(200, _versions(self._resources, self._address()))
         groups = [_group(name, served) for name, served in _by_group(self._resources).items()]

@@ -73,7 +73,6 @@ class Handler:
     """Answers requests about resources."""
 
     def __init__(self, registry: ObjectRegistry, reviewer: Reviewer) -> None:
-        """Set up."""
         self._registry = registry
         self._reviewer = reviewer
         self._resources = registry.resources

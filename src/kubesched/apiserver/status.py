@@ -19,8 +19,6 @@ from kubesched.apiserver.resources import Resource
 _CONFLICT: Final = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
-_NOT_SERVED: Final = "the server could not find the requested resource"
-_NO_SUCH_METHOD: Final = "the server does not allow this method on the requested resource"
 _CONTENT_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 REPRESENTATIONS: Final = (
     f"{_CONTENT_TYPES}, application/json;stream=watch, "
@@ -93,20 +91,18 @@ def details_of(group: str, kind: str, name: str = "", causes: Sequence[Plain] = 
     return details
 
 
-def _of_resource(resource: Resource, name: str = "") -> Plain:
-    return details_of(resource.group, resource.plural, name)
-
-
 def not_found(resource: Resource, name: str) -> StatusError:
     """There is no object of that name."""
     message = f'{resource.group_resource} "{name}" not found'
-    return StatusError(404, "NotFound", message, _of_resource(resource, name))
+    details = details_of(resource.group, resource.plural, name)
+    return StatusError(404, "NotFound", message, details)
 
 
 def already_exists(resource: Resource, name: str) -> StatusError:
     """There is an object of that name."""
     message = f'{resource.group_resource} "{name}" already exists'
-    return StatusError(409, "AlreadyExists", message, _of_resource(resource, name))
+    details = details_of(resource.group, resource.plural, name)
+    return StatusError(409, "AlreadyExists", message, details)
 
 
 def conflict(resource: Resource, name: str, why: str = _CONFLICT) -> StatusError:
@@ -145,7 +141,8 @@ def cause(reason: str, field: str, message: str) -> Plain:
 
 def not_served() -> StatusError:
     """The path names no resource."""
-    return StatusError(404, "NotFound", _NOT_SERVED, {})
+    message = "the server could not find the requested resource"
+    return StatusError(404, "NotFound", message, {})
 
 
 def unreachable() -> StatusError:
@@ -159,7 +156,8 @@ def unreachable() -> StatusError:
 
 def method_not_allowed() -> StatusError:
     """The resource exists, but not this verb."""
-    return StatusError(405, "MethodNotAllowed", _NO_SUCH_METHOD, {})
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(405, "MethodNotAllowed", message, {})
 
 
 def unauthorized() -> StatusError:

@@ -100,3 +100,15 @@ def test_with_scheduler_name() -> None:
     found = make_pod(spec={"schedulerName": "mine"})
     assert with_scheduler_name(found, None) is found
     assert with_scheduler_name(found, "other").spec.scheduler_name == "other"
+
+
+def test_unknown_plugins_of_a_configuration(tmp_path: Path) -> None:
+    """The error tells how a plugin of one's own is added."""
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {multiPoint: {enabled: [{name: Mine}]}}}]\n"
+    )
+    options = SchedulerOptions(config=file)
+    with pytest.raises(UserError, match=r'"Mine" does not exist; name its class with --plugin$'):
+        new_cluster(load_scheduler(options), options)

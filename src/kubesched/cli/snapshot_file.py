@@ -288,8 +288,8 @@ STDOUT: Final = "-"
 _HEAD: Final = b'{"apiVersion":"v1","kind":"List","metadata":{},"items":[\n'
 _TAIL: Final = b"\n]}\n"
 _TYPES: Final = tuple(kind.type for kind in READ_KINDS)
-GZIP_LEVEL: Final = 6
-GZIP: Final = zlib.MAX_WBITS | 16
+_GZIP_LEVEL: Final = 6
+_GZIP: Final = zlib.MAX_WBITS | 16
 
 
 def write_snapshot(cluster: ClusterInput, output: Path, *, anonymous: bool = False) -> str:
@@ -310,8 +310,10 @@ def write_snapshot(cluster: ClusterInput, output: Path, *, anonymous: bool = Fal
             sys.stdout.buffer.flush()
     else:
         with replacing(output, keeps_part=False) as write:
-            for part in _compressed(parts) if output.suffix == ".gz" else parts:
-                write(part)
+            pack, end = _packer(output)
+            for part in parts:
+                write(pack(part))
+            write(end())
     return f"{output}: {_summary(cluster.source, objects)}"
 
 
@@ -331,11 +333,12 @@ def _text(
     yield _TAIL if before != _HEAD else _HEAD + _TAIL
 
 
-def _compressed(parts: Iterator[bytes]) -> Iterator[bytes]:
-    packing = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP)
-    for part in parts:
-        yield packing.compress(part)
-    yield packing.flush()
+def _packer(file: Path) -> tuple[Callable[[bytes], bytes], Callable[[], bytes]]:
+    """Return what turns parts into those of a file, with gzip if it is .gz; and what ends it."""
+    if file.suffix != ".gz":
+        return bytes, bytes  # unchanged, and nothing at the end
+    packing = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP)
+    return packing.compress, packing.flush
 
 
 def _summary(source: str, objects: Iterable[KubeObject]) -> str:
@@ -366,14 +369,11 @@ def recording_to(file: Path | None, recorded_by: RecordedBy) -> Iterator[Decisio
         return rules.apply(item)
 
     with replacing(file, keeps_part=True) as write:
-        packing = (
-            zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP) if file.suffix == ".gz" else None
-        )
-        put = write if packing is None else lambda line: write(packing.compress(line))
-        recorder = DecisionRecorder(recorded_by, put, keep)
+        pack, end = _packer(file)
+        recorder = DecisionRecorder(recorded_by, lambda line: write(pack(line)), keep)
         try:
             yield recorder
         finally:
             if recorder.has_begun:
                 recorder.end()
-                write(b"" if packing is None else packing.flush())
+                write(end())

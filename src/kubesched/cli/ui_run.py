@@ -9,6 +9,7 @@ import tempfile
 import webbrowser
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -75,38 +76,30 @@ def _saved(source: ClusterSource, options: SchedulerOptions) -> Cluster | None:
     return Cluster.read(source, options, write_warnings)
 
 
+@dataclass(slots=True)
 class _Ui:
     """One run of `kubesched ui`."""
 
-    def __init__(
-        self,
-        options: SchedulerOptions,
-        source: ClusterSource,
-        scheduler: SchedulerSetup,
-        cluster: Cluster | None,
-        seed: int | None,
-        folder: Path,
-    ) -> None:
-        self._options = options
-        self._source = source
-        self._scheduler = scheduler
-        self._cluster = cluster
-        self._seed = seed
-        self._folder = folder
-        self._stop = asyncio.Event()
-        self._failure: BaseException | None = None
+    options: SchedulerOptions
+    source: ClusterSource
+    scheduler: SchedulerSetup
+    cluster: Cluster | None
+    seed: int | None
+    folder: Path
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    failure: BaseException | None = None
 
     async def run(self, sandbox_nodes: int | None, port: int, *, opens: bool) -> int:
-        with handled_signals(self._stop.set, lambda: None):
+        with handled_signals(self.stop.set, lambda: None):
             serving = asyncio.create_task(self._serve(sandbox_nodes, port, opens=opens))
-            stopping = asyncio.create_task(self._stop.wait())
+            stopping = asyncio.create_task(self.stop.wait())
             await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
                 serving.result()
             await _end(serving)
             await _end(stopping)
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         return 0
 
     async def _serve(self, sandbox_nodes: int | None, port: int, *, opens: bool) -> None:
@@ -122,24 +115,24 @@ class _Ui:
             await asyncio.Future()
 
     async def _shown(self, sandbox_nodes: int | None, opened: AsyncExitStack) -> ShownSource:
-        files = self._source.files
-        if self._cluster is not None:
+        files = self.source.files
+        if self.cluster is not None:
             title = files[0].name if len(files) == 1 else f"{len(files)} files"
-            return ShownCluster(self._cluster, title, self._scheduler, self._options)
+            return ShownCluster(self.cluster, title, self.scheduler, self.options)
         if files:
             return self._play(files[0], opened)
-        source = self._source
+        source = self.source
         if sandbox_nodes is not None:
             source = await self._sandbox(sandbox_nodes, opened)
         followed = FollowedCluster(source)
         self._start(followed.run(), opened)
         await followed.wait_for_sync()
-        return ShownCluster(followed, followed.name, self._scheduler, self._options)
+        return ShownCluster(followed, followed.name, self.scheduler, self.options)
 
     # Sources.
 
     def _play(self, file: Path, opened: AsyncExitStack) -> ShownPlay:
-        play = with_scheduler(read_scenario(file), self._options).changed(self._seed, None)
+        play = with_scheduler(read_scenario(file), self.options).changed(self.seed, None)
         write_warnings(workload_warnings(play))
         shown = ShownPlay(play)
         opened.callback(shown.stop)
@@ -147,16 +140,16 @@ class _Ui:
         return shown
 
     async def _sandbox(self, nodes: int, opened: AsyncExitStack) -> ClusterSource:
-        gates = self._scheduler.feature_gates
-        access = SandboxAccess(self._folder)
+        gates = self.scheduler.feature_gates
+        access = SandboxAccess(self.folder)
         server = ApiServer(access.users(), has_alpha=needs_alpha(gates))
-        kubeconfig = self._folder / "kubeconfig"
+        kubeconfig = self.folder / "kubeconfig"
         template = NodeTemplate(CAPACITY)
         await start_cluster(
             server,
             access,
             Population(template.nodes(nodes), template.capacity, PodLatencies()),
-            self._scheduler,
+            self.scheduler,
             kubeconfig,
             opened,
             self._fail,
@@ -176,12 +169,12 @@ class _Ui:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        self._failure = self._failure or error
-        self._stop.set()
+        self.failure = self.failure or error
+        self.stop.set()
 
     def _open(self, url: str) -> None:
         """Open the browser with a private file that redirects to the page."""
-        file = self._folder / "open.html"
+        file = self.folder / "open.html"
         write_private(
             file,
             f'<!DOCTYPE html><meta http-equiv="refresh" content="0;url={escape(url)}">'

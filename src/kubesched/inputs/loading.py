@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 
 _ERRORS_MAX: Final = 10
+_UNKNOWN_PLUGIN: Final = re.compile(r'(?<=Plugin )"[^"]*" does not exist$')
+_ADD_PLUGIN: Final = r"\g<0>; name its class with --plugin"
 
 
 # Objects.
@@ -253,7 +256,7 @@ def texts_in_file(error: ConfigError, file: Path | None) -> list[str]:
     """Return the field errors as texts; each begins with the file's name, once."""
     place = "" if file is None else f"{file}: "
     texts = [str(field_error).removeprefix(place) for field_error in error.errors]
-    return [f"{place}{text}" for text in texts]
+    return [f"{place}{_UNKNOWN_PLUGIN.sub(_ADD_PLUGIN, text)}" for text in texts]
 
 
 def _check_profile(name: str, configuration: Configuration) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from kubesched.cel.declarations import (
     ANY,
     BOOL,
-    BYTES,
     DOUBLE,
     DYN,
     ERROR,
@@ -50,7 +49,6 @@ _LITERALS: dict[type, Type] = {
     UInt: UINT,
     float: DOUBLE,
     str: STRING,
-    bytes: BYTES,
     type(None): NULL,
 }
 _OPTIONAL = "optional_type"

@@ -35,7 +35,7 @@ class Type:
 
 DYN, ANY, ERROR = Type("dyn"), Type("any"), Type("!error!")
 BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
-STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null")
+STRING, NULL = Type("string"), Type("null")
 QUANTITY, SEMVER = Type("kubernetes.Quantity"), Type("kubernetes.Semver")
 
 _SHORT_NAMES = {

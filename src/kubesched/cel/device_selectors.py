@@ -36,7 +36,6 @@ _NOT_A_BOOL = {
     "int": "unsupported type conversion from 'int' to bool",
     "uint": "unsupported type conversion from 'uint' to bool",
     "double": "type conversion error from Double to 'bool'",
-    "bytes": "type conversion error from Bytes to 'bool'",
     "list": "type conversion error from list to 'bool'",
     "map": "type conversion error from map to 'bool'",
     "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",

@@ -41,7 +41,7 @@ from kubesched.cel.values import (
 FUNCTIONS: Final[dict[str, Function]] = declare(*LIBRARIES)
 TYPE_IDENTS: Final[dict[str, CelType]] = {
     name: CelType(name)
-    for name in ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type")
+    for name in ("bool", "int", "uint", "double", "string", "list", "map", "null_type")
 } | {"type": CelType("type"), "optional_type": CelType("optional_type")}
 
 _MISSING: Final = object()

@@ -5,10 +5,10 @@ Upstream: google/cel-go common/stdlib/standard.go, ext/{strings,lists,sets}.go, 
           k8s.io/apiserver/pkg/cel/library/regex.go
 Rejects:  regular expressions that RE2 does not have: backreferences, lookaround, possessive
           repetitions.
-Differs:  no functions on authorization, no timestamps, durations, formats and `string.format`:
-          attributes of devices are numbers, texts, versions and quantities, and are compared. A
-          lookbehind is reported as unknown syntax, not as a bad name; a compiled pattern is limited
-          to 8 MiB (upstream: 128 MiB).
+Differs:  no functions on authorization, no timestamps, durations, formats, bytes and
+          `string.format`: attributes of devices are numbers, texts, versions and quantities, and
+          are compared. A lookbehind is reported as unknown syntax, not as a bad name; a compiled
+          pattern is limited to 8 MiB (upstream: 128 MiB).
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _includes(target: object, value: object) -> bool:
     return False
 
 
-def _size(value: str | bytes | Values | dict[object, object]) -> int:
+def _size(value: str | Values | dict[object, object]) -> int:
     return len(value)
 
 
@@ -256,13 +256,13 @@ _SUMMABLE: dict[str, object] = {
     "uint": UInt(0),
     "double": 0.0,
 }
-_COMPARABLE = ("int", "uint", "double", "bool", "string", "bytes")
+_COMPARABLE = ("int", "uint", "double", "bool", "string")
 
 _LISTS: Library = {
     **{
         f"{call}size({kind}): int": _size
         for call in ("", "@")
-        for kind in ("bytes", "list(A)", "map(A, B)", "string")
+        for kind in ("list(A)", "map(A, B)", "string")
     },
     **{f"@isSorted(list({kind})): bool": _is_sorted for kind in _COMPARABLE},
     **{f"@sum(list({kind})): {kind}": _sum(zero) for kind, zero in _SUMMABLE.items()},

@@ -47,8 +47,8 @@ def _check_operands(name: str, left: object, right: object, kinds: tuple[type, .
 
 def add(left: object, right: object) -> object:
     """`left + right`."""
-    _check_operands("_+_", left, right, (int, UInt, float, str, bytes, tuple))
-    if isinstance(left, str | bytes | tuple):
+    _check_operands("_+_", left, right, (int, UInt, float, str, tuple))
+    if isinstance(left, str | tuple):
         check_length(len(left) + len(right))  # type: ignore[arg-type]  # both are of one kind
     return _checked(left, operator.add(left, right))
 
@@ -152,7 +152,7 @@ greater = _relation("_>_", lambda order: order > 0)
 greater_equals = _relation("_>=_", lambda order: order >= 0)
 
 _ORDERED = (
-    *((kind, kind) for kind in ("bool", "string", "bytes")),
+    *((kind, kind) for kind in ("bool", "string")),
     *((left, right) for left in ("int", "uint", "double") for right in ("int", "uint", "double")),
 )
 
@@ -218,18 +218,10 @@ def _double_to_uint(value: float) -> UInt:
     return UInt(value)
 
 
-def bytes_to_string(value: bytes) -> str:
-    """Decode UTF-8. Raises CelError."""
-    try:
-        return value.decode()
-    except UnicodeDecodeError as error:
-        raise CelError("invalid UTF-8 in bytes, cannot convert to string") from error
-
-
 LIBRARY: Library = {
     **{
         f"_+_({kind}, {kind}): {kind}": add
-        for kind in ("bytes", "double", "int", "list(A)", "string", "uint")
+        for kind in ("double", "int", "list(A)", "string", "uint")
     },
     **{f"_-_({kind}, {kind}): {kind}": subtract for kind in ("double", "int", "uint")},
     **{f"_*_({kind}, {kind}): {kind}": multiply for kind in ("double", "int", "uint")},
@@ -253,8 +245,6 @@ LIBRARY: Library = {
     "dyn(A): dyn": _identity,
     "bool(bool): bool": _identity,
     "bool(string): bool": _string_to_bool,
-    "bytes(bytes): bytes": _identity,
-    "bytes(string): bytes": lambda string: string.encode(errors="surrogateescape"),
     "double(double): double": _identity,
     "double(int): double": float,
     "double(string): double": _string_to_double,
@@ -265,7 +255,6 @@ LIBRARY: Library = {
     "int(uint): int": lambda value: checked_int(int(value)),
     "string(string): string": _identity,
     "string(bool): string": lambda value: "true" if value else "false",
-    "string(bytes): string": bytes_to_string,
     "string(double): string": go_float,
     "string(int): string": str,
     "string(uint): string": str,

@@ -35,7 +35,6 @@ T = TypeVar("T")
 _TOKENS = re.compile(
     r"""
     (?P<space>[ \t\r\n\f]+|//[^\n]*)
-  | (?P<bytes>[bB][rR]?(?:\"{3}|'{3}|\"|'))
   | (?P<string>[rR]?(?:\"{3}|'{3}|\"|'))
   | (?P<float>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)
   | (?P<uint>0x[0-9a-fA-F]+[uU]|\d+[uU])
@@ -58,7 +57,7 @@ _PART = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token: `kind` is op, ident, escaped, int, uint, float, string, bytes or end."""
+    """One token: `kind` is op, ident, escaped, int, uint, float, string or end."""
 
     kind: str
     text: str
@@ -79,8 +78,8 @@ def tokenize(source: str) -> list[Token]:
                 source, offset, f"Syntax error: token recognition error at: '{source[offset]}'"
             )
         kind = match.lastgroup
-        if kind in {"string", "bytes"}:
-            text, end = _string_literal(source, offset, match.group(), is_bytes=kind == "bytes")
+        if kind == "string":
+            text, end = _string_literal(source, offset, match.group())
         else:
             text, end = match.group(), match.end()
         if kind != "space":
@@ -90,8 +89,8 @@ def tokenize(source: str) -> list[Token]:
     return tokens
 
 
-def _string_literal(source: str, start: int, opening: str, *, is_bytes: bool) -> tuple[str, int]:
-    quote = opening.lstrip("bBrR")
+def _string_literal(source: str, start: int, opening: str) -> tuple[str, int]:
+    quote = opening.lstrip("rR")
     raw = "r" in opening.lower()
     begin = start + len(opening)
     end = _find_end(source, begin, quote, raw=raw)
@@ -100,9 +99,7 @@ def _string_literal(source: str, start: int, opening: str, *, is_bytes: bool) ->
         raise CelCompileError(source, start, f"Syntax error: token recognition error at: '{text}'")
     body = source[begin:end].replace("\r\n", "\n").replace("\r", "\n")
     if not raw:
-        body = _unescape(source, start, body, is_bytes=is_bytes)
-    elif is_bytes:
-        body = body.encode().decode("latin-1")
+        body = _unescape(source, start, body)
     return body, end + len(quote)
 
 
@@ -117,18 +114,18 @@ def _find_end(source: str, begin: int, quote: str, *, raw: bool) -> int:
     return -1
 
 
-def _unescape(source: str, start: int, body: str, *, is_bytes: bool) -> str:
-    """Replace escapes; a bytes literal becomes a text with a character (0-255) per byte."""
+def _unescape(source: str, start: int, body: str) -> str:
+    """Replace escapes. Raises CelCompileError."""
 
     def unescaped(part: re.Match[str]) -> str:
         match part.lastgroup:
             case "plain":
-                return part[0].encode().decode("latin-1") if is_bytes else part[0]
+                return part[0]
             case "c":
                 return _SIMPLE_ESCAPES[part["c"]]
             case "o" | "x" as base:
                 return chr(int(part[base], 8 if base == "o" else 16))
-            case "u" | "U" as form if not is_bytes:
+            case "u" | "U" as form:
                 code = int(part[form], 16)
                 if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF:
                     return chr(code)
@@ -285,8 +282,6 @@ class _Parser:
             return self._number(token, "")
         if token.kind == "string":
             return Literal(token.offset, token.text)
-        if token.kind == "bytes":
-            return Literal(token.offset, token.text.encode("latin-1"))
         if token.kind == "ident":
             return self._identifier(token)
         if token.kind == "op":

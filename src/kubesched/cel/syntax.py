@@ -24,7 +24,7 @@ class CelCompileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant: int, UInt, float, str, bytes, bool or None."""
+    """A constant: int, UInt, float, str, bool or None."""
 
     offset: int
     value: object

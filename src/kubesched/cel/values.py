@@ -1,6 +1,6 @@
 """The values of expressions, their types, equality and order.
 
-Python's bool, int, float, str, bytes, None, tuple (list) and dict (map) serve as they are.
+Python's bool, int, float, str, None, tuple (list) and dict (map) serve as they are.
 
 Upstream: google/cel-go common/types
 Invariants: an int fits into 64 bits; keys of dicts come from `map_key`.
@@ -107,7 +107,6 @@ _TYPE_NAMES: dict[type, str] = {
     UInt: "uint",
     float: "double",
     str: "string",
-    bytes: "bytes",
     type(None): "null_type",
     tuple: "list",
     dict: "map",
@@ -184,19 +183,14 @@ def compare(left: object, right: object) -> int:
         if math.isnan(left) or math.isnan(right):
             raise CelError("NaN values cannot be ordered")
         return (left > right) - (left < right)
-    for kind in (str, bytes):
-        if isinstance(left, kind) and isinstance(right, kind):
-            return _order(left, right)
+    if isinstance(left, str) and isinstance(right, str):
+        return (left > right) - (left < right)
     raise no_such_overload()
-
-
-def _order(left: str | bytes | int, right: str | bytes | int) -> int:
-    return (left > right) - (left < right)  # type: ignore[operator]  # both are of one kind
 
 
 def is_comparable(value: object) -> bool:
     """Whether values of this type can be ordered."""
-    return isinstance(value, bool | int | float | str | bytes)
+    return isinstance(value, bool | int | float | str)
 
 
 def is_zero(value: object) -> bool:
@@ -204,7 +198,7 @@ def is_zero(value: object) -> bool:
     if isinstance(value, Optional):
         return not value.has_value or is_zero(value.value)
     return value is None or (
-        isinstance(value, bool | int | float | str | bytes | tuple | dict) and not value
+        isinstance(value, bool | int | float | str | tuple | dict) and not value
     )
 
 

@@ -120,9 +120,9 @@ def _requests_for(spec: PodSpec, resource: str, class_name: str) -> NodeRequests
     """
     containers = (*spec.init_containers, *spec.containers)
     wanted = [_whole_amount(container, resource) for container in containers]
-    # Container and request, of containers that run for the pod's whole life.
+    # Container -> its request: for the pod's whole life, and until the container ends.
     lasting: dict[int, DeviceRequest] = {}
-    own: dict[int, DeviceRequest] = {}
+    passing: dict[int, DeviceRequest] = {}
     uses: list[tuple[int, str]] = []
 
     def request(at: int, count: int) -> DeviceRequest:
@@ -147,21 +147,19 @@ def _requests_for(spec: PodSpec, resource: str, class_name: str) -> NodeRequests
                 missing -= _count(reusable)
                 uses.append((at, reusable.name))
         if missing > 0:
-            own[at] = request(at, missing)
-    # The largest of the init containers' own requests suffices for all.
-    largest = max(own.values(), key=_count, default=None)
-    shared = {} if largest is None else dict.fromkeys((each.name for each in own.values()), largest)
-    return NodeRequests(
-        (*(() if largest is None else (largest,)), *lasting.values()),
-        tuple(
-            ContainerExtendedResourceRequest(
-                container_name=containers[at].name,
-                resource_name=resource,
-                request_name=shared[name].name if name in shared else name,
-            )
-            for at, name in uses
-        ),
+            passing[at] = request(at, missing)
+    # The largest of the passing requests suffices for all of them.
+    largest = [max(passing.values(), key=_count)] if passing else []
+    shared = {each.name: largest[0].name for each in passing.values()}
+    mappings = (
+        ContainerExtendedResourceRequest(
+            container_name=containers[at].name,
+            resource_name=resource,
+            request_name=shared.get(name, name),
+        )
+        for at, name in uses
     )
+    return NodeRequests((*largest, *lasting.values()), tuple(mappings))
 
 
 def _whole_amount(container: Container, resource: str) -> int:

@@ -67,17 +67,17 @@ def named_claims(pod: Pod) -> list[str]:
 
 def after_claim_change(pod: Pod, _old: object | None, new: object | None) -> bool:
     """Whether the pod uses the claim, by name or through an ephemeral volume; a queueing hint."""
-    return not isinstance(new, PersistentVolumeClaim) or _is_among(
-        new, pod, [used.name for used in claims_of(pod)]
-    )
+    return _is_among([used.name for used in claims_of(pod)], pod, new)
 
 
 def after_named_claim_change(pod: Pod, _old: object | None, new: object | None) -> bool:
     """Whether the pod names the claim; a queueing hint."""
-    return not isinstance(new, PersistentVolumeClaim) or _is_among(new, pod, named_claims(pod))
+    return _is_among(named_claims(pod), pod, new)
 
 
-def _is_among(claim: PersistentVolumeClaim, pod: Pod, names: list[str]) -> bool:
+def _is_among(names: list[str], pod: Pod, claim: object | None) -> bool:
+    if not isinstance(claim, PersistentVolumeClaim):
+        return True
     metadata = claim.metadata
     return metadata.namespace == pod.metadata.namespace and metadata.name in names
 

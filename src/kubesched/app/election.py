@@ -19,12 +19,7 @@ from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.times import moment_at
 from kubesched.app.environment import Environment
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.leader_election import (
-    ElectionStatistics,
-    ElectionTiming,
-    LeaderCallbacks,
-    LeaderElector,
-)
+from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
 from kubesched.client.requests import RequestObserver
 from kubesched.client.resource_locks import RecordEvent, new_lock
 from kubesched.config.types import ClientConnection, LeaderElection
@@ -33,7 +28,7 @@ _JOIN_SECONDS_MAX: Final = 30.0
 
 
 class Election:
-    """This process's part in the election, under its identity."""
+    """This process's part in the election, under its identity; `elector` has its state."""
 
     def __init__(
         self,
@@ -83,7 +78,7 @@ class Election:
                 record_event,
                 allows_removed=allow_removed_locks,
             )
-            self._elector = LeaderElector(
+            self.elector = LeaderElector(
                 lock,
                 timing,
                 clock=environment.monotonic,
@@ -125,9 +120,9 @@ class Election:
         self._loop = asyncio.get_running_loop()
         if self._is_stopped:
             # `stop` was called before the loop was there to receive it.
-            self._elector.stop()
+            self.elector.stop()
         try:
-            await self._elector.run(callbacks)
+            await self.elector.run(callbacks)
         finally:
             await self._rest.aclose()
 
@@ -136,28 +131,20 @@ class Election:
         # Set before reading `_loop`, because `_elect` sets `_loop` before it reads this.
         self._is_stopped = True
         if self._task is not None:
-            self._elector.stop()
+            self.elector.stop()
             await self._task
         if self._thread is None:
             return
         if self._loop is not None:
             with suppress(RuntimeError):  # its loop has ended already
-                self._loop.call_soon_threadsafe(self._elector.stop)
+                self._loop.call_soon_threadsafe(self.elector.stop)
         await asyncio.to_thread(self._thread.join, _JOIN_SECONDS_MAX)
 
     # Thread-safe.
 
     def may_act(self) -> bool:
         """Whether this process may write as the leader now."""
-        return self._elector.fence.holds(self._monotonic())
-
-    def statistics(self) -> ElectionStatistics:
-        """Return the values of the election's metrics."""
-        return self._elector.statistics()
-
-    def health_error(self) -> str:
-        """Return why this process should be restarted, "" if it is healthy."""
-        return self._elector.health_error()
+        return self.elector.fence.holds(self._monotonic())
 
 
 def _call_on(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

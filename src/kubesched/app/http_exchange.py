@@ -32,11 +32,9 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request to the secure port.
 
     Attributes:
-        method: Such as `GET`.
-        path: Decoded; begins with a slash.
+        path: Decoded.
         target: Path and query as sent.
         headers: Names and values in the order sent.
-        body: The body.
         certificates: The client's chain in DER, its own first; empty without one.
     """
 
@@ -63,14 +61,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a request.
-
-    Attributes:
-        status: HTTP status.
-        content_type: Of the body.
-        body: The body.
-        headers: Further headers.
-    """
+    """The answer to a request; `headers` are those besides the content type."""
 
     status: int = 200
     content_type: str = PLAIN_TEXT

@@ -155,7 +155,7 @@ class SchedulerProcess:
                 observer=self.metrics.requests,
                 allow_removed_locks=options.allow_removed_locks,
             )
-            self.metrics.election = self.election.statistics
+            self.metrics.election = self.election.elector.statistics
         if options.serving.secure_port:
             self._port = SecurePort(options.serving, options.access, settings, self._endpoints())
 
@@ -210,7 +210,7 @@ class SchedulerProcess:
         election = self.election
         endpoints.add_health(
             scheduler_health(
-                leader_election=None if election is None else election.health_error,
+                leader_election=None if election is None else election.elector.health_error,
                 is_stopping=lambda: self.is_stopping,
                 has_synced=lambda: self.is_synced,
                 observe=self.metrics.health.observe,

@@ -16,15 +16,8 @@ import msgspec
 class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the server is authenticated, and the client's certificate.
 
-    Attributes:
-        ca_file: Path of the authorities' certificates; `ca_pem` wins over it.
-        ca_pem: The certificates themselves.
-        server_name: The expected name in the server's certificate; "" for the server's host.
-        is_insecure: Whether to accept any server certificate.
-        certificate_file: Path of the client's certificate; `certificate_pem` wins over it.
-        certificate_pem: The certificate itself.
-        key_file: Path of its key; `key_pem` wins over it.
-        key_pem: The key itself.
+    A PEM text wins over the path beside it. The server's certificate must name `server_name`, or,
+    if that is "", the server's host; `is_insecure` accepts any certificate.
     """
 
     ca_file: str = ""
@@ -56,9 +49,7 @@ class ExecSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         command: A path, or a name to look for in PATH.
-        args: Its arguments.
         env: Variables it gets besides those of this process.
-        api_version: Of its input and output, such as `client.authentication.k8s.io/v1`.
         install_hint: Added to the error if the program is missing.
         interactive_mode: `Never`, `IfAvailable` or `Always`.
         cluster: The cluster's settings for the program, as JSON values; None to pass none.
@@ -83,16 +74,7 @@ class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The user of a connection.
-
-    Attributes:
-        token: A bearer token.
-        token_file: Path of a file with a bearer token; its content takes precedence over `token`.
-        username: For basic authentication.
-        password: For basic authentication.
-        exec: A program that prints credentials; None without one.
-        impersonation: The user to impersonate.
-    """
+    """The user of a connection; the content of the token file takes precedence over the token."""
 
     token: str = ""
     token_file: str = ""
@@ -107,8 +89,6 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         server: Its URL with scheme and host, perhaps a path, no slash at the end.
-        tls: How it is authenticated, and the client's certificate.
-        user: The user.
         proxy_url: Of an HTTP proxy; "" for the environment's.
         namespace: The default namespace; "" if not set.
     """

@@ -20,13 +20,7 @@ Query = tuple[tuple[str, str], ...]
 
 
 class ObjectSelector(msgspec.Struct, frozen=True, kw_only=True):
-    """Which objects of a kind; empty texts select all.
-
-    Attributes:
-        namespace: Their namespace.
-        field_selector: Such as `status.phase!=Failed`.
-        label_selector: Such as `app=web`.
-    """
+    """Which objects of a kind, such as those with `status.phase!=Failed`; "" selects all."""
 
     namespace: str = ""
     field_selector: str = ""
@@ -46,22 +40,14 @@ UNFINISHED_PODS: Final = ObjectSelector(
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One request.
+    """One request; path and query are not encoded.
 
-    Attributes:
-        method: Such as `GET`.
-        path: Begins with a slash; not encoded.
-        query: Names and values, not encoded.
-        body: b"" for none.
-        content_type: Of the body.
-        accept: The Accept header.
-        timeout_seconds: For the whole request, or for the head of a stream; None for the
-            connection's timeout.
+    The timeout is for the whole request, or for the head of a stream; None is the connection's.
     """
 
     method: str = "GET"
     path: str
-    query: tuple[tuple[str, str], ...] = ()
+    query: Query = ()
     body: bytes = b""
     content_type: str = JSON
     accept: str = JSON

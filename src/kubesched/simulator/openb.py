@@ -38,7 +38,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.quantity import Quantity
 from kubesched.api.times import EPOCH, second_time
 from kubesched.api.well_known import HOSTNAME
-from kubesched.simulator.pod_reports import RUN_SECONDS
+from kubesched.simulator.pod_reports import with_run_seconds
 from kubesched.simulator.trace_records import (
     TraceRecord,
     check_columns,
@@ -226,12 +226,11 @@ def _records(path: str, kind: type[Node | Pod]) -> Iterator[TraceRecord]:
 
 def _running(pod: Pod, record: TraceRecord, speed: float) -> Pod:
     """Return the pod to create: without a uid, annotated with its run time."""
-    annotations = dict(pod.metadata.annotations)
+    metadata = replace(pod.metadata, uid="", creation_timestamp=None)
     if record.text("deletion_time"):
         began = "scheduled_time" if record.text("scheduled_time") else "creation_time"
         lived = float(record.seconds("deletion_time") - record.seconds(began))
         if lived < 0:
             raise record.error("deletion_time", f"it is before the {began}")
-        annotations[RUN_SECONDS] = repr(lived / speed)
-    metadata = replace(pod.metadata, uid="", creation_timestamp=None, annotations=annotations)
+        metadata = with_run_seconds(metadata, lived / speed)
     return replace(pod, metadata=metadata)

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from kubesched.api.core import Pod
+from kubesched.api.meta import ObjectMeta
 from kubesched.simulator.object_server import ObjectServer
 
 RUN_SECONDS: Final = "simulation/run-seconds"
 """The annotation that sets for how many seconds a pod runs."""
+
+
+def with_run_seconds(metadata: ObjectMeta, seconds: float) -> ObjectMeta:
+    """Return the metadata of a pod that runs for some seconds."""
+    return replace(metadata, annotations={**metadata.annotations, RUN_SECONDS: repr(seconds)})
 
 
 def run_seconds_of(pod: Pod) -> float | None:

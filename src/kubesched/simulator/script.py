@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from random import Random
 from typing import Final, TypeVar
 
@@ -24,7 +24,7 @@ from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.simulator.openb import trace_nodes
-from kubesched.simulator.pod_reports import RUN_SECONDS
+from kubesched.simulator.pod_reports import with_run_seconds
 from kubesched.simulator.scenario import (
     NodeGroup,
     NodeSelection,
@@ -106,6 +106,9 @@ log = logging.getLogger(__name__)
 
 Chosen = TypeVar("Chosen", bound=KubeObject)
 
+Step = tuple[float, Callable[[], object]]
+"""A time in virtual seconds, and what happens then."""
+
 
 class Script:
     """Plays one scenario in one world, and counts the objects that the API server refused."""
@@ -135,9 +138,21 @@ class Script:
             self._start_workload(workload)
         for number, event in enumerate(self._scenario.events):
             random = self._world.random_streams.stream(f"events/{number}")
-            self._at(event.at, self._apply_event, event, random, 0)
+            self._play(self._occurrences(event, random))
 
     # Timers.
+
+    def _play(self, steps: Iterator[Step]) -> None:
+        """Take the steps that are due, and set a timer for the next one."""
+        for seconds, step in steps:
+            if seconds > asyncio.get_running_loop().time():
+                self._at(seconds, self._continue, step, steps)
+                return
+            step()
+
+    def _continue(self, step: Callable[[], object], steps: Iterator[Step]) -> None:
+        step()
+        self._play(steps)
 
     def _at(self, seconds: float, action: Callable[..., object], *arguments: object) -> None:
         """Run an action at a time, immediately if the time is now."""
@@ -173,24 +188,14 @@ class Script:
 
     def _start_workload(self, workload: ScenarioWorkload) -> None:
         if workload.trace is not None:
-            self._start_trace(workload, workload.trace)
+            self._play(self._traced(workload, workload.trace))
             return
         template = template_of(workload)
         budget = disruption_budget_of(workload)
         if budget is not None:
             self._try(self._world.server.create, budget)
         if workload.pods is not None:
-            create = partial(self._create_pod, workload)
-            key = f"{workload.namespace}/{workload.name}"
-            times = arrival_seconds(
-                workload.pods,
-                self._scenario.duration,
-                self._world.random_streams.stream(f"arrivals/{key}"),
-            )
-            draw = run_seconds(
-                workload.pods.run_time, self._world.random_streams.stream(f"run-times/{key}")
-            )
-            _Arrivals(workload.pods, template, times, draw, create).start()
+            self._play(self._bursts(workload, workload.pods, template))
         elif workload.deployment is not None:
             replica_set = replica_set_of(workload, template)
             self._at(workload.deployment.at, self._world.server.create, replica_set)
@@ -202,38 +207,38 @@ class Script:
             daemon_set = daemon_set_of(workload, template)
             self._at(workload.daemon_set.at, self._world.server.create, daemon_set)
 
-    def _start_trace(self, workload: ScenarioWorkload, trace: TraceSpec) -> None:
-        pods = iter(pods_of_trace(workload))
-        self._next_of_trace(workload, trace, pods)
+    def _traced(self, workload: ScenarioWorkload, trace: TraceSpec) -> Iterator[Step]:
+        """Yield the creation of each pod of a trace."""
+        for at, pod in pods_of_trace(workload):
+            spec, metadata = pod.spec, replace(pod.metadata, namespace=workload.namespace)
+            if workload.priority_class_name:
+                spec = replace(spec, priority_class_name=workload.priority_class_name)
+            pod = replace(pod, metadata=metadata, spec=spec)
+            yield trace.start + at, partial(self._try, self._world.server.create, pod)
 
-    def _next_of_trace(
-        self, workload: ScenarioWorkload, trace: TraceSpec, pods: Iterator[tuple[float, Pod]]
-    ) -> None:
-        for at, pod in pods:
-            seconds = trace.start + at
-            if seconds <= asyncio.get_running_loop().time():
-                self._create_traced(workload, pod)
-            else:
-                self._at(seconds, self._create_traced_and_continue, workload, trace, pod, pods)
+    def _bursts(
+        self, workload: ScenarioWorkload, arrivals: PodArrivals, template: PodTemplateSpec
+    ) -> Iterator[Step]:
+        """Yield the creation of each burst of pods."""
+        key = f"{workload.namespace}/{workload.name}"
+        streams = self._world.random_streams
+        draw = run_seconds(arrivals.run_time, streams.stream(f"run-times/{key}"))
+        numbers = count() if arrivals.count is None else iter(range(arrivals.count))
+
+        def create(burst: Iterable[int]) -> None:
+            for number in burst:
+                seconds = draw()
+                metadata = template.metadata
+                if seconds is not None:
+                    metadata = with_run_seconds(metadata, seconds)
+                self._create_pod(workload, replace(template, metadata=metadata), number)
+
+        arriving = streams.stream(f"arrivals/{key}")
+        for at in arrival_seconds(arrivals, self._scenario.duration, arriving):
+            burst = tuple(islice(numbers, arrivals.burst))
+            if not burst:
                 return
-
-    def _create_traced_and_continue(
-        self,
-        workload: ScenarioWorkload,
-        trace: TraceSpec,
-        pod: Pod,
-        pods: Iterator[tuple[float, Pod]],
-    ) -> None:
-        self._create_traced(workload, pod)
-        self._next_of_trace(workload, trace, pods)
-
-    def _create_traced(self, workload: ScenarioWorkload, pod: Pod) -> None:
-        metadata = replace(pod.metadata, namespace=workload.namespace)
-        pod = replace(pod, metadata=metadata)
-        if workload.priority_class_name:
-            spec = replace(pod.spec, priority_class_name=workload.priority_class_name)
-            pod = replace(pod, spec=spec)
-        self._try(self._world.server.create, pod)
+            yield at, partial(create, burst)
 
     def _create_pod(
         self, workload: ScenarioWorkload, template: PodTemplateSpec, number: int
@@ -249,7 +254,11 @@ class Script:
 
     # Events.
 
-    def _apply_event(self, event: ScenarioEvent, random: Random, times: int) -> None:
+    def _occurrences(self, event: ScenarioEvent, random: Random) -> Iterator[Step]:
+        for number in count() if event.every else range(1):
+            yield event.at + number * (event.every or 0), partial(self._apply, event, random)
+
+    def _apply(self, event: ScenarioEvent, random: Random) -> None:
         nodes = self._world.nodes
         evicts = event.drain is None or not event.drain.disable_eviction
         for selection, action in (
@@ -270,9 +279,6 @@ class Script:
                 nodes.relabel(name, event.label.set, event.label.remove)
         if event.delete is not None:
             self._delete_pods(event.delete, random)
-        if event.every is not None:
-            at = event.at + (times + 1) * event.every
-            self._at(at, self._apply_event, event, random, times + 1)
 
     def _names(self, selection: NodeSelection, random: Random) -> list[str]:
         there = self._world.server.all(Node)
@@ -293,56 +299,6 @@ class Script:
             metadata = pod.metadata
             where = (metadata.namespace, metadata.name, metadata.uid)
             self._try(self._world.server.delete_pod, *where)
-
-
-class _Arrivals:
-    """Creates the pods of one workload as they arrive."""
-
-    def __init__(
-        self,
-        arrivals: PodArrivals,
-        template: PodTemplateSpec,
-        times: Iterator[float],
-        draw_run_seconds: Callable[[], float | None],
-        create: Callable[[PodTemplateSpec, int], None],
-    ) -> None:
-        self._burst = arrivals.burst
-        self._template = template
-        self._times = times
-        self._draw_run_seconds = draw_run_seconds
-        self._create = create
-        self._numbers = count() if arrivals.count is None else iter(range(arrivals.count))
-
-    def start(self) -> None:
-        """Create bursts until the next one needs a timer."""
-        loop = asyncio.get_running_loop()
-        for seconds in self._times:
-            if seconds > loop.time():
-                loop.call_at(seconds, self._create_burst_and_continue)
-                return
-            if not self._create_burst():
-                return
-
-    def _create_burst_and_continue(self) -> None:
-        if self._create_burst():
-            self.start()
-
-    def _create_burst(self) -> bool:
-        """Create a burst; return whether more will follow."""
-        for _ in range(self._burst):
-            number = next(self._numbers, None)
-            if number is None:
-                return False
-            self._create(self._next_template(), number)
-        return True
-
-    def _next_template(self) -> PodTemplateSpec:
-        seconds = self._draw_run_seconds()
-        if seconds is None:
-            return self._template
-        metadata = self._template.metadata
-        annotations = {**metadata.annotations, RUN_SECONDS: repr(seconds)}
-        return replace(self._template, metadata=replace(metadata, annotations=annotations))
 
 
 def _matches(metadata: ObjectMeta, names: tuple[str, ...], labels: Mapping[str, str]) -> bool:

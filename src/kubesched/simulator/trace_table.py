@@ -18,7 +18,7 @@ from kubesched.api.codec import DecodeError, Source
 from kubesched.api.core import Pod, PodTemplateSpec
 from kubesched.api.quantity import Quantity, QuantityError, nano_value
 from kubesched.simulator.openb import TracedPod, trace_pods
-from kubesched.simulator.pod_reports import RUN_SECONDS
+from kubesched.simulator.pod_reports import with_run_seconds
 from kubesched.simulator.scenario import ScenarioWorkload
 from kubesched.simulator.scenario_objects import template_of
 from kubesched.simulator.trace_records import (
@@ -105,8 +105,7 @@ def _running(pod: Pod, record: TraceRecord, speed: float) -> Pod:
     if not record.text("duration"):
         return pod
     seconds = _time(record, "duration") / speed
-    annotations = {**pod.metadata.annotations, RUN_SECONDS: repr(seconds)}
-    return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
+    return replace(pod, metadata=with_run_seconds(pod.metadata, seconds))
 
 
 def _time(record: TraceRecord, column: str) -> float:

@@ -51,7 +51,7 @@ from kubesched.queue.queue_options import QueueOptions
 from kubesched.scheduler.assembly import assemble, queue_options
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
-from kubesched.simulator.informer import SimulatedInformer, is_unfinished
+from kubesched.simulator.informer import SimulatedInformer
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
@@ -216,7 +216,7 @@ class Scenario:
         self._follow(PODS, handlers, partial(self._until_others_are_told, len(others) + 1))
 
     def _follow(self, kind: str, handlers: EventHandlers, latency: Callable[[], float]) -> None:
-        informer = SimulatedInformer(self._server.store, kind, handlers, latency, is_unfinished)
+        informer = SimulatedInformer(self._server.store, kind, handlers, latency)
         self._informers[kind] = informer
         informer.start()
 

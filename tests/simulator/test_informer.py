@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.meta import KubeObject
 from kubesched.cluster.store import Store
-from kubesched.simulator.informer import SimulatedInformer, is_anything, is_unfinished
+from kubesched.simulator.informer import SimulatedInformer
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_pod
@@ -47,7 +47,7 @@ class Follower:
 
 
 def _start(server: ObjectServer, follower: Follower, latency: float = 1.0) -> SimulatedInformer:
-    informer = SimulatedInformer(server.store, "pods", follower, lambda: latency, is_unfinished)
+    informer = SimulatedInformer(server.store, "pods", follower, lambda: latency)
     informer.start()
     return informer
 
@@ -174,9 +174,7 @@ def test_a_follower_ends_with_the_servers_objects(seed: int, kept: int) -> None:
         server = ObjectServer(asyncio.get_running_loop().time)
         server.store = Store(server.store._stamp, kept)
         follower = Follower()
-        informer = SimulatedInformer(
-            server.store, "pods", follower, lambda: random.random() * 3, is_anything
-        )
+        informer = SimulatedInformer(server.store, "pods", follower, lambda: random.random() * 3)
         informer.start()
         for _ in range(60):
             name = random.choice("abcd")

@@ -29,9 +29,9 @@ from kubesched.api.scheme import KINDS, find_kind
 from kubesched.explain.sentences import count, names
 from kubesched.simulator.defaults import (
     PriorityClasses,
-    claim_with_defaults,
     node_with_defaults,
     pod_with_defaults,
+    with_uid,
 )
 
 ALL_KINDS: Final = tuple(kind.type for kind in KINDS)
@@ -92,7 +92,7 @@ def _with_defaults(item: KubeObject, classes: PriorityClasses) -> KubeObject:
         return pod_with_defaults(item, classes)
     if isinstance(item, Node):
         return node_with_defaults(item)
-    return claim_with_defaults(item) if isinstance(item, ResourceClaim) else item
+    return with_uid(item) if isinstance(item, ResourceClaim) else item
 
 
 # Warnings.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -62,44 +62,35 @@ class DecisionLog(Observer):
 
     def decided(self, decision: Decision, now: float) -> None:
         """Log a decision."""
-        key = decision.pod.key
+        at, key = round(now, _SECONDS_DIGITS), decision.pod.key
         match decision:
             case Placed(node_name=node_name, feasible=feasible):
-                self._put(now, "placed", key, node=node_name, feasible=feasible)
+                self._put(DecisionLine(at, "placed", key, node_name, feasible))
             case Rejected(message=message):
-                self._put(
-                    now,
-                    "rejected",
-                    key,
-                    node=decision.nominated_node_name or "",
-                    message=message,
-                    victims=tuple(victim.key for victim in decision.victims),
-                )
+                node_name = decision.nominated_node_name or ""
+                victims = tuple(victim.key for victim in decision.victims)
+                self._put(DecisionLine(at, "rejected", key, node_name, 0, message, victims))
             case Failed(message=message):
-                self._put(now, "failed", key, message=message)
+                self._put(DecisionLine(at, "failed", key, message=message))
 
     def rejected_again(self, again: RejectedAgain, now: float) -> None:
         """Log that equal pods were rejected as before, in one line."""
-        decision = again.decision
-        self._put(
-            again.started,
-            "rejected",
-            decision.pod.key,
-            message=decision.message,
-            followers=again.pods - 1,
-        )
+        at, decision = round(again.started, _SECONDS_DIGITS), again.decision
+        key, message, followers = decision.pod.key, decision.message, again.pods - 1
+        self._put(DecisionLine(at, "rejected", key, message=message, followers=followers))
 
     def bound(self, assumed: Assumed, now: float) -> None:
         """Log that a pod was bound."""
-        self._put(now, "bound", assumed.pod.key, node=assumed.node_name)
+        at, key = round(now, _SECONDS_DIGITS), assumed.pod.key
+        self._put(DecisionLine(at, "bound", key, assumed.node_name))
 
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
         """Log a failed binding."""
-        key, node = assumed.pod.key, assumed.node_name
-        self._put(now, "bindingFailed", key, node=node, message=status.message)
+        at, key = round(now, _SECONDS_DIGITS), assumed.pod.key
+        node_name, message = assumed.node_name, status.message
+        self._put(DecisionLine(at, "bindingFailed", key, node_name, message=message))
 
-    def _put(self, now: float, what: str, pod: str, **fields: Any) -> None:
-        line = DecisionLine(round(now, _SECONDS_DIGITS), what, pod, **fields)
+    def _put(self, line: DecisionLine) -> None:
         written = self._encode(line) + b"\n"
         self.lines += 1
         self._hash.update(written)

@@ -11,14 +11,16 @@ Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are n
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 import msgspec
 
 from kubesched.api.core import Container, ContainerPort, Node, Pod, PodSpec, ResourceRequirements
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.resource import ResourceClaim
+from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.well_known import SYSTEM_CLASSES
+
+T = TypeVar("T", bound=KubeObject)
 
 
 class PriorityClasses:
@@ -61,24 +63,17 @@ def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
     init_containers = _all_with_defaults(spec.init_containers, spec.host_network)
     if containers is not spec.containers or init_containers is not spec.init_containers:
         spec = msgspec.structs.replace(spec, containers=containers, init_containers=init_containers)
-    metadata = _with_uid(pod.metadata)
-    if spec is pod.spec and metadata is pod.metadata:
-        return pod
-    return msgspec.structs.replace(pod, spec=spec, metadata=metadata)
+    return with_uid(pod if spec is pod.spec else msgspec.structs.replace(pod, spec=spec))
 
 
-def claim_with_defaults(claim: ResourceClaim) -> ResourceClaim:
-    """Return the claim, with a uid if it has none: allocations are identified by it."""
-    metadata = _with_uid(claim.metadata)
-    if metadata is claim.metadata:
-        return claim
-    return msgspec.structs.replace(claim, metadata=metadata)
-
-
-def _with_uid(metadata: ObjectMeta) -> ObjectMeta:
+def with_uid(item: T) -> T:
+    """Return an object with a uid, which those of manifests lack: others refer to it by that."""
+    metadata = item.metadata
     if metadata.uid:
-        return metadata
-    return msgspec.structs.replace(metadata, uid=metadata.key)
+        return item
+    return msgspec.structs.replace(
+        item, metadata=msgspec.structs.replace(metadata, uid=metadata.key)
+    )
 
 
 def node_with_defaults(node: Node) -> Node:

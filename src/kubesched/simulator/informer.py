@@ -22,14 +22,9 @@ from kubesched.cluster.server import Follower
 from kubesched.cluster.store import Key, Store
 
 
-def is_unfinished(item: KubeObject) -> bool:
-    """Whether the scheduler's field selector matches an object: a pod that is not finished."""
-    return not isinstance(item, Pod) or item.status.phase not in FINISHED
-
-
-def is_anything(item: KubeObject) -> bool:
-    """Match every object."""
-    return True
+def _selected(item: KubeObject) -> KubeObject | None:
+    """Return what the scheduler's field selector matches: no pods that have finished."""
+    return None if isinstance(item, Pod) and item.status.phase in FINISHED else item
 
 
 class SimulatedInformer(Follower[KubeObject, KubeObject]):
@@ -41,20 +36,12 @@ class SimulatedInformer(Follower[KubeObject, KubeObject]):
         kind: str,
         handler: ResourceEventHandler,
         latency: Callable[[], float],
-        selects: Callable[[KubeObject], bool] = is_anything,
     ) -> None:
-        """Set up; `start` begins to deliver the selected objects and their changes to the handler.
+        """Set up; `start` begins to deliver objects and their changes to the handler.
 
         `latency` draws the seconds from a change to its delivery.
         """
-        super().__init__(
-            store,
-            kind,
-            self._deliver,
-            lambda item: item if selects(item) else None,
-            latency,
-            at_once=None,
-        )
+        super().__init__(store, kind, self._deliver, _selected, latency, at_once=None)
         self._handler = handler
 
     @property

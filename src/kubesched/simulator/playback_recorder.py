@@ -9,9 +9,9 @@ Invariants: memory grows with the number of pods, up to a limit; the record then
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import controller_of
@@ -221,6 +221,7 @@ class PlaybackRecorder(LedgerReader, Observer):
         """Return the record under the scenario's name, until the simulation ended."""
         amounts = [resource_values(node.status.allocatable) for node in self._nodes.values()]
         resources = self._resources(amounts)
+        restarted_at, restarted = _columns(self._restarts, 2)
         preempted = [row for row in self._preemptors if self._pods[row].end is PodEnd.PREEMPTED]
         return Playback(
             title=title,
@@ -241,19 +242,11 @@ class PlaybackRecorder(LedgerReader, Observer):
                 tuple(node.metadata.labels.get(ZONE, "") for node in self._nodes.values()),
                 tuple(tuple(one.get(name, 0) for one in amounts) for name in resources),
             ),
-            node_changes=NodeChanges(
-                tuple(at for at, _, _ in self._node_changes),
-                tuple(row for _, row, _ in self._node_changes),
-                tuple(state for _, _, state in self._node_changes),
-            ),
+            node_changes=NodeChanges(*_columns(self._node_changes, 3)),
             pods=self._pod_columns(),
-            pod_reasons=PodReasons(
-                tuple(at for at, _, _ in self._pod_reasons),
-                tuple(row for _, row, _ in self._pod_reasons),
-                tuple(reason for _, _, reason in self._pod_reasons),
-            ),
-            restarted_at=tuple(at for at, _ in self._restarts),
-            restarted=tuple(row for _, row in self._restarts),
+            pod_reasons=PodReasons(*_columns(self._pod_reasons, 3)),
+            restarted_at=restarted_at,
+            restarted=restarted,
             preempted=tuple(preempted),
             preemptors=tuple(self._preemptors[row] for row in preempted),
             lost=tuple(self._lost),
@@ -275,6 +268,11 @@ class PlaybackRecorder(LedgerReader, Observer):
             ended=tuple(row.ended for row in pods),
             ends=tuple(_ENDS.index(row.end) for row in pods),
         )
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Iterable[tuple[Any, ...]]:
+    """Return the columns of rows, empty ones if there are no rows."""
+    return zip(*rows, strict=True) if rows else ((),) * count
 
 
 def _state_of(node: Node | None) -> NodeState:

@@ -48,6 +48,7 @@ from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, FailedAttemp
 from kubesched.scheduler.eviction import EvictionObserver, Preemption
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
+from kubesched.simulator.defaults import with_uid
 from kubesched.simulator.faults import NO_FAULTS, Latencies
 from kubesched.simulator.instant_server import (
     InstantClaimWriter,
@@ -257,7 +258,7 @@ class Rehearsal:
             elif isinstance(item, Node):
                 nodes.append(item)
             else:
-                others.append(_identified(item))
+                others.append(with_uid(item))
         first, last = [*others, *nodes], _by_creation(pending)
         self.server.restore([*first, *there, *last], _latest_start_seconds(there))
         for item in first:
@@ -375,14 +376,6 @@ class Rehearsal:
             attempts = self.outcomes.attempts[pod.uid]
             found[pod.uid] = Unplaced(pod.key, message, (reason,), plugins, attempts)
         return found
-
-
-def _identified(item: KubeObject) -> KubeObject:
-    """Return an object with a uid, which those of manifests lack: volumes refer to claims by it."""
-    metadata = item.metadata
-    if metadata.uid:
-        return item
-    return replace(item, metadata=replace(metadata, uid=metadata.key))
 
 
 def _by_creation(pods: list[Pod]) -> list[Pod]:

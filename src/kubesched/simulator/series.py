@@ -203,8 +203,7 @@ class Gauge:
         """Extend the current value to `now`."""
         bins = self._bins
         last = bins.at(now)
-        is_in_last = self._since / bins.width_seconds >= last
-        at = last if is_in_last else bins.at(self._since)
+        at = int(self._since / bins.width_seconds)
         while self._since < now:
             end = now if at >= last else min((at + 1) * bins.width_seconds, now)
             area = self.value * (end - self._since)

@@ -32,7 +32,7 @@ from kubesched.cluster.controllers.taint_eviction import TaintEviction
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
 from kubesched.cluster.server import kind_name
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
-from kubesched.simulator.informer import SimulatedInformer, is_unfinished
+from kubesched.simulator.informer import SimulatedInformer
 from kubesched.simulator.local_server import Delay, LocalServer
 from kubesched.simulator.node_life import Disruption, NodeLife
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer
@@ -89,6 +89,10 @@ class World:
         pace = self.random_streams.stream(concern)
         return lambda: seconds * (0.5 + pace.random())
 
+    def _watch_delay(self, concern: str) -> Delay:
+        pace, latency = self.random_streams.stream(concern), self._watch_latency
+        return lambda: latency * (0.5 + pace.random() / 2)
+
     def _pace(self, latencies: Latencies) -> Pace:
         def lifetime_of(pod: Pod) -> Lifetime | None:
             seconds = run_seconds_of(pod)
@@ -107,8 +111,7 @@ class World:
             if kind not in delayed:
                 return None
             # Each informer has its own stream, so that adding one does not affect the others.
-            pace = self.random_streams.stream(f"watch/{reader}/{kind}")
-            return lambda: self._watch_latency * (0.5 + pace.random() / 2)
+            return self._watch_delay(f"watch/{reader}/{kind}")
 
         return LocalServer(self.server, asyncio.get_running_loop().time, delay_of)
 
@@ -145,14 +148,8 @@ class World:
                 self._connect(name, handlers)
 
     def _connect(self, kind: str, handlers: ResourceEventHandler) -> None:
-        pace = self.random_streams.stream(f"watch/scheduler/{kind}")
-        latency = self._watch_latency
         informer = SimulatedInformer(
-            self.server.store,
-            kind,
-            handlers,
-            lambda: latency * (0.5 + pace.random() / 2),
-            is_unfinished,
+            self.server.store, kind, handlers, self._watch_delay(f"watch/scheduler/{kind}")
         )
         self.informers[kind] = informer
         informer.start()

@@ -55,7 +55,7 @@ from kubesched.simulator.informer import SimulatedInformer
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.testing.extender import FakeExtender
+from tests.scheduler.fake_extender import FakeExtender
 
 from .objects import (
     joined,

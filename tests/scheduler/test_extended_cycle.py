@@ -27,7 +27,7 @@ from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
-from kubesched.testing.extender import FakeExtender
+from tests.scheduler.fake_extender import FakeExtender
 from tests.scheduler.toys import (
     Toy,
     comparable,

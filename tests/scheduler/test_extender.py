@@ -16,7 +16,7 @@ from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.scheduler.extender import ExtenderError, Filtered, HttpExtender
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_table
-from kubesched.testing.extender import FakeExtender
+from tests.scheduler.fake_extender import FakeExtender
 
 URL = "http://host:80/path"
 POD = PodInfo(make_pod("p", uid="u-p"))

@@ -22,7 +22,7 @@ from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
 from kubesched.testing.builders import make_node, make_pod
-from kubesched.testing.extender import FakeExtender
+from tests.scheduler.fake_extender import FakeExtender
 
 GATES = FeatureGates.parse("")
 URL = "http://extender"

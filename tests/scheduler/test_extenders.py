@@ -16,7 +16,7 @@ from kubesched.scheduler.extender import ExtenderError
 from kubesched.scheduler.extenders import Extenders
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_table
-from kubesched.testing.extender import FakeExtender
+from tests.scheduler.fake_extender import FakeExtender
 
 POD = PodInfo(make_pod("p", uid="u-p"))
 TABLE = make_table(

@@ -17,7 +17,7 @@ from kubesched.scheduler.scheduling_log import log_move
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
-from kubesched.testing.extender import FakeExtender
+from tests.scheduler.fake_extender import FakeExtender
 
 from .running import GANGS, make_group, make_member, running
 

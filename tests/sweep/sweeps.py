@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kubesched.sweep.execution import RunsHere
+from kubesched.sweep.execution import SweepWorkers, workers_here
 from kubesched.sweep.plan import SweepPlan, plan_of
 from kubesched.sweep.spec import load_sweep
 
@@ -51,6 +51,6 @@ def planned(directory: Path) -> SweepPlan:
 
 
 @contextmanager
-def workers_here(_cores: int) -> Iterator[RunsHere]:
+def no_processes(_cores: int) -> Iterator[SweepWorkers]:
     """Stand in for `local_workers`."""
-    yield RunsHere()
+    yield workers_here()

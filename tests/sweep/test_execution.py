@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from distributed import LocalCluster
 
 from kubesched.inputs.errors import UserError
 from kubesched.sweep import execution
-from kubesched.sweep.execution import RunsHere, carry_out_all, dask_workers
+from kubesched.sweep.execution import SweepWorkers, carry_out_all, dask_workers, workers_here
 from kubesched.sweep.plan import SweepCell, SweepRun
 from kubesched.sweep.results import encoded, run_columns
 from kubesched.sweep.running import SweepOutcome, carry_out
@@ -25,12 +25,11 @@ from .sweeps import CLUSTER, SCENARIO, planned, write
 CELL = SweepCell(labels={"input": "a"}, digests={}, read={}, directory="")
 
 
-class _FragileWorkers:
+class _FragileWorkers(SweepWorkers):
     """Two processes that all die when a certain run begins."""
 
-    cores = 2
-
     def __init__(self, deadly: Sequence[int], times: int) -> None:
+        super().__init__(Executor, lambda: 2)
         self._deadly = dict.fromkeys(deadly, times)
         self._open: list[Future[SweepOutcome]] = []
         self._runs: dict[Future[SweepOutcome], int] = {}
@@ -90,7 +89,7 @@ def test_a_file_that_changes_meanwhile_ends_the_sweep(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     write(tmp_path, more=f"{CLUSTER}# changed")
     with pytest.raises(UserError, match=r"more.yaml .*: it has changed since the sweep began"):
-        carry_out_all(plan.runs(), RunsHere(), lambda *_: None)
+        carry_out_all(plan.runs(), workers_here(), lambda *_: None)
 
 
 SWEEP = """
@@ -139,7 +138,7 @@ def test_a_dask_cluster_that_loses_a_worker_loses_no_run(tmp_path: Path) -> None
         ) as cluster,
         dask_workers(cluster.scheduler_address) as workers,
     ):
-        assert 2 == workers.cores
+        assert 2 == workers.cores()
         killer.start()
         carry_out_all(plan.runs(), workers, finished)
     killer.join()

@@ -28,11 +28,11 @@ from kubesched.cli.output import Writer, in_parts, writer
 from kubesched.explain.sentences import count
 from kubesched.explain.tables import TextTable
 from kubesched.sweep.execution import (
-    RunsHere,
     SweepWorkers,
     carry_out_all,
     dask_workers,
     local_workers,
+    workers_here,
 )
 from kubesched.sweep.plan import SweepPlan, SweepRun
 from kubesched.sweep.results import (
@@ -122,7 +122,7 @@ def _workers(
         return dask_workers(address)
     if missing == 1:
         # To start another process would take half a second.
-        return nullcontext(RunsHere())
+        return nullcontext(workers_here())
     return local_workers(min(jobs or _cores(), missing))
 
 

@@ -213,8 +213,8 @@ class Script:
             spec, metadata = pod.spec, replace(pod.metadata, namespace=workload.namespace)
             if workload.priority_class_name:
                 spec = replace(spec, priority_class_name=workload.priority_class_name)
-            pod = replace(pod, metadata=metadata, spec=spec)
-            yield trace.start + at, partial(self._try, self._world.server.create, pod)
+            arriving = replace(pod, metadata=metadata, spec=spec)
+            yield trace.start + at, partial(self._try, self._world.server.create, arriving)
 
     def _bursts(
         self, workload: ScenarioWorkload, arrivals: PodArrivals, template: PodTemplateSpec

@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, ParamSpec, TypeVar
 
 from kubesched.app.collector import tune_collector
 from kubesched.inputs.errors import UserError
 from kubesched.sweep.plan import SweepRun
 from kubesched.sweep.running import InputChangedError, SweepOutcome, carry_out
 
-if TYPE_CHECKING:
-    from distributed import Client
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _ONE_THREAD: Final = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
@@ -36,18 +36,26 @@ Finished = Callable[[SweepRun, SweepOutcome, bool], None]
 """(run, outcome, whether it would be the same again), called as runs end."""
 
 
-class SweepWorkers(Protocol):
-    """Processes that carry out runs."""
+class SweepWorkers:
+    """Processes that carry out runs; `cores` returns how many runs they carry out at a time."""
 
-    @property
-    def cores(self) -> int:
-        """How many runs can be carried out at a time."""
+    def __init__(self, new_executor: Callable[[], Executor], cores: Callable[[], int]) -> None:
+        self.cores = cores
+        self._new_executor = new_executor
+        self._executor = new_executor()
 
     def submit(self, run: SweepRun) -> Future[SweepOutcome]:
         """Begin a run, now or when a core is free."""
+        return self._executor.submit(carry_out, run)
 
     def renew(self) -> None:
         """Start again after a process has died and taken all runs with it."""
+        self._executor.shutdown(cancel_futures=True)
+        self._executor = self._new_executor()
+
+    def close(self) -> None:
+        """Give up the runs that were not begun."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 def carry_out_all(runs: Iterable[SweepRun], workers: SweepWorkers, finished: Finished) -> None:
@@ -60,7 +68,7 @@ def carry_out_all(runs: Iterable[SweepRun], workers: SweepWorkers, finished: Fin
         if suspects and not running:
             run = suspects.popleft()
             running[workers.submit(run)] = run
-        while waiting and not suspects and len(running) < _AHEAD * workers.cores:
+        while waiting and not suspects and len(running) < _AHEAD * workers.cores():
             run = waiting.popleft()
             running[workers.submit(run)] = run
         broken = []
@@ -93,44 +101,21 @@ def _failed(words: str) -> SweepOutcome:
 # This machine.
 
 
-class RunsHere:
-    """Carries out each run at once, in this process."""
+class _Here(Executor):
+    """Calls each function at once, in this process."""
 
-    cores = 1
-
-    def submit(self, run: SweepRun) -> Future[SweepOutcome]:
-        """Carry out a run."""
-        future: Future[SweepOutcome] = Future()
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
         try:
-            future.set_result(carry_out(run))
-        except Exception as error:  # noqa: BLE001 - as an executor does
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - as other executors do
             future.set_exception(error)
         return future
 
-    def renew(self) -> None:
-        """Do nothing: there is no process that could die alone."""
 
-
-class _LocalWorkers:
-    """One process per core."""
-
-    def __init__(self, cores: int) -> None:
-        self.cores = cores
-        self._pool = self._new_pool()
-
-    def _new_pool(self) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.cores, mp_context=context, initializer=_set_up_worker)
-
-    def submit(self, run: SweepRun) -> Future[SweepOutcome]:
-        return self._pool.submit(carry_out, run)
-
-    def renew(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
-        self._pool = self._new_pool()
-
-    def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+def workers_here() -> SweepWorkers:
+    """Return the workers that carry out each run at once, in this process."""
+    return SweepWorkers(_Here, lambda: 1)
 
 
 @contextmanager
@@ -139,7 +124,11 @@ def local_workers(cores: int) -> Iterator[SweepWorkers]:
     others = multiprocessing.active_children()
     before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(_ONE_THREAD)
-    workers = _LocalWorkers(cores)
+    context = multiprocessing.get_context("spawn")
+    workers = SweepWorkers(
+        lambda: ProcessPoolExecutor(cores, mp_context=context, initializer=_set_up_worker),
+        lambda: cores,
+    )
     try:
         yield workers
     finally:
@@ -173,24 +162,6 @@ def _end_with_parent() -> None:
 # A Dask cluster.
 
 
-class _DaskWorkers:
-    """The workers of a Dask cluster, of which there may be more or fewer later."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._executor: Executor = client.get_executor(pure=False)
-
-    @property
-    def cores(self) -> int:
-        return int(sum(self._client.nthreads().values())) or 1
-
-    def submit(self, run: SweepRun) -> Future[SweepOutcome]:
-        return self._executor.submit(carry_out, run)
-
-    def renew(self) -> None:
-        """Do nothing: Dask itself gives the runs of a dead worker to another one."""
-
-
 @contextmanager
 def dask_workers(address: str) -> Iterator[SweepWorkers]:
     """Yield the workers of a Dask cluster.
@@ -209,4 +180,8 @@ def dask_workers(address: str) -> Iterator[SweepWorkers]:
         words = f"no Dask scheduler answers there: {error or type(error).__name__}"
         raise UserError(f"--scheduler-address {address}: {words}") from error
     with client:
-        yield _DaskWorkers(client)
+        yield SweepWorkers(
+            lambda: client.get_executor(pure=False),
+            # There may be more or fewer later. Dask gives the runs of a dead worker to another one.
+            lambda: int(sum(client.nthreads().values())) or 1,
+        )

@@ -125,7 +125,7 @@ def test_a_ledger_that_begins_later() -> None:
     ledger = PodLedger(server, lambda _: True, lambda: 0.0)
     assert [waiting.key for waiting in ledger.waiting.values()] == ["default/b"]
     assert ledger.booked["node-1"]["cpu"] == 1000
-    assert list(ledger.node_names()) == ["node-1"]
+    assert list(ledger.allocatable) == ["node-1"]
 
 
 def test_capacity_follows_the_nodes() -> None:
@@ -136,8 +136,8 @@ def test_capacity_follows_the_nodes() -> None:
     assert reader.capacity["cpu"] == 4500
     server.delete(one)
     assert reader.capacity["cpu"] == 500
-    assert ledger.allocatable("node-1") is None
-    allocatable = ledger.allocatable("node-2")
+    assert ledger.allocatable.get("node-1") is None
+    allocatable = ledger.allocatable.get("node-2")
     assert allocatable is not None
     assert allocatable["cpu"] == 500
 

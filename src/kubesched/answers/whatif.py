@@ -20,7 +20,7 @@ from kubesched.answers.trial_cluster import TrialCluster, is_daemon
 from kubesched.api.core import Pod
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
-from kubesched.simulator.utilisation import Usage, Utilisation
+from kubesched.simulator.utilisation import Utilisation
 
 
 class MovedPod(DocumentPart, frozen=True):
@@ -200,7 +200,7 @@ def use_of(cluster: TrialCluster) -> ClusterUse:
     """Return how full a settled cluster is."""
     rehearsal = cluster.rehearsal
     nodes = rehearsal.scheduler.cache.nodes
-    total = Utilisation(nodes, Usage.of(nodes), {}).total()
+    total = Utilisation(nodes).total()
     return ClusterUse(
         len(nodes),
         int(nodes.pod_counts.sum()),

@@ -48,7 +48,7 @@ class Checkers(LedgerReader):
         """Mark the node of a newly bound pod to be checked."""
         if waiting is None or booking.node_name in self._excused:
             return
-        allocatable = self._ledger.allocatable(booking.node_name)
+        allocatable = self._ledger.allocatable.get(booking.node_name)
         if allocatable is None:
             return
         booked = self._ledger.booked[booking.node_name]
@@ -57,7 +57,7 @@ class Checkers(LedgerReader):
                 self._problems.append(
                     f"at {now:.3f} s node {booking.node_name} has {booked[resource]} of "
                     f"{allocatable.get(resource, 0)} {resource} requested when pod "
-                    f"{booking.key} is bound"
+                    f"{pod.metadata.key} is bound"
                 )
 
     def step(self) -> None:

@@ -8,7 +8,7 @@ Invariants: a pending pod has no node; a node's bookings are the sum over pods t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -22,35 +22,17 @@ from kubesched.simulator.object_server import ObjectServer
 from kubesched.snapshot.pod_info import PodInfo
 
 
-class Waiting(msgspec.Struct, frozen=True):
-    """A pending pod.
-
-    Attributes:
-        key: `namespace/name`.
-        priority: Its priority.
-        since: Its creation time, in seconds.
-        is_gated: Whether it has scheduling gates.
-    """
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """A pending pod: its `namespace/name`, and its creation time in seconds."""
 
     key: str
-    priority: int
     since: float
-    is_gated: bool
 
 
 class Booking(msgspec.Struct, frozen=True):
-    """The resources of a pod on its node.
+    """A pod's resources on its node: cpu in millicores, others in whole units; `pods` is 1."""
 
-    Attributes:
-        key: `namespace/name`.
-        node_name: The node.
-        priority: Its priority.
-        amounts: cpu in millicores, everything else in whole units; `pods` is 1.
-    """
-
-    key: str
     node_name: str
-    priority: int
     amounts: Mapping[str, int]
 
 
@@ -86,6 +68,7 @@ class PodLedger:
         waiting: The scheduler's pending pods by uid, in order of creation.
         bookings: Bookings by the pod's uid.
         booked: Node name -> resource -> sum of the bookings.
+        allocatable: Node name -> its allocatable, in units of bookings; in order of creation.
         rebound: Pods whose node changed although they had one: (key, old, new).
     """
 
@@ -102,11 +85,11 @@ class PodLedger:
         self.waiting: dict[str, Waiting] = {}
         self.bookings: dict[str, Booking] = {}
         self.booked: dict[str, dict[str, int]] = {}
+        self.allocatable: dict[str, Mapping[str, int]] = {}
         self.rebound: list[tuple[str, str, str]] = []
         self._readers: list[LedgerReader] = []
         self._is_ours = is_ours
         self._now = now
-        self._allocatable: dict[str, Mapping[str, int]] = {}
         self._capacity: dict[str, int] = {}
         for node in server.all(Node):
             self._node_is(node.metadata.name, node)
@@ -119,14 +102,6 @@ class PodLedger:
         """Pass the current state to a reader, then every later step."""
         self._readers.append(reader)
         reader.capacity_changed(self._capacity, self._now())
-
-    def allocatable(self, node_name: str) -> Mapping[str, int] | None:
-        """Return a node's allocatable, in units of bookings; None if there is no such node."""
-        return self._allocatable.get(node_name)
-
-    def node_names(self) -> Iterator[str]:
-        """Yield the names of the nodes, in order of creation."""
-        yield from self._allocatable
 
     def _read(self, change: Change[KubeObject]) -> None:
         item, old = change.value, change.previous
@@ -148,12 +123,12 @@ class PodLedger:
 
     def _node_is(self, name: str, node: Node | None) -> bool:
         """Record a node's allocatable; return whether it changed."""
-        before = self._allocatable.get(name, {})
+        before = self.allocatable.get(name, {})
         after = {} if node is None else resource_values(node.status.allocatable)
         if node is None:
-            self._allocatable.pop(name, None)
+            self.allocatable.pop(name, None)
         else:
-            self._allocatable[name] = after
+            self.allocatable[name] = after
         for resource in dict.fromkeys((*before, *after)):
             change = after.get(resource, 0) - before.get(resource, 0)
             self._capacity[resource] = self._capacity.get(resource, 0) + change
@@ -175,18 +150,9 @@ class PodLedger:
         if pod.spec.node_name:
             self._book(pod, None)
         elif self._is_ours(pod):
-            self._wait(pod, self._now())
+            self.waiting[pod.metadata.uid] = Waiting(pod.metadata.key, self._now())
             for reader in self._readers:
                 reader.pod_arrived(pod, self._now())
-
-    def _wait(self, pod: Pod, since: float) -> None:
-        metadata = pod.metadata
-        self.waiting[metadata.uid] = Waiting(
-            metadata.key,
-            pod.spec.priority or 0,
-            since,
-            bool(pod.spec.scheduling_gates),
-        )
 
     def _changed(self, old: Pod, pod: Pod) -> None:
         if pod.spec.node_name != old.spec.node_name:
@@ -195,20 +161,14 @@ class PodLedger:
                 self.rebound.append((key, old.spec.node_name, pod.spec.node_name))
                 self._deleted(old)
             self._book(pod, self.waiting.pop(pod.metadata.uid, None))
-        elif pod.spec.scheduling_gates != old.spec.scheduling_gates:
-            waiting = self.waiting.get(pod.metadata.uid)
-            if waiting is not None:
-                self._wait(pod, waiting.since)
         if is_preempted(pod) and not is_preempted(old):
             for reader in self._readers:
                 reader.pod_disrupted(pod, self._now())
 
     def _book(self, pod: Pod, waiting: Waiting | None) -> None:
-        info = PodInfo(pod)
-        amounts = {**info.template.held, "pods": 1}
-        booking = Booking(info.key, info.node_name, info.priority, amounts)
-        self.bookings[pod.metadata.uid] = booking
-        booked = self.booked.setdefault(info.node_name, {})
+        name, amounts = pod.spec.node_name, {**PodInfo(pod).template.held, "pods": 1}
+        booking = self.bookings[pod.metadata.uid] = Booking(name, amounts)
+        booked = self.booked.setdefault(name, {})
         for resource, amount in amounts.items():
             booked[resource] = booked.get(resource, 0) + amount
         for reader in self._readers:

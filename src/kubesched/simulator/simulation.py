@@ -8,6 +8,7 @@ Invariants: the same objects and seed give the same report.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
@@ -30,7 +31,7 @@ from kubesched.scheduler.profile import Profile
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Gated, Ignored, SimulationReport, Summary, Unplaced
-from kubesched.simulator.utilisation import Usage, Utilisation
+from kubesched.simulator.utilisation import Utilisation
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate, scheduler_name_of
 from kubesched.snapshot.snapshot import Snapshot
@@ -151,7 +152,7 @@ class Simulation:
         for item in found:
             if isinstance(item, Pod) and not item.spec.node_name:
                 self._add(item)
-        self._before = Usage.of(self._scheduler.cache.nodes)
+        self._use = Utilisation(self._scheduler.cache.nodes)
         if watch is not None:
             rehearsal.outcomes.on_attempt = self._call_watch
 
@@ -181,10 +182,7 @@ class Simulation:
         rehearsal, scheduler = self._rehearsal, self._scheduler
         outcomes = rehearsal.outcomes
         placements = outcomes.placements
-        placed: dict[str, int] = {}
-        for placement in placements.values():
-            placed[placement.node] = placed.get(placement.node, 0) + 1
-        use = Utilisation(scheduler.cache.nodes, self._before, placed)
+        placed = Counter(placement.node for placement in placements.values())
         snapshot = scheduler.cache.snapshot(scheduler.queue.nominator)
         unknown = UnknownOutcomes(snapshot)
         for uid in placements:
@@ -221,15 +219,15 @@ class Simulation:
                 attempts=outcomes.attempts.total(),
                 nodes=len(scheduler.cache.nodes),
                 nodes_used=len(placed),
-                resources=use.total(),
+                resources=self._use.total(),
             ),
             placements=tuple(placements.values()),
             unplaced=unplaced,
             gated=gated,
             ignored=tuple(self._ignored),
             evictions=tuple(outcomes.evictions),
-            zones=use.zones(),
-            nodes=use.nodes(),
+            zones=self._use.zones(placed),
+            nodes=self._use.nodes(placed),
             unknown=unknown.unknown(),
         )
 

@@ -174,7 +174,7 @@ class Timeline(LedgerReader):
             return
         self._rates["bindings"].add(now)
         self._pods["pending"].add(now, -1)
-        for each in (self._all, self._class_of(waiting.priority)):
+        for each in (self._all, self._class_of(pod.spec.priority or 0)):
             each.end(now)
             each.waits.add(max(now - waiting.since, 0.0))
 
@@ -182,7 +182,7 @@ class Timeline(LedgerReader):
         """Count a pending pod that was deleted."""
         self._gave_up += 1
         self._pods["pending"].add(now, -1)
-        for each in (self._all, self._class_of(waiting.priority)):
+        for each in (self._all, self._class_of(pod.spec.priority or 0)):
             each.end(now)
 
     def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:

@@ -9,10 +9,9 @@ Reads:    the node table's allocatable, requested and pod counts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,88 +23,74 @@ FIRST_RESOURCES: Final = ("cpu", "memory", "pods")
 _ZONE_SEPARATOR: Final = ":\x00:"
 
 
-class Usage(msgspec.Struct, frozen=True):
-    """The requests of all pods at one moment.
-
-    Attributes:
-        requested: Resource -> int64 per row.
-        pod_counts: int64 per row.
-    """
-
-    requested: Mapping[str, NDArray[np.int64]]
-    pod_counts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, nodes: NodeTable) -> Usage:
-        """Copy the usage of a node table."""
-        names = (*nodes.resources, *nodes.rare)
-        return cls(
-            {name: nodes.requested_of(name).copy() for name in names}, nodes.pod_counts.copy()
-        )
-
-
 class Utilisation:
-    """Compares the usage of the same nodes at two moments.
+    """Compares the usage of nodes with that of the moment when this object was made.
 
     The resources are cpu, memory and pods, then by name all others that a node has or a pod
-    requests.
+    requests. `placed` is the number of pods that were placed in between, by node name.
     """
 
-    def __init__(self, nodes: NodeTable, before: Usage, placed: Mapping[str, int]) -> None:
-        """Set up with the current table as the end state, and the usage at the beginning.
-
-        `placed` is the number of pods that were placed and stayed, by node name.
-        """
+    def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
-        self._placed = placed
-        self._amounts = {name: self._amounts_of(name, before) for name in resource_names(nodes)}
+        names = (*nodes.resources, *nodes.rare)
+        self._requested = {name: nodes.requested_of(name).copy() for name in names}
+        self._requested["pods"] = nodes.pod_counts.copy()
 
-    def _amounts_of(self, name: str, before: Usage) -> NDArray[np.int64]:
-        """Return allocatable, requested before and requested after: 3 x rows."""
+    def _amounts(self) -> dict[str, NDArray[np.int64]]:
+        """Return resource -> allocatable, requested before and requested now: 3 x rows."""
         nodes = self._nodes
-        if name == "pods":
-            return np.stack((nodes.allowed_pods, before.pod_counts, nodes.pod_counts))
-        # A resource that only pods request is known from the first placed pod on.
-        earlier = before.requested.get(name)
-        if earlier is None:
-            earlier = np.zeros(len(nodes), np.int64)
-        return np.stack((nodes.allocatable_of(name), earlier, nodes.requested_of(name)))
+        nothing = np.zeros(len(nodes), np.int64)
+        found = {}
+        for name in resource_names(nodes):
+            is_pods = name == "pods"
+            allocatable = nodes.allowed_pods if is_pods else nodes.allocatable_of(name)
+            requested = nodes.pod_counts if is_pods else nodes.requested_of(name)
+            # A resource that only pods request is known from the first placed pod on.
+            before = self._requested.get(name, nothing)
+            found[name] = np.stack((allocatable, before, requested))
+        return found
 
     def total(self) -> tuple[ResourceUse, ...]:
         """Return the use of all nodes together."""
-        return self._sums(np.arange(len(self._nodes)))
+        return _sums(self._amounts())
 
-    def nodes(self) -> tuple[NodeUse, ...]:
+    def nodes(self, placed: Mapping[str, int]) -> tuple[NodeUse, ...]:
         """Return the use of each node, by name."""
         names = self._nodes.names
-        columns = {name: amounts.T.tolist() for name, amounts in self._amounts.items()}
+        columns = {name: amounts.T.tolist() for name, amounts in self._amounts().items()}
         return tuple(
             NodeUse(
                 names[row],
                 *region_and_zone(self._nodes.zones[row]),
-                self._placed.get(names[row], 0),
+                placed.get(names[row], 0),
                 tuple(resource_use(name, *columns[name][row]) for name in columns),
             )
             for row in sorted(range(len(names)), key=names.__getitem__)
         )
 
-    def zones(self) -> tuple[ZoneUse, ...]:
+    def zones(self, placed: Mapping[str, int]) -> tuple[ZoneUse, ...]:
         """Return the use of each zone, by region and zone."""
-        rows: dict[tuple[str, str], list[int]] = {}
-        for row in range(len(self._nodes)):
-            rows.setdefault(region_and_zone(self._nodes.zones[row]), []).append(row)
-        return tuple(self._zone(key, rows[key]) for key in sorted(rows))
-
-    def _zone(self, key: tuple[str, str], rows: Sequence[int]) -> ZoneUse:
-        placed = sum(self._placed.get(self._nodes.names[row], 0) for row in rows)
-        return ZoneUse(*key, len(rows), placed, self._sums(np.array(rows, np.intp)))
-
-    def _sums(self, rows: NDArray[np.intp]) -> tuple[ResourceUse, ...]:
-        # Python's integers, because sums of absurd amounts may exceed int64.
+        amounts, names = self._amounts(), self._nodes.names
+        zones: dict[tuple[str, str], list[int]] = {}
+        for row in range(len(names)):
+            zones.setdefault(region_and_zone(self._nodes.zones[row]), []).append(row)
         return tuple(
-            resource_use(name, *(sum(line) for line in amounts[:, rows].tolist()))
-            for name, amounts in self._amounts.items()
+            ZoneUse(
+                *key,
+                len(rows),
+                sum(placed.get(names[row], 0) for row in rows),
+                _sums({name: each[:, rows] for name, each in amounts.items()}),
+            )
+            for key, rows in sorted(zones.items())
         )
+
+
+def _sums(amounts: Mapping[str, NDArray[np.int64]]) -> tuple[ResourceUse, ...]:
+    # Python's integers, because sums of absurd amounts may exceed int64.
+    return tuple(
+        resource_use(name, *(sum(line) for line in lines.tolist()))
+        for name, lines in amounts.items()
+    )
 
 
 def resource_names(nodes: NodeTable) -> Iterator[str]:

@@ -7,7 +7,7 @@ Differs:  objects in messages are shown as JSON, without the fields of Go's stru
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -63,6 +63,16 @@ def forbidden(path: str, detail: str) -> FieldError:
 def duplicate(path: str, value: object, detail: str = "") -> FieldError:
     """Return the error of a value that must be unique."""
     return _with_value(path, _DUPLICATE, "Duplicate value", value, detail)
+
+
+def duplicates(values: Sequence[object], path: str, field: str = "") -> Iterator[FieldError]:
+    """Yield an error for each value that is not the first of its kind; "" is no value.
+
+    `path` is that of the list; `field` is the value's field in an element, "" for the element.
+    """
+    for i, value in enumerate(values):
+        if value != "" and value in values[:i]:
+            yield duplicate(child(path, i, field) if field else child(path, i), value)
 
 
 def not_found(path: str, value: object, detail: str = "") -> FieldError:

@@ -21,6 +21,7 @@ from kubesched.api.field_errors import (
     FieldError,
     child,
     duplicate,
+    duplicates,
     forbidden,
     invalid,
     is_below,
@@ -44,23 +45,17 @@ from kubesched.simulator.scenario_objects import nodes_of, template_of
 from kubesched.simulator.soundness import spec_errors
 from kubesched.simulator.virtual_loop import SECONDS_MAX
 
-_ACTIONS: Final = (
-    "drain",
-    "cordon",
-    "uncordon",
-    "remove",
-    "fail",
-    "recover",
-    "label",
-    "delete",
-)
 _WORKLOADS: Final = ("pods", "deployment", "daemon_set", "trace")
 _BUDGETS: Final = ("min_available", "max_unavailable")
-_RUN_TIMES: Final = ("fixed", "exponential", "uniform", "log_normal")
+_RUN_TIMES: Final = RunTime.__struct_fields__
+_ACTIONS: Final = tuple(
+    name for name in ScenarioEvent.__struct_fields__ if name not in ("at", "every")
+)
 _EVICTION_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
 _PERCENT: Final = re.compile(r"[0-9]+%")
 _FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(Scenario))
 NO_CHANGES: Final[Mapping[str, object]] = MappingProxyType({})
+_TOO_SHORT: Final = "must be longer than nothing"
 _TOO_LONG: Final = "a hundred years is as long as it gets"
 
 
@@ -148,14 +143,15 @@ def with_places(scenario: Scenario, directory: Path) -> Scenario:
 def _errors(scenario: Scenario) -> Iterator[FieldError]:
     yield from _duration_errors(scenario, "")
     if scenario.duration == 0:
-        yield invalid("duration", scenario.duration, "must be longer than nothing")
+        yield invalid("duration", scenario.duration, _TOO_SHORT)
     elif scenario.duration > SECONDS_MAX:
         yield invalid("duration", scenario.duration, _TOO_LONG)
-    yield from _name_errors([group.name for group in scenario.nodes if not group.trace], "nodes")
+    names_of_groups = [group.name for group in scenario.nodes if not group.trace]
+    yield from duplicates(names_of_groups, "nodes", "name")
     for i, group in enumerate(scenario.nodes):
         yield from _node_errors(group, child("nodes", i))
     yield from _class_errors(scenario)
-    yield from _name_errors([workload.name for workload in scenario.workloads], "workloads")
+    yield from duplicates([workload.name for workload in scenario.workloads], "workloads", "name")
     known = {*SYSTEM_CLASSES, *(spec.name for spec in scenario.priority_classes)}
     for i, workload in enumerate(scenario.workloads):
         path = child("workloads", i)
@@ -167,17 +163,15 @@ def _errors(scenario: Scenario) -> Iterator[FieldError]:
         yield from _event_errors(event, child("events", i))
     if scenario.scheduler.configuration and scenario.scheduler.configuration_file:
         yield forbidden("scheduler.configurationFile", "there is a configuration, too")
-    yield from _extender_errors(scenario)
-    for name in ("resolution", "check_every"):
-        if getattr(scenario.report, name) == 0:
-            yield invalid(child("report", _camel(name)), 0, "must be longer than nothing")
-
-
-def _extender_errors(scenario: Scenario) -> Iterator[FieldError]:
     prefixes = [spec.url_prefix for spec in scenario.scheduler.extenders]
-    for i, prefix in enumerate(prefixes):
-        if prefix in prefixes[:i]:
-            yield duplicate(child("scheduler.extenders", i, "urlPrefix"), prefix)
+    yield from duplicates(prefixes, "scheduler.extenders", "urlPrefix")
+    for name in ("resolution", "check_every"):
+        yield from _zero_error(getattr(scenario.report, name), child("report", _camel(name)))
+
+
+def _zero_error(seconds: float | None, path: str) -> Iterator[FieldError]:
+    if seconds == 0:
+        yield invalid(path, 0, _TOO_SHORT)
 
 
 def _camel(name: str) -> str:
@@ -202,12 +196,6 @@ def _duration_errors(part: msgspec.Struct, path: str) -> Iterator[FieldError]:
             yield invalid(place, value, "must not be negative")
 
 
-def _name_errors(names: Sequence[str], path: str) -> Iterator[FieldError]:
-    for i, name in enumerate(names):
-        if name and name in names[:i]:
-            yield duplicate(child(path, i, "name"), name)
-
-
 def _node_errors(group: NodeGroup, path: str) -> Iterator[FieldError]:
     if group.trace:
         if group != NodeGroup(trace=group.trace, at=group.at):
@@ -230,7 +218,7 @@ def _message(error: DecodeError) -> str:
 
 def _class_errors(scenario: Scenario) -> Iterator[FieldError]:
     classes = scenario.priority_classes
-    yield from _name_errors([spec.name for spec in classes], "priorityClasses")
+    yield from duplicates([spec.name for spec in classes], "priorityClasses", "name")
     for i, spec in enumerate(classes):
         policies = ("PreemptLowerPriority", "Never")
         if spec.preemption_policy and spec.preemption_policy not in policies:
@@ -286,8 +274,7 @@ def _one_of(part: msgspec.Struct, path: str, names: Sequence[str]) -> Iterator[F
 
 def _arrival_errors(arrivals: PodArrivals, path: str) -> Iterator[FieldError]:
     yield from _one_of(arrivals, path, ("at", "every", "per_hour"))
-    if arrivals.every == 0:
-        yield invalid(child(path, "every"), 0, "must be longer than nothing")
+    yield from _zero_error(arrivals.every, child(path, "every"))
     if arrivals.run_time is not None:
         yield from _run_time_errors(arrivals.run_time, child(path, "runTime"))
     elif arrivals.restart:
@@ -296,18 +283,16 @@ def _arrival_errors(arrivals: PodArrivals, path: str) -> Iterator[FieldError]:
 
 def _run_time_errors(run_time: RunTime, path: str) -> Iterator[FieldError]:
     yield from _one_of(run_time, path, _RUN_TIMES)
-    if run_time.exponential == 0:
-        yield invalid(child(path, "exponential"), 0, "must be longer than nothing")
+    yield from _zero_error(run_time.exponential, child(path, "exponential"))
     uniform = run_time.uniform
     if uniform is not None and uniform.max < uniform.min:
         yield invalid(child(path, "uniform", "max"), uniform.max, "must not be less than min")
     if run_time.log_normal is not None and run_time.log_normal.median <= 0:
-        yield invalid(child(path, "logNormal", "median"), 0, "must be longer than nothing")
+        yield invalid(child(path, "logNormal", "median"), 0, _TOO_SHORT)
 
 
 def _event_errors(event: ScenarioEvent, path: str) -> Iterator[FieldError]:
     yield from _one_of(event, path, _ACTIONS)
-    if event.every == 0:
-        yield invalid(child(path, "every"), 0, "must be longer than nothing")
+    yield from _zero_error(event.every, child(path, "every"))
     if event.label is not None and not event.label.set and not event.label.remove:
         yield required(child(path, "label"), "set or remove")

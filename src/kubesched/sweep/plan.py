@@ -240,7 +240,7 @@ class _Planner:
 
     def _check_files(self, given: SweepInput, path: str) -> None:
         for i, name in enumerate(given.files):
-            place = child(child(path, "files"), i)
+            place = child(path, "files", i)
             if name == STANDARD_INPUT:
                 self._field_error(place, "stdin can be read only once; name a file")
             elif problem := read_problem(self._base / name):

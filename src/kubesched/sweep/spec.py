@@ -10,7 +10,7 @@ Rejects:  unknown fields, wrong types and contradictions; reports all field erro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +21,7 @@ from kubesched.api.field_errors import (
     ConfigError,
     FieldError,
     child,
-    duplicate,
+    duplicates,
     forbidden,
     invalid,
     required,
@@ -222,12 +222,12 @@ def sweep_errors(spec: SweepSpec) -> Iterator[FieldError]:
         yield required("inputs", "name at least one scenario or cluster")
     for i, given in enumerate(spec.inputs):
         if not given.files:
-            yield required(child(child("inputs", i), "files"), "name at least one file")
+            yield required(child("inputs", i, "files"), "name at least one file")
     for axis in ("inputs", "configurations", "plugins", "parameters"):
-        yield from _name_errors([each.name for each in getattr(spec, axis)], axis)
+        yield from duplicates([each.name for each in getattr(spec, axis)], axis, "name")
     for i, configuration in enumerate(spec.configurations):
         if configuration.file and configuration.configuration:
-            path = child(child("configurations", i), "file")
+            path = child("configurations", i, "file")
             yield forbidden(path, "there is a `configuration` already; leave out one")
     for i, parameter in enumerate(spec.parameters):
         yield from _parameter_errors(parameter, child("parameters", i), spec)
@@ -245,14 +245,6 @@ def _seed_errors(spec: SweepSpec) -> Iterator[FieldError]:
         yield invalid("seeds", spec.seeds, str(error))
 
 
-def _name_errors(names: Iterable[str], axis: str) -> Iterator[FieldError]:
-    seen = set()
-    for i, name in enumerate(names):
-        if name in seen:
-            yield duplicate(child(child(axis, i), "name"), name)
-        seen.add(name)
-
-
 def _parameter_errors(
     parameter: SweepParameter, path: str, spec: SweepSpec
 ) -> Iterator[FieldError]:
@@ -264,10 +256,9 @@ def _parameter_errors(
         yield required(child(path, "values"), "name at least one value")
     for i, value in enumerate(parameter.values):
         if not isinstance(value, str | int | float):
-            place = child(child(path, "values"), i)
+            place = child(path, "values", i)
             yield invalid(place, value, "must be a text, a number, true or false")
-        elif value in parameter.values[:i]:
-            yield duplicate(child(child(path, "values"), i), value)
+    yield from duplicates(parameter.values, child(path, "values"))
     field = child(path, "field")
     if not spec.function and not parameter.field.startswith(_TARGETS):
         detail = f"must begin with {' or '.join(_TARGETS)}"
@@ -284,7 +275,7 @@ def _function_errors(spec: SweepSpec) -> Iterator[FieldError]:
     for i, given in enumerate(spec.inputs):
         for name in ("times", "complete"):
             if getattr(given, name):
-                yield forbidden(child(child("inputs", i), name), why)
+                yield forbidden(child("inputs", i, name), why)
     for i, parameter in enumerate(spec.parameters):
         if parameter.field:
-            yield forbidden(child(child("parameters", i), "field"), why)
+            yield forbidden(child("parameters", i, "field"), why)

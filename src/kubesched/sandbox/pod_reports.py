@@ -9,8 +9,10 @@ Differs:  containers start and end together; nothing is pulled, probed or measur
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
-from ipaddress import IPv4Address
+from ipaddress import IPv4Network
+from itertools import cycle
 from random import Random
 from typing import Final
 
@@ -18,11 +20,11 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
-from kubesched.cluster.server import Plain, key_of_plain, since_changed
+from kubesched.cluster.server import Plain, since_changed
+from kubesched.cluster.store import Key
 from kubesched.sandbox.local_client import LocalClient
 
-_FIRST_ADDRESS: Final = int(IPv4Address("10.128.0.1"))
-_LAST_ADDRESS: Final = int(IPv4Address("10.255.255.254"))
+_POD_NETWORK: Final = IPv4Network("10.128.0.0/9")
 RUN_SECONDS: Final = "sandbox/run-seconds"
 """The annotation that sets for how many seconds a pod runs before it ends."""
 EXIT_CODE: Final = "sandbox/exit-code"
@@ -87,93 +89,56 @@ class StoredReports:
 
     def __init__(self, client: LocalClient) -> None:
         self._client = client
-        self._addresses = PodAddresses()
-        self._by_uid: dict[str, str] = {}
-        for pod in client.all(Pod):
-            if pod.status.pod_ip:
-                self._addresses.use(pod.status.pod_ip)
-                self._by_uid[pod.metadata.uid] = pod.status.pod_ip
+        # An address that was freed is used again last.
+        self._addresses = map(str, cycle(_POD_NETWORK.hosts()))
+        self._by_uid = {
+            pod.metadata.uid: pod.status.pod_ip for pod in client.all(Pod) if pod.status.pod_ip
+        }
+        self._used = set(self._by_uid.values())
 
     def started(self, pod: Pod) -> Pod:
         """Report that all containers run."""
         node = self._client.read(Node, "", pod.spec.node_name)
-        host = "" if node is None else _address_of(node)
-        uid = pod.metadata.uid
-        if pod.spec.host_network:
-            address = host
-        else:
-            address = self._by_uid.get(uid) or self._addresses.draw()
-            self._by_uid[uid] = address
-        plain = self._plain(pod)
-        return self._write(plain, running(plain, self._now(), host, address))
+        addresses = () if node is None else node.status.addresses
+        host = {one.type: one.address for one in addresses}.get("InternalIP", "")
+        address = host if pod.spec.host_network else self._address(pod.metadata.uid)
+        return self._report(pod, lambda plain, now: _running(plain, now, host, address))
 
     def restarted(self, pod: Pod, exit_code: int) -> Pod:
         """Report that all containers ended and run again."""
-        plain = self._plain(pod)
-        return self._write(plain, restarted(plain, self._now(), exit_code))
+        return self._report(pod, lambda plain, now: _restarted(plain, now, exit_code))
 
     def ended(self, pod: Pod, exit_code: int) -> Pod:
         """Report that all containers ended for good."""
-        plain = self._plain(pod)
-        return self._write(plain, ended(plain, self._now(), exit_code))
+        return self._report(pod, lambda plain, now: _ended(plain, now, exit_code))
 
     def resized(self, pod: Pod) -> None:
         """Report the resources that the containers of a changed pod request now."""
         generation = pod.metadata.generation
         if generation and generation != pod.status.observed_generation:
-            plain = self._plain(pod)
-            self._write(plain, resized(plain))
+            self._report(pod, lambda plain, _now: _resized(plain))
 
     def forget(self, pod_uid: str) -> None:
         """Free the address of a pod that is gone."""
-        address = self._by_uid.pop(pod_uid, None)
-        if address is not None:
-            self._addresses.give_back(address)
+        self._used.discard(self._by_uid.pop(pod_uid, ""))
 
-    def _plain(self, pod: Pod) -> Plain:
-        plain = self._client.find("pods", pod.metadata.namespace, pod.metadata.name)
+    def _address(self, pod_uid: str) -> str:
+        """Return the address of a pod, a free one if it has none yet."""
+        found = self._by_uid.get(pod_uid)
+        if found is None:
+            found = next(address for address in self._addresses if address not in self._used)
+            self._by_uid[pod_uid] = found
+            self._used.add(found)
+        return found
+
+    def _report(self, pod: Pod, status_of: Callable[[Plain, str], Plain]) -> Pod:
+        key = Key("pods", pod.metadata.namespace, pod.metadata.name)
+        plain = self._client.find(*key)
         assert plain is not None, "kubelets report pods that are there"
-        return plain
-
-    def _write(self, plain: Plain, status: Plain) -> Pod:
-        key = key_of_plain("pods", plain)
-        self._client.patch_status(key, status)
+        self._client.patch_status(key, status_of(plain, self._client.timestamp()))
         written = self._client.read(Pod, key.namespace, key.name)
         assert written is not None, "a status does not remove a pod"
         return written
-
-    def _now(self) -> str:
-        return self._client.timestamp()
-
-
-def _address_of(node: Node) -> str:
-    addresses = {one.type: one.address for one in node.status.addresses}
-    return addresses.get("InternalIP", "")
-
-
-class PodAddresses:
-    """Gives each pod an IP address of its own, from 10.128.0.1 on."""
-
-    def __init__(self) -> None:
-        self._used: dict[str, None] = {}
-        self._next = _FIRST_ADDRESS
-
-    def use(self, address: str) -> None:
-        """Reserve the address that a pod has already."""
-        self._used[address] = None
-
-    def draw(self) -> str:
-        """Return a free address; one that was given back is used again last."""
-        while True:
-            address = str(IPv4Address(self._next))
-            self._next = _FIRST_ADDRESS if self._next == _LAST_ADDRESS else self._next + 1
-            if address not in self._used:
-                self._used[address] = None
-                return address
-
-    def give_back(self, address: str) -> None:
-        """Free an address."""
-        self._used.pop(address, None)
 
 
 _COMPLETED: Final = "PodCompleted"
@@ -183,7 +148,7 @@ _FIELDS: Final = (
 )
 
 
-def running(pod: Plain, now: str, host: str, address: str) -> Plain:
+def _running(pod: Plain, now: str, host: str, address: str) -> Plain:
     """Return the status of a pod whose containers have just started.
 
     `host` is the address of its node, `address` its own; "" for none.
@@ -200,7 +165,7 @@ def running(pod: Plain, now: str, host: str, address: str) -> Plain:
     return status
 
 
-def ended(pod: Plain, now: str, exit_code: int) -> Plain:
+def _ended(pod: Plain, now: str, exit_code: int) -> Plain:
     """Return the status of a pod whose containers have ended for good."""
     status = dict(pod.get("status", {}))
     status["phase"] = "Failed" if exit_code else "Succeeded"
@@ -209,7 +174,7 @@ def ended(pod: Plain, now: str, exit_code: int) -> Plain:
     return status
 
 
-def restarted(pod: Plain, now: str, exit_code: int) -> Plain:
+def _restarted(pod: Plain, now: str, exit_code: int) -> Plain:
     """Return the status of a pod whose containers have ended, and run again at once."""
     status = dict(pod.get("status", {}))
     last = _terminated(pod, now, exit_code)
@@ -221,7 +186,7 @@ def restarted(pod: Plain, now: str, exit_code: int) -> Plain:
     return status
 
 
-def resized(pod: Plain) -> Plain:
+def _resized(pod: Plain) -> Plain:
     """Return the status of a running pod with the resources that its spec asks for now."""
     status = dict(pod.get("status", {}))
     for field, containers in _FIELDS:

@@ -48,13 +48,7 @@ class _Secrets(msgspec.Struct, frozen=True):
 
 
 class SandboxAccess:
-    """The tokens and the certificate of one sandbox.
-
-    Attributes:
-        admin: The token of the administrator.
-        scheduler: The token of the scheduler.
-        tls: The server's TLS context; None for plain HTTP.
-    """
+    """The tokens of one sandbox, and its TLS context, which is None for plain HTTP."""
 
     def __init__(self, folder: Path, *, has_tls: bool = True, kept_in: Path | None = None) -> None:
         """Generate tokens and, for TLS, a certificate and its key in a private directory.

@@ -191,10 +191,8 @@ _ATTEMPTS_MAX: Final = 100
 class Rehearsal:
     """A cluster and its scheduler; create it on a running virtual loop.
 
-    Attributes:
-        server: The cluster's objects, to create, update and delete.
-        scheduler: The scheduler; `scheduler.cache.nodes` has the nodes and the pods on them.
-        outcomes: The outcome of each pod that was tried.
+    Objects are created, updated and deleted through `server`. `scheduler.cache.nodes` has the nodes
+    and the pods on them.
     """
 
     def __init__(

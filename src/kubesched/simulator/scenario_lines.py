@@ -20,12 +20,9 @@ ABSENT: Final = "(absent)"
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A value that differs from the expected one.
+    """A value that differs from the expected one; both are JSON, or ABSENT.
 
-    Attributes:
-        path: Keys and indices that lead to it, such as `scores.node-1.ImageLocality`.
-        expected: As JSON, or ABSENT.
-        got: As JSON, or ABSENT.
+    `path` has the keys and indices that lead to it, such as `scores.node-1.ImageLocality`.
     """
 
     path: str

@@ -31,13 +31,7 @@ _LOG_BASE: Final = math.log(_BASE)
 
 
 class QuantileSketch:
-    """Counts non-negative values.
-
-    Attributes:
-        count: Number of values.
-        total: Their sum.
-        largest: The largest value.
-    """
+    """Counts non-negative values; also their number, their sum and the largest."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -170,12 +164,7 @@ class _Bins:
 
 
 class Gauge:
-    """A value that holds until the next one is set; means are weighted by time.
-
-    Attributes:
-        value: The current value.
-        peak: The largest value so far.
-    """
+    """A value that holds until the next one is set; means are weighted by time."""
 
     def __init__(self, width_seconds: float = 1.0) -> None:
         self.value = 0.0

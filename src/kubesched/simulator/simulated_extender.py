@@ -34,12 +34,7 @@ _REFUSAL: Final = "the extender does not want this node"
 
 
 class SimulatedExtender:
-    """The transport to one extender.
-
-    Attributes:
-        requests: Number of requests, including lost ones.
-        failures: Number of requests without a usable response.
-    """
+    """The transport to one extender; it counts requests, and those without a usable response."""
 
     def __init__(
         self,

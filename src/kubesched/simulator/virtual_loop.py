@@ -48,11 +48,7 @@ def _in_ticks(seconds: float) -> float:
 class _Call(float):
     """The handle of a call, and the time when it is due: numbers are compared faster than handles.
 
-    Attributes:
-        callback: What to call; None if it was cancelled.
-        args: The arguments.
-        context: The context.
-        loop: The loop whose clock has to reach the time; None once it has.
+    `callback` is None if the call was cancelled, `loop` once the clock has reached the time.
     """
 
     __slots__ = ("args", "callback", "context", "loop")
@@ -78,11 +74,7 @@ class _Call(float):
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """An event loop with a virtual clock.
-
-    Attributes:
-        cancelled_timers: Number of timers that were cancelled and are still in the heap.
-    """
+    """An event loop with a virtual clock; `cancelled_timers` counts those still in the heap."""
 
     _ready: deque[_Call]
     _stopping: bool

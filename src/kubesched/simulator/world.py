@@ -46,17 +46,7 @@ _NOT_WATCHED: Final = ("bindings", "events", "events.events.k8s.io", "leases.coo
 
 
 class World:
-    """A cluster without its scheduler.
-
-    Attributes:
-        random_streams: The source of all random numbers.
-        server: The objects; create pods here.
-        api: The scheduler's API client.
-        kubelets: Run pods.
-        nodes: Adds, removes, drains and breaks nodes.
-        workloads: Replica sets, daemon sets and jobs.
-        informers: The scheduler's, by kind; `connect` makes them.
-    """
+    """A cluster without its scheduler; `api` is the scheduler's client, `informers` its own."""
 
     def __init__(
         self,

@@ -108,14 +108,7 @@ class SweepRun(msgspec.Struct, frozen=True):
 
 
 class SweepPlan(msgspec.Struct, frozen=True):
-    """All runs of a sweep.
-
-    Attributes:
-        cells: In the order of the results.
-        seeds: The seeds of each cell.
-        show: The figures to show.
-        warnings: One line each.
-    """
+    """All runs of a sweep: the seeds of each cell, with the cells in the order of the results."""
 
     cells: tuple[SweepCell, ...]
     seeds: tuple[int, ...]

@@ -97,12 +97,9 @@ Columns = dict[str, list[Any]]
 
 
 class CellSummary(msgspec.Struct, frozen=True):
-    """The runs of a cell.
+    """The runs of a cell: the number of those that failed, and the means of figures.
 
-    Attributes:
-        labels: The values of the axes and parameters by column.
-        failed: How many runs failed.
-        means: By figure; texts and figures that no run has are left out.
+    Texts and figures that no run has are left out.
     """
 
     labels: dict[str, Scalar]
@@ -250,13 +247,7 @@ def encoded(columns: Columns, file: Path) -> bytes:
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A finished run.
-
-    Attributes:
-        key: Identifies the run.
-        digests: Of the files it depended on.
-        outcome: Its outcome.
-    """
+    """A finished run, and the digests of what it depended on."""
 
     key: tuple[Scalar, ...]
     digests: dict[str, str]

@@ -193,13 +193,7 @@ class SandboxCluster:
 
 
 class _Run:
-    """One run of a cluster: its thread, and what has to be removed at its end.
-
-    Attributes:
-        folder: The directory of its files, which only this user can read.
-        access: The tokens.
-        server: The API server.
-    """
+    """One run of a cluster: its thread, and what has to be removed at its end."""
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import ObjectMeta
+from kubesched.cluster.server import PodReports
 from kubesched.simulator.object_server import ObjectServer
 
 RUN_SECONDS: Final = "simulation/run-seconds"
@@ -29,8 +30,8 @@ def run_seconds_of(pod: Pod) -> float | None:
     return None if text is None else float(text)
 
 
-class PhaseReports:
-    """Writes phases."""
+class PhaseReports(PodReports):
+    """Writes phases; nothing else of a report is stored."""
 
     def __init__(self, server: ObjectServer) -> None:
         self._server = server
@@ -40,15 +41,9 @@ class PhaseReports:
         return self._server.set_phase(pod, "Running")
 
     def restarted(self, pod: Pod, exit_code: int) -> Pod:
-        """All containers ended, and run again: nothing that the simulator stores changes."""
+        """All containers ended, and run again."""
         return pod
 
     def ended(self, pod: Pod, exit_code: int) -> Pod:
         """All containers ended for good."""
         return self._server.set_phase(pod, "Failed" if exit_code else "Succeeded")
-
-    def resized(self, pod: Pod) -> None:
-        """A running pod changed: nothing that the simulator stores follows from that."""
-
-    def forget(self, pod_uid: str) -> None:
-        """A pod is gone."""

@@ -158,7 +158,23 @@ class SandboxCluster:
         Raises:
             ImportError: The package is not installed.
         """
-        return self._running.client()
+        run = self._running
+        try:
+            from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415 - optional
+        except ImportError:
+            raise ImportError(
+                "Kubernetes' Python client is not installed; run: pip install kubernetes"
+            ) from None
+        configuration = Configuration()
+        configuration.host = self.url
+        configuration.api_key = {"authorization": f"Bearer {self.token}"}
+        configuration.no_proxy = HOST
+        if self._has_tls:
+            configuration.ssl_ca_cert = str(run.folder / "certificate.pem")
+        client = ApiClient(configuration)
+        run.opened.callback(client.rest_client.pool_manager.clear)
+        run.opened.callback(client.close)
+        return client
 
     def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Create an object, as `kubectl create` does; return it as the server keeps it.
@@ -170,7 +186,8 @@ class SandboxCluster:
             ApiError: The API server refuses it.
             UserError: The API server has no such kind.
         """
-        return self._running.call(self._running.create(manifest))
+        run = self._running
+        return run.call(_created(run.server, manifest))
 
     def wait_for(self, condition: Callable[[], T], timeout: float = 10.0) -> T:
         """Wait until a condition holds; return its first value that is true.
@@ -183,7 +200,19 @@ class SandboxCluster:
             TimeoutError: It does not become true before the timeout.
             RuntimeError: The scheduler has failed.
         """
-        return self._running.wait_for(condition, timeout)
+        run = self._running
+        until = time.monotonic() + timeout
+        while True:
+            run.changed.clear()
+            value = condition()
+            if value:
+                return value
+            if run.failure is not None:
+                raise RuntimeError("the scheduler failed") from run.failure
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(_too_late(timeout, run.call(_pods(run.server))))
+            run.changed.wait(min(left, _LOOK_AGAIN_SECONDS))
 
     @property
     def _running(self) -> _Run:
@@ -203,17 +232,17 @@ class _Run:
         *,
         has_tls: bool,
     ) -> None:
-        self._opened = ExitStack()
+        self.opened = ExitStack()
         self.folder = Path(
-            self._opened.enter_context(tempfile.TemporaryDirectory(prefix="kubesched-cluster-"))
+            self.opened.enter_context(tempfile.TemporaryDirectory(prefix="kubesched-cluster-"))
         )
         self.access = SandboxAccess(self.folder, has_tls=has_tls)
         self.server = ApiServer(self.access.users(), has_alpha=needs_alpha(gates))
-        self._changed = threading.Event()
-        self.server.registry.store.on_write = lambda _: self._changed.set()
+        self.changed = threading.Event()
+        self.server.registry.store.on_write = lambda _: self.changed.set()
         self._population = population
         self._setup = setup
-        self._failure: Exception | None = None
+        self.failure: Exception | None = None
         self._started: Future[asyncio.AbstractEventLoop] = Future()
         self._loop: asyncio.AbstractEventLoop
         self._ended: asyncio.Event
@@ -222,16 +251,16 @@ class _Run:
         # A test that forgets to stop it can still end.
         thread = threading.Thread(target=self._serve, name="kubesched-cluster", daemon=True)
         thread.start()
-        self._opened.callback(thread.join)
+        self.opened.callback(thread.join)
         try:
             loop = self._started.result()
         except Exception:
             self.stop()
             raise
-        self._opened.callback(loop.call_soon_threadsafe, self._ended.set)
+        self.opened.callback(loop.call_soon_threadsafe, self._ended.set)
 
     def stop(self) -> None:
-        self._opened.close()
+        self.opened.close()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of a coroutine, run in the cluster's thread."""
@@ -265,75 +294,42 @@ class _Run:
             self._started.set_exception(error)
 
     def _failed(self, error: Exception) -> None:
-        """Keep the failure of the scheduler, for `wait_for`."""
-        self._failure = error
+        self.failure = error
 
-    async def create(self, manifest: Mapping[str, Any]) -> Plain:
-        version, kind = manifest.get("apiVersion", ""), manifest.get("kind", "")
-        resource = self.server.registry.resources.find_kind(version, kind)
-        if resource is None:
-            raise UserError(
-                f"{kind or 'an object without kind'} of {version or 'no apiVersion'}: the API "
-                "server has no such kind; create its CustomResourceDefinition first"
-            )
-        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        namespace = (manifest.get("metadata") or {}).get("namespace") or "default"
-        place = f"/namespaces/{namespace}" if resource.is_namespaced else ""
-        headers = {"content-type": JSON, "user-agent": "kubesched.testing"}
-        path = f"{root}{place}/{resource.plural}"
-        answer = await self.server.handle(
-            ApiRequest("POST", path, headers=headers, body=encode(manifest), user=ADMIN)
+
+async def _created(server: ApiServer, manifest: Mapping[str, Any]) -> Plain:
+    version, kind = manifest.get("apiVersion", ""), manifest.get("kind", "")
+    resource = server.registry.resources.find_kind(version, kind)
+    if resource is None:
+        raise UserError(
+            f"{kind or 'an object without kind'} of {version or 'no apiVersion'}: the API "
+            "server has no such kind; create its CustomResourceDefinition first"
         )
-        if answer.status >= HTTPStatus.BAD_REQUEST:
-            raise error_of_answer(answer.status, answer.body, method="POST")
-        created: Plain = decode(answer.body)
-        return created
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    namespace = (manifest.get("metadata") or {}).get("namespace") or "default"
+    place = f"/namespaces/{namespace}" if resource.is_namespaced else ""
+    headers = {"content-type": JSON, "user-agent": "kubesched.testing"}
+    path = f"{root}{place}/{resource.plural}"
+    answer = await server.handle(
+        ApiRequest("POST", path, headers=headers, body=encode(manifest), user=ADMIN)
+    )
+    if answer.status >= HTTPStatus.BAD_REQUEST:
+        raise error_of_answer(answer.status, answer.body, method="POST")
+    created: Plain = decode(answer.body)
+    return created
 
-    # In the thread of the test.
 
-    def client(self) -> ApiClient:
-        try:
-            from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415 - optional
-        except ImportError:
-            raise ImportError(
-                "Kubernetes' Python client is not installed; run: pip install kubernetes"
-            ) from None
-        configuration = Configuration()
-        configuration.host = self.server.url
-        configuration.api_key = {"authorization": f"Bearer {self.access.admin}"}
-        configuration.no_proxy = HOST
-        if self.access.tls is not None:
-            configuration.ssl_ca_cert = str(self.folder / "certificate.pem")
-        client = ApiClient(configuration)
-        self._opened.callback(client.rest_client.pool_manager.clear)
-        self._opened.callback(client.close)
-        return client
+async def _pods(server: ApiServer) -> list[Plain]:
+    return [one.plain for one in server.registry.store.list("pods").items]
 
-    def wait_for(self, condition: Callable[[], T], timeout: float) -> T:
-        until = time.monotonic() + timeout
-        while True:
-            self._changed.clear()
-            value = condition()
-            if value:
-                return value
-            if self._failure is not None:
-                raise RuntimeError("the scheduler failed") from self._failure
-            left = until - time.monotonic()
-            if left <= 0:
-                raise TimeoutError(self._too_late(timeout))
-            self._changed.wait(min(left, _LOOK_AGAIN_SECONDS))
 
-    def _too_late(self, timeout: float) -> str:
-        """Return an error message with the pods that do not run, as they may be the reason."""
-        pods = self.call(self._pods())
-        waiting = [text for text in map(_state_of, pods) if text]
-        lines = waiting[:_PODS_SHOWN]
-        if len(waiting) > _PODS_SHOWN:
-            lines.append(f"and {len(waiting) - _PODS_SHOWN} other pods that do not run")
-        return "\n  ".join((f"the condition does not hold after {timeout:g} s", *lines))
-
-    async def _pods(self) -> list[Plain]:
-        return [one.plain for one in self.server.registry.store.list("pods").items]
+def _too_late(timeout: float, pods: Iterable[Plain]) -> str:
+    """Return an error message with the pods that do not run, as they may be the reason."""
+    waiting = [text for text in map(_state_of, pods) if text]
+    lines = waiting[:_PODS_SHOWN]
+    if len(waiting) > _PODS_SHOWN:
+        lines.append(f"and {len(waiting) - _PODS_SHOWN} other pods that do not run")
+    return "\n  ".join((f"the condition does not hold after {timeout:g} s", *lines))
 
 
 def _state_of(pod: Plain) -> str:

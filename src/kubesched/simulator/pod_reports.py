@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import ObjectMeta
-from kubesched.cluster.server import PodReports
 from kubesched.simulator.object_server import ObjectServer
 
 RUN_SECONDS: Final = "simulation/run-seconds"
@@ -30,7 +29,7 @@ def run_seconds_of(pod: Pod) -> float | None:
     return None if text is None else float(text)
 
 
-class PhaseReports(PodReports):
+class PhaseReports:
     """Writes phases; nothing else of a report is stored."""
 
     def __init__(self, server: ObjectServer) -> None:
@@ -47,3 +46,9 @@ class PhaseReports(PodReports):
     def ended(self, pod: Pod, exit_code: int) -> Pod:
         """All containers ended for good."""
         return self._server.set_phase(pod, "Failed" if exit_code else "Succeeded")
+
+    def resized(self, pod: Pod) -> None:
+        """A running pod changed."""
+
+    def forget(self, pod_uid: str) -> None:
+        """A pod is gone."""

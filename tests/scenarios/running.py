@@ -51,8 +51,8 @@ from kubesched.queue.queue_options import QueueOptions
 from kubesched.scheduler.assembly import assemble, queue_options
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
-from kubesched.simulator.informer import SimulatedInformer
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer
+from kubesched.simulator.simulated_api import SimulatedInformer
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
 from tests.scheduler.fake_extender import FakeExtender

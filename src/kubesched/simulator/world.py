@@ -32,13 +32,12 @@ from kubesched.cluster.controllers.taint_eviction import TaintEviction
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
 from kubesched.cluster.server import kind_name
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
-from kubesched.simulator.informer import SimulatedInformer
 from kubesched.simulator.local_server import Delay, LocalServer
 from kubesched.simulator.node_life import Disruption, NodeLife
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer
 from kubesched.simulator.pod_reports import PhaseReports, run_seconds_of
 from kubesched.simulator.random_streams import RandomStreams
-from kubesched.simulator.simulated_api import SimulatedApi
+from kubesched.simulator.simulated_api import SimulatedApi, SimulatedInformer
 from kubesched.simulator.workloads import Workloads
 
 _BUDGETS: Final = kind_name(PodDisruptionBudget)

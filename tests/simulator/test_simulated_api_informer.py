@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kubesched.api.meta import KubeObject
 from kubesched.cluster.store import Store
-from kubesched.simulator.informer import SimulatedInformer
 from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.simulated_api import SimulatedInformer
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_pod
 

@@ -56,7 +56,8 @@ class SpreadDomains:
         codes = label.codes if rows is None else label.codes[rows]
         is_domain = np.bincount(codes, minlength=len(label.values)) > 0
         among = np.where(is_domain, counts, _INT32_MAX)
-        least = int(among.min(initial=_INT32_MAX))
+        # Faster than `min` for so few numbers.
+        least = among.item(among.argmin()) if len(among) else _INT32_MAX
         sums = DomainSums(counts, code_without_label(label))
         return cls(constraint, sums, int(np.count_nonzero(is_domain)), among, least)
 

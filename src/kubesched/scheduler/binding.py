@@ -254,8 +254,8 @@ class BindingCycle:
         """Run plugins concurrently; the first failure cancels the others."""
         tasks = [asyncio.ensure_future(self._ask_pre_bind(assumed, plugin)) for plugin in group]
         try:
-            for task in asyncio.as_completed(tasks):
-                status = await task
+            for finished in asyncio.as_completed(tasks):
+                status = await finished
                 if not status.is_success:
                     return status
         except asyncio.CancelledError:

@@ -110,6 +110,17 @@ def test_nothing_similar(spec: dict[str, Any], objects: list[dict[str, Any]], no
     assert ((), (note,)) == (report.near_misses, report.notes)
 
 
+def test_a_class_that_only_volumes_name() -> None:
+    """A claim can be bound by the name of a class that does not exist."""
+    source = {"hostPath": {"path": "/data"}, "accessModes": ["ReadWriteOnce"]}
+    spec = {**source, "storageClassName": "manual", "capacity": {"storage": "1Ki"}}
+    volume = item("v1", "PersistentVolume", "small", spec=spec)
+    volumes = [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}]
+    objects = [NODE, volume, claim("data", "manual"), pod(volumes=volumes)]
+    report = Cluster.from_objects(objects).why("shop/p")
+    assert not any("StorageClass manual" in note for note in report.notes)
+
+
 def test_objects_that_the_input_may_lack() -> None:
     """They are not said to be missing."""
     volumes = [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}]

@@ -102,13 +102,20 @@ def test_with_scheduler_name() -> None:
     assert with_scheduler_name(found, "other").spec.scheduler_name == "other"
 
 
-def test_unknown_plugins_of_a_configuration(tmp_path: Path) -> None:
-    """The error tells how a plugin of one's own is added."""
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("Mine", "name its class with --plugin"),
+        ("NodeResourcesMostAllocated", "NodeResourcesFit with a scoringStrategy replaces it"),
+    ],
+)
+def test_unknown_plugins_of_a_configuration(tmp_path: Path, name: str, remedy: str) -> None:
+    """The error tells how a plugin of one's own is added, and what replaces a former one."""
     file = tmp_path / "config.yaml"
     file.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        "profiles: [{plugins: {multiPoint: {enabled: [{name: Mine}]}}}]\n"
+        f"profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: {name}}}]}}}}}}]\n"
     )
     options = SchedulerOptions(config=file)
-    with pytest.raises(UserError, match=r'"Mine" does not exist; name its class with --plugin$'):
+    with pytest.raises(UserError, match=f'"{name}" does not exist; {remedy}$'):
         new_cluster(load_scheduler(options), options)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from kubesched.api.codec import DecodeError
-from kubesched.simulator.trace_records import rows_of
+from kubesched.simulator.trace_records import read_file, rows_of
 
 TABLE = "name,arrival,duration,cpu\na,0,60,1\nb,1,,0.5\n"
 ROWS = [
@@ -58,3 +58,10 @@ def test_files_that_are_no_tables(data: bytes) -> None:
     """They are the user's error, which names the file."""
     with pytest.raises(DecodeError, match=r"^f: "):
         _ = [*rows_of(data, "f")]
+
+
+@pytest.mark.parametrize("name", ["none.csv", "no\0name.csv"])
+def test_files_that_cannot_be_read(name: str) -> None:
+    """They are errors of the input."""
+    with pytest.raises(DecodeError, match=r"it cannot be read: No such file|it is no file name"):
+        read_file(name)

@@ -12,7 +12,13 @@ from typing import Final
 
 import numpy as np
 
-from kubesched.api.core import NodeSelectorRequirement, NodeSelectorTerm, PersistentVolumeClaim, Pod
+from kubesched.api.core import (
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+)
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kubesched.api.storage import StorageClass
@@ -233,9 +239,17 @@ def missing_objects(pod: Pod, objects: Objects) -> Iterator[str]:
     for kind, name, existing in _missing(pod, objects):
         # Saved clusters may lack other kinds.
         is_saved = kind.__name__ in KUBECTL_NAMES or any(objects.list(kind))
+        if kind is StorageClass and _has_volumes(name, objects):
+            continue
         if is_saved and objects.knows(kind) and not near_names(name, existing):
             others = there_are(kind.__name__, existing)
             yield f"{kind.__name__} {name} does not exist: create it, or use another one; {others}."
+
+
+def _has_volumes(class_name: str, objects: Objects) -> bool:
+    """Whether volumes name a class, to which claims can be bound although it does not exist."""
+    volumes = objects.list(PersistentVolume)
+    return any(volume.spec.storage_class_name == class_name for volume in volumes)
 
 
 def _references(pod: Pod, objects: Objects) -> Iterator[tuple[type[KubeObject], str, str]]:

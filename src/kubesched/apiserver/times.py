@@ -44,7 +44,7 @@ class Clock:
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
     def secret(self) -> str:
-        """Return a random text that nobody can guess."""
+        """Return a random text of 256 bits; it is secret if the random source is the system's."""
         return f"{self._random.getrandbits(256):064x}"
 
     def name_after(self, prefix: str) -> str:

@@ -49,8 +49,26 @@ if TYPE_CHECKING:
 
 
 _ERRORS_MAX: Final = 10
-_UNKNOWN_PLUGIN: Final = re.compile(r'(?<=Plugin )"[^"]*" does not exist$')
-_ADD_PLUGIN: Final = r"\g<0>; name its class with --plugin"
+_UNKNOWN_PLUGIN: Final = re.compile(r'(?<=Plugin )"([^"]*)" does not exist$')
+_ADD_PLUGIN: Final = "name its class with --plugin"
+_FORMER_PLUGINS: Final = {
+    **dict.fromkeys(
+        (
+            "NodeResourcesLeastAllocated",
+            "NodeResourcesMostAllocated",
+            "RequestedToCapacityRatio",
+        ),
+        "NodeResourcesFit with a scoringStrategy replaces it",
+    ),
+    **dict.fromkeys(
+        ("EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits"),
+        "NodeVolumeLimits replaces it",
+    ),
+    "NodeLabel": "node affinity replaces it",
+    "ServiceAffinity": "pod affinity replaces it",
+    "NodePreferAvoidPods": "taints with the effect PreferNoSchedule replace it",
+}
+"""Plugins that kube-scheduler had once, and what to use instead."""
 
 
 # Objects.
@@ -256,7 +274,11 @@ def texts_in_file(error: ConfigError, file: Path | None) -> list[str]:
     """Return the field errors as texts; each begins with the file's name, once."""
     place = "" if file is None else f"{file}: "
     texts = [str(field_error).removeprefix(place) for field_error in error.errors]
-    return [f"{place}{_UNKNOWN_PLUGIN.sub(_ADD_PLUGIN, text)}" for text in texts]
+    return [f"{place}{_UNKNOWN_PLUGIN.sub(_with_remedy, text)}" for text in texts]
+
+
+def _with_remedy(unknown: re.Match[str]) -> str:
+    return f"{unknown[0]}; {_FORMER_PLUGINS.get(unknown[1], _ADD_PLUGIN)}"
 
 
 def _check_profile(name: str, configuration: Configuration) -> None:

@@ -25,6 +25,8 @@ def read_file(path: str) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise DecodeError(Source(path, 0), f"it cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise DecodeError(Source(path, 0), f"it is no file name: {error}") from None
 
 
 def rows_of(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:

@@ -55,3 +55,8 @@ __getattr__ = lazy_names(
         "compare": "kubesched.answers.scenario_play",
     },
 )
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
+    return __all__

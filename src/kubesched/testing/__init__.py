@@ -40,3 +40,8 @@ __getattr__ = lazy_names(
         "SandboxCluster": "kubesched.testing.sandbox_cluster",
     },
 )
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
+    return __all__

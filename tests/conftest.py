@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
 # Reports are wrapped, as on a terminal.
 os.environ["COLUMNS"] = "80"
+
+# A shell makes what it starts in the background ignore Ctrl-C; tests that send it would never end.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["kubesched.testing.pytest_plugin"]
 

@@ -53,6 +53,21 @@ class ByRow(Silent):
         return 1
 
 
+class ReadsTheTemplate(Silent):
+    """Declares that it reads nothing else of a pod."""
+
+    per_template: ClassVar = True
+
+
+class ReadsMore(ReadsTheTemplate):
+    """Declares nothing."""
+
+
+def test_a_subclass_does_not_inherit_what_its_parent_reads() -> None:
+    """It may override any method."""
+    assert [True, False] == [one.per_template for one in (ReadsTheTemplate, ReadsMore)]
+
+
 class Otherwise(ByRow):
     """Overrides what `ByRow` answers for tables."""
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
 
 from kubesched.framework.plugin import (
     NOT_SHARED,
@@ -20,9 +21,11 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
 )
-from kubesched.framework.status import SKIP, SUCCESS, Status, failure, unschedulable
+from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure, unschedulable
 from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.decision import Placed
 from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
@@ -342,6 +345,32 @@ def test_pods_of_different_signatures_do_not_share_answers() -> None:
     for app in ("web", "db", "web", "db"):
         cycle.schedule_one(make_pod_info(app, labels={"app": app}), snapshot)
     assert [("filter", NODES)] * 2 == plugin.asked
+
+
+class _Annotated(toy("Annotated", filter={}, scope=Scope.ROW)):  # type: ignore[misc]  # dynamic
+    """Pods go to the node that their annotation names."""
+
+    def sign(self, pod: PodInfo) -> str:
+        """Return the annotation, which is not part of the template."""
+        return pod.pod.metadata.annotations["to"]
+
+    def filter(self, state: object, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject the other nodes."""
+        return NodeToStatus.of([SUCCESS if name == self.sign(pod) else NO for name in nodes.names])
+
+
+@pytest.mark.parametrize("names", ["abcabc", "xxaxab", "aaabaa"])
+def test_a_sign_may_read_more_than_the_template(names: str) -> None:
+    """Equal templates do not make equal signatures: of names and annotations, for example."""
+    snapshot, cycle = _cluster(), _remembering(_Annotated)
+    decisions = []
+    for to in names:
+        metadata = replace(POD.pod.metadata, annotations={"to": to})
+        pod = PodInfo(replace(POD.pod, metadata=metadata))
+        assert pod.template is POD.template
+        decisions.append(cycle.schedule_one(pod, snapshot))
+    found = [one.node_name if isinstance(one, Placed) else "x" for one in decisions]
+    assert [*names] == found
 
 
 def test_answers_for_unsigned_pods_are_not_kept() -> None:

@@ -43,7 +43,7 @@ from kubesched.plugins.registry import in_tree_registry, in_tree_setup
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.plugin_failure import PluginFailure
-from kubesched.scheduler.profile import Profile, relevant_nominated_pods
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.snapshot.node_table import NodeTable
@@ -507,23 +507,6 @@ def test_filter_rows_continues_after_a_failure() -> None:
     assert [NO.by("P"), broken, SUCCESS] == [answers[row] for row in range(3)]
 
 
-def test_nominated_pods_that_count() -> None:
-    """Others of equal or higher priority on that node; not lower ones, and not the pod itself."""
-    pods = [
-        make_pod(name, nominated_node_name=node, priority=priority)
-        for name, node, priority in (
-            ("low", "a", 4),
-            ("equal", "a", 5),
-            ("high", "a", 6),
-            ("pod", "a", 9),
-            ("elsewhere", "b", 9),
-        )
-    ]
-    snapshot = make_snapshot([make_node("a"), make_node("b")], pods)
-    found = relevant_nominated_pods(make_pod_info("pod", priority=5), snapshot, "a")
-    assert ["equal", "high"] == [info.name for info in found]
-
-
 class OtherSort(Sort):
     """Another QueueSort plugin."""
 
@@ -660,3 +643,20 @@ def test_the_log_names_the_line_that_raised(caplog: pytest.LogCaptureFixture) ->
     caplog.set_level(V4)
     cycle.schedule_one(make_pod_info("web"), make_snapshot([make_node()]))
     assert re.search(r'Traceback.*File ".*/toys\.py", line \d+', caplog.text, re.DOTALL)
+
+
+def test_a_plugin_defined_in_a_notebook_is_out_of_tree(caplog: pytest.LogCaptureFixture) -> None:
+    """There, and in a script, the module is called `__main__`."""
+    namespace = {"__name__": "__main__", "PerRowFilter": PerRowFilter}
+    source = """class Racks(PerRowFilter):
+    name = "Racks"
+    points = ("filter",)
+    weight = 0
+    def filter_node(self, state, pod, node):
+        return node.labels["rack"]
+"""
+    exec(compile(source, "notebook", "exec"), namespace)  # noqa: S102 - as a notebook does
+    cycle = SchedulingCycle(profile_of(namespace["Racks"]), NodeSampler())  # type: ignore[arg-type]  # nearly a toy
+    cycle.schedule_one(make_pod_info("web"), make_snapshot([make_node()]))
+    (record,) = caplog.records
+    assert "notebook:6, in Racks.filter_node" == vars(record)["fields"]["place"]

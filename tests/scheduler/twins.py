@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.core import (
     Namespace,
@@ -21,10 +22,16 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceClass
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_setup
+from kubesched.config.types import PluginEntry, PluginSet
+from kubesched.framework.plugin import FilterPlugin, Scope
+from kubesched.framework.registry import SchedulerSetup
+from kubesched.framework.status import NodeToStatus, unschedulable
+from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 from tests.scheduler.toys import comparable
 
@@ -34,7 +41,37 @@ GPU: Final = "example.com/gpu"
 NAMESPACES: Final = ("a", "b")
 
 _GATES: Final = FeatureGates({})
-_CONFIGURATION: Final = default_configuration(_GATES)
+
+
+class DiskOfAnnotation(FilterPlugin[None]):
+    """An out-of-tree plugin that reads what is not part of a pod's template."""
+
+    name: ClassVar = "DiskOfAnnotation"
+    scope: ClassVar = Scope.NODE
+
+    def sign(self, pod: PodInfo) -> str:
+        """Return the kind of disk that the pod asks for."""
+        return pod.pod.metadata.annotations.get("disk", "")
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject nodes with another kind of disk."""
+        wanted = self.sign(pod)
+        if not wanted:
+            return NodeToStatus.passing(len(nodes))
+        return NodeToStatus.rejecting(~nodes.label("disk").equals(wanted), unschedulable("disk"))
+
+
+def _setup() -> SchedulerSetup:
+    """Return the default plugins and the one above."""
+    configuration = default_configuration(_GATES)
+    (profile,) = configuration.profiles
+    enabled = (*profile.plugins.filter.enabled, PluginEntry(DiskOfAnnotation.name))
+    plugins = replace(profile.plugins, filter=PluginSet(enabled=enabled))
+    configuration = replace(configuration, profiles=(replace(profile, plugins=plugins),))
+    registry = in_tree_registry()
+    registry.register(DiskOfAnnotation.name, DiskOfAnnotation)
+    return SchedulerSetup(configuration, registry, _GATES)
+
 
 Fields: TypeAlias = "Mapping[str, object]"
 
@@ -135,7 +172,8 @@ TEMPLATES: Final[tuple[Fields, ...]] = (
     {"host_ports": [8080], "requests": {"cpu": "100m"}},
     {"host_ports": [8080, 9090], "priority": 50},
     {"volumes": [_claim("bound")], **_SMALL},
-    {"volumes": [_claim("exclusive")]},
+    {"volumes": [_claim("exclusive")], **_SMALL},
+    {"volumes": [_claim("missing")], **_SMALL},
     {"volumes": [{"name": "d", "gcePersistentDisk": {"pdName": "d"}}]},
     {"requests": {GPU: 1, "cpu": "100m"}, "limits": {GPU: 1}},
     {"requests": {GPU: 2}, "limits": {GPU: 2}, "priority": 10},
@@ -156,10 +194,14 @@ TEMPLATES: Final[tuple[Fields, ...]] = (
 
 
 def pod_of(template: int, number: int, **more: object) -> Pod:
-    """Build pod number n; its namespace follows from the number."""
+    """Build pod number n; its namespace and annotation follow from the number."""
     fields = {**TEMPLATES[template % len(TEMPLATES)], **more}
     namespace = NAMESPACES[number % 3 == 0]
-    return make_pod(f"pod-{number}", namespace=namespace, **fields)  # type: ignore[arg-type]  # the keywords are TypedDict's
+    pod = make_pod(f"pod-{number}", namespace=namespace, **fields)  # type: ignore[arg-type]  # the keywords are TypedDict's
+    if number % 5:
+        return pod
+    annotations = {"disk": ("ssd", "hdd")[number % 2]}
+    return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
 
 
 def node_of(name: int, variant: int) -> Node:
@@ -265,8 +307,7 @@ class Twins:
 
     def __init__(self, seed: int = 0) -> None:
         self.clusters = tuple(
-            ClusterState(in_tree_setup(_GATES, _CONFIGURATION), seed=seed, remembers=remembers)
-            for remembers in (True, False)
+            ClusterState(_setup(), seed=seed, remembers=remembers) for remembers in (True, False)
         )
         self.bound: dict[str, Pod] = {}
         self.waiting: dict[str, Pod] = {}
@@ -315,8 +356,8 @@ class Twins:
         if isinstance(decision, Placed):
             self.placed += 1
             pod = self.waiting.pop(uid)
-            spec = msgspec.structs.replace(pod.spec, node_name=decision.node_name)
-            self.bound[uid] = msgspec.structs.replace(pod, spec=spec)
+            spec = replace(pod.spec, node_name=decision.node_name)
+            self.bound[uid] = replace(pod, spec=spec)
             for cluster in self.clusters:
                 cluster.bind(cluster.pending[uid], decision.node_name)
         elif isinstance(decision, Rejected):
@@ -337,14 +378,14 @@ class Twins:
         if which % 5 == 4:
             metadata = self.bound[uid].metadata
             labels = {**metadata.labels, "app": ("web", "db")[which % 2]}
-            metadata = msgspec.structs.replace(metadata, labels=labels)
-            self.bound[uid] = msgspec.structs.replace(self.bound[uid], metadata=metadata)
+            metadata = replace(metadata, labels=labels)
+            self.bound[uid] = replace(self.bound[uid], metadata=metadata)
         if which % 7 == 6:
             self._terminate(uid)
         if which % 3 == 2:
             started = f"2026-01-01T00:00:{which % 60:02}Z"
-            status = msgspec.structs.replace(self.bound[uid].status, start_time=started)
-            self.bound[uid] = msgspec.structs.replace(self.bound[uid], status=status)
+            status = replace(self.bound[uid].status, start_time=started)
+            self.bound[uid] = replace(self.bound[uid], status=status)
         for cluster in self.clusters:
             if cluster.cache.is_assumed(uid):
                 cluster.cache.add_pod(self.bound[uid])
@@ -352,10 +393,8 @@ class Twins:
                 cluster.cache.update_pod(self.bound[uid])
 
     def _terminate(self, uid: str) -> None:
-        metadata = msgspec.structs.replace(
-            self.bound[uid].metadata, deletion_timestamp="2026-01-01T00:00:00Z"
-        )
-        self.bound[uid] = msgspec.structs.replace(self.bound[uid], metadata=metadata)
+        metadata = replace(self.bound[uid].metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+        self.bound[uid] = replace(self.bound[uid], metadata=metadata)
 
     def remove_pod(self, which: int) -> None:
         """Delete a bound pod."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.snapshot.nominator import Nominator
-from kubesched.testing.builders import make_pod_info
+from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 
 PODS = {name: make_pod_info(name) for name in ("p", "q", "r")}
 
@@ -100,3 +100,20 @@ def test_check_finds_contradictions(harm: str) -> None:
         nominator.by_node["b"] = ()
     with pytest.raises(AssertionError):
         nominator.check()
+
+
+def test_nominated_pods_that_count() -> None:
+    """Others of equal or higher priority on that node; not lower ones, and not the pod itself."""
+    pods = [
+        make_pod(name, nominated_node_name=node, priority=priority)
+        for name, node, priority in (
+            ("low", "a", 4),
+            ("equal", "a", 5),
+            ("high", "a", 6),
+            ("pod", "a", 9),
+            ("elsewhere", "b", 9),
+        )
+    ]
+    snapshot = make_snapshot([make_node("a"), make_node("b")], pods)
+    found = snapshot.nominated.ahead_of(make_pod_info("pod", priority=5), "a")
+    assert ["equal", "high"] == [info.name for info in found]

@@ -38,7 +38,7 @@ from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
-from kubesched.scheduler.profile import Profile, relevant_nominated_pods
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -76,7 +76,7 @@ class Details:
 
     def _described(self, plugin: FilterPlugin[object], row: int) -> str:
         name = self._snapshot.nodes.names[row]
-        nominated = relevant_nominated_pods(self._pod, self._snapshot, name)
+        nominated = self._snapshot.nominated.ahead_of(self._pod, name)
         state = self._cycle.filter_states.get(plugin.name)
         if isinstance(state, NoState):
             return ""

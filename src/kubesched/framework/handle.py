@@ -6,7 +6,7 @@ Differs:  listers are part of the snapshot that is passed to the plugin's method
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from random import Random
 from typing import Protocol
 
@@ -30,11 +30,12 @@ class FilterReads(msgspec.Struct, frozen=True):
 
     Attributes:
         scopes: The scope of each filter that runs; none is CLUSTER.
-        versions: The versions of the other objects that they read.
+        versions: The versions of the other objects that they read, and the signs of plugins that
+            may read more of the pod than its template.
     """
 
     scopes: Mapping[str, Scope]
-    versions: tuple[int, ...]
+    versions: tuple[Hashable, ...]
 
 
 class Handle(Protocol):

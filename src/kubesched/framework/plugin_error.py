@@ -19,8 +19,8 @@ log: Final = logging.getLogger(__name__)
 # kubesched and its dependencies; code of any other module belongs to a plugin.
 _OUR_MODULES: Final = frozenset(
     (
-        *("kubesched", "__main__", "aiohttp", "click", "msgspec", "numpy", "prometheus_client"),
-        *("rich", "uvloop", "yaml", "yarl"),
+        *("kubesched", "aiohttp", "click", "msgspec", "numpy", "prometheus_client", "rich"),
+        *("uvloop", "yaml", "yarl"),
     )
 )
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.dra.claim_tracker import ClaimTracker
 from kubesched.framework.dra.claim_writer import ClaimWriter
 from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
@@ -91,3 +92,10 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     observer: PluginObserver = _new(default_factory=PluginObserver)
     report_plugin_error: ReportPluginError = log_plugin_error
     now: Callable[[], float] = float
+
+
+def services_for(feature_gates: FeatureGates, objects: Objects | None = None) -> Services:
+    """Return the services of a scheduler without a queue and an API."""
+    consumable = feature_gates.enabled("DRAConsumableCapacity")
+    tracker = ClaimTracker(consumable_capacity=consumable)
+    return Services(objects=Objects() if objects is None else objects, claim_tracker=tracker)

@@ -24,7 +24,7 @@ from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
 from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.pod_group_states import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
-from kubesched.framework.services import VolumeWriter
+from kubesched.framework.services import VolumeWriter, services_for
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.hinting import ask_hint
 from kubesched.queue.queue_events import ClusterChange
@@ -39,7 +39,7 @@ from kubesched.scheduler.extenders import Connect, Extenders
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.pod_lister import PodLister
-from kubesched.scheduler.profile import Profile, services_for
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.snapshot.nominator import Nominator

@@ -16,7 +16,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from itertools import compress
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -25,7 +25,6 @@ from kubesched.framework.status import Code
 from kubesched.scheduler.answers import Answers, NodeAnswers
 from kubesched.scheduler.phase_timer import SIGN
 from kubesched.scheduler.plan import NODE_SCOPES, ROW_SCOPES, Plan, Skip
-from kubesched.scheduler.plugin_failure import SIGN as SIGN_WORDING
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.remembered import Remembered
@@ -65,6 +64,19 @@ class _Base(msgspec.Struct, frozen=True, gc=False):
     codes: list[Code]
 
 
+class _Signing(NamedTuple):
+    """Plugins that sign, and whether each has an answer that depends on Node objects alone."""
+
+    plugins: list[Plugin]
+    look_at_nodes: list[bool]
+
+    @classmethod
+    def of(cls, plugins: list[Plugin]) -> Self:
+        """Return it for some plugins."""
+        scopes = ({plugin.scope, plugin.score_scope} for plugin in plugins)
+        return cls(plugins, [not NODE_SCOPES.isdisjoint(each) for each in scopes])
+
+
 class Memory:
     """The remembered answers of one profile."""
 
@@ -82,8 +94,9 @@ class Memory:
         self._signing_base = [
             p for p in profile.plugins.values() if p.signs_base or type(p).sign is Plugin.sign
         ]
-        self._signing_pod = [p for p in profile.plugins.values() if p not in self._signing_base]
-        self._looks_at_nodes = [_looks_at_nodes(plugin) for plugin in self._signing_pod]
+        others = [p for p in profile.plugins.values() if p not in self._signing_base]
+        self._signing_template = _Signing.of([p for p in others if profile.signs_by_template(p)])
+        self._signing_pod = _Signing.of([p for p in others if not profile.signs_by_template(p)])
         self._kinds = tuple(
             dict.fromkeys(kind for p in profile.plugins.values() for kind in p.signed_kinds)
         )
@@ -148,12 +161,10 @@ class Memory:
         if terms.version != self._terms_version or terms is not self._terms:
             self._terms, self._terms_version = terms, terms.version
             self._skips.clear()
-        key = (pod.template, pod.pod.spec.node_name)
-        signature = self._templates.get(key)
+        signature = self._templates.get((pod.template, pod.pod.spec.node_name))
         self._is_new_template = signature is None
-        if signature is None:
-            signature = self._signature_of(pod)
-            _keep(self._templates, key, signature, _TEMPLATES_MAX)
+        if signature is None or self._signing_pod.plugins:
+            signature = self._signature_of(pod, signature)
         answers = self._answers.get(signature.whole)
         if answers is None:
             node_answers = self._answers_of_nodes(signature, pod, snapshot)
@@ -214,13 +225,19 @@ class Memory:
         self._answers.clear()
         self._node_answers.clear()
 
-    def _signature_of(self, pod: PodInfo) -> Signature:
+    def _signature_of(self, pod: PodInfo, known: Signature | None) -> Signature:
+        """Return the signature of a pod; `known` is that of its template."""
         if len(self._numbers) >= _NUMBERS_MAX:
             self._forget()
+            known = None
         timer = self._profile.timer
         started = timer.now()
         try:
-            return self._sign(pod)
+            if known is None:
+                known = self._sign_template(pod)
+                key = (pod.template, pod.pod.spec.node_name)
+                _keep(self._templates, key, known, _TEMPLATES_MAX)
+            return self._with_signs(known, self._signing_pod, pod)
         except PluginFailure as failure:
             self._log_unsigned(failure, pod)
             raise
@@ -228,7 +245,7 @@ class Memory:
             # As upstream: the Sign phase counts as a success whatever the plugins return.
             timer.passed(SIGN, Code.SUCCESS, started)
 
-    def _sign(self, pod: PodInfo) -> Signature:
+    def _sign_template(self, pod: PodInfo) -> Signature:
         key = (pod.template.base, pod.pod.spec.node_name)
         base = self._bases.get(key)
         if base is None:
@@ -236,11 +253,18 @@ class Memory:
             base = self._bases[key] = _Base(self._number_of(("base", signs)), codes)
         else:
             self._profile.timer.signed_again(self._signing_base, base.codes)
-        signs, _ = self._ask_for_signs(self._signing_pod, pod)
-        of_nodes = tuple(compress(signs, self._looks_at_nodes))
+        of_base = Signature(base.number, base.number)
+        return self._with_signs(of_base, self._signing_template, pod)
+
+    def _with_signs(self, known: Signature, signing: _Signing, pod: PodInfo) -> Signature:
+        """Return a signature to which the plugins' signs of a pod are added."""
+        if not signing.plugins:
+            return known
+        signs, _ = self._ask_for_signs(signing.plugins, pod)
+        of_nodes = tuple(compress(signs, signing.look_at_nodes))
         return Signature(
-            self._number_of(("whole", base.number, signs)),
-            self._number_of(("shared", base.number, of_nodes)),
+            self._number_of(("whole", known.whole, signs)),
+            self._number_of(("shared", known.shared, of_nodes)),
         )
 
     def _number_of(self, value: Hashable) -> int:
@@ -250,14 +274,14 @@ class Memory:
         self, plugins: list[Plugin], pod: PodInfo
     ) -> tuple[tuple[Hashable, ...], list[Code]]:
         """Return the plugins' signs of a pod, and how each call counts."""
-        ask, timer = self._profile.ask, self._profile.timer
+        ask_sign, timer = self._profile.ask_sign, self._profile.timer
         signs: list[Hashable] = []
         codes: list[Code] = []
         began = timer.now()
         for plugin in plugins:
             code = Code.ERROR
             try:
-                sign = ask(SIGN_WORDING, plugin, hashed_sign, plugin, pod)
+                sign = ask_sign(plugin, pod)
                 code = Code.UNSCHEDULABLE if sign is UNSIGNED else Code.SUCCESS
             finally:
                 began = timer.signed(plugin, code, began)
@@ -277,18 +301,6 @@ class Memory:
 
 def _limit(rows: int, bytes_max: int) -> int:
     return max(_SIGNATURES_MIN, bytes_max // (_BYTES_PER_ROW * max(1, rows)))
-
-
-def _looks_at_nodes(plugin: Plugin) -> bool:
-    """Whether the plugin has an answer that depends on Node objects alone."""
-    return plugin.scope in NODE_SCOPES or plugin.score_scope in NODE_SCOPES
-
-
-def hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:
-    """Return the plugin's sign of a pod after checking that it is hashable."""
-    sign = plugin.sign(pod)
-    hash(sign)
-    return sign
 
 
 def _keep(memory: OrderedDict[K, V], key: K, value: V, limit: int) -> None:

@@ -25,7 +25,7 @@ from kubesched.framework.status import SUCCESS, Status
 from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.plugin_failure import PluginFailure
-from kubesched.scheduler.profile import Profile, relevant_nominated_pods
+from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.nominator import Nominator
@@ -83,7 +83,7 @@ class _Trial:
         `outcomes` has the statuses of rows with equal amounts whose nominated pods are alike, and
         is added to.
         """
-        nominated = relevant_nominated_pods(self._pod, self.snapshot, name)
+        nominated = self.snapshot.nominated.ahead_of(self._pod, name)
         if not nominated:
             return SUCCESS
         nodes = self.snapshot.nodes

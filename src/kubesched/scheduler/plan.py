@@ -97,7 +97,7 @@ class Plan:
             plan.skip_filter |= known.skip_filter
             plan.skip_score |= known.skip_score
         signed = {
-            plugin.name: profile.ask(failures.SIGN, plugin, plugin.sign, pod) not in _NOT_KEPT
+            plugin.name: profile.ask_sign(plugin, pod) not in _NOT_KEPT
             for plugin in profile.plugins.values()
         }
 

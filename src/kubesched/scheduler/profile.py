@@ -7,7 +7,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from random import Random
 from typing import Final, TypeVar, TypeVarTuple, cast
 
@@ -18,7 +18,6 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.plugin_sets import ExtensionPoint
 from kubesched.config.types import ProfileConfiguration
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import ClaimTracker
 from kubesched.framework.handle import FilterReads
 from kubesched.framework.plugin import (
     UNSIGNED,
@@ -48,7 +47,7 @@ from kubesched.framework.pod_group_plugin import (
 )
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.registry import Registry
-from kubesched.framework.services import Services
+from kubesched.framework.services import Services, services_for
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.scheduler.phase_timer import PhaseTimer
 from kubesched.scheduler.plugin_failure import (
@@ -68,7 +67,6 @@ from kubesched.scheduler.plugin_failure import (
 from kubesched.scheduler.profile_plugins import ProfilePlugins, build_plugins
 from kubesched.scheduler.row_answers import PASSED, Filtering
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
-from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -193,6 +191,13 @@ class Profile:
             if plugin.name not in prepared and _needs_score_state(plugin)
         )
 
+    def signs_by_template(self, plugin: Plugin) -> bool:
+        """Whether the plugin gives all pods of a template the same sign.
+
+        An out-of-tree plugin may read more of a pod, such as its name or an annotation.
+        """
+        return plugin.signs_base or plugin.per_template or plugin not in self._checks
+
     def _pod_group_post_filter_plugins(self) -> tuple[PodGroupPostFilterPlugin, ...]:
         """DefaultPreemption, if it runs in the profile; there is no such extension point."""
         if not self.feature_gates.enabled("WorkloadAwarePreemption"):
@@ -309,6 +314,10 @@ class Profile:
         except Exception as error:
             raise PluginError(plugin.name, "QueueSort", queued.key, error, type(plugin)) from error
         return key
+
+    def ask_sign(self, plugin: Plugin, pod: PodInfo) -> Hashable:
+        """Return the plugin's sign of a pod, which is hashable."""
+        return self.ask(SIGN, plugin, _hashed_sign, plugin, pod)
 
     def ask_pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Run a PreEnqueue plugin; a failure holds the pod back and is logged."""
@@ -476,26 +485,29 @@ class Profile:
         if not self.remembers:
             return None
         scopes: dict[str, Scope] = {}
-        versions: list[int] = []
+        versions: list[Hashable] = []
         for plugin in self.filter_plugins:
             if plugin.name in cycle.skip_filter:
                 continue
             if plugin.scope is Scope.CLUSTER:
                 return None
             try:
-                if self.ask(SIGN, plugin, plugin.sign, pod) is UNSIGNED:
-                    return None
+                sign = self.ask_sign(plugin, pod)
             except PluginFailure:
+                return None
+            if sign is UNSIGNED:
                 return None
             scopes[plugin.name] = plugin.scope
             versions += map(self.objects.version, plugin.signed_kinds)
+            if not self.signs_by_template(plugin):
+                versions.append(sign)
         return FilterReads(scopes, tuple(versions))
 
     def filter_with_nominated_pods(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
     ) -> Status:
         """Run all filters on the one row of `node`: with pods nominated to it, then without."""
-        nominated = relevant_nominated_pods(pod, snapshot, node.names[0])
+        nominated = snapshot.nominated.ahead_of(pod, node.names[0])
         if nominated:
             status = self.filter_with(nominated, cycle, pod, node.take(_FIRST_ROW))
             if not status.is_success:
@@ -570,6 +582,12 @@ class Profile:
         return SUCCESS
 
 
+def _hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:
+    sign = plugin.sign(pod)
+    hash(sign)
+    return sign
+
+
 def _needs_filter_state(plugin: FilterPlugin[object]) -> bool:
     """Whether the profile must create the state of a filter whose `pre_filter` does not run."""
     makes_one = type(plugin).filter_state is not FilterPlugin.filter_state
@@ -580,19 +598,3 @@ def _needs_score_state(plugin: ScorePlugin[object]) -> bool:
     """Whether the profile must create the state of a plugin whose `pre_score` does not run."""
     makes_one = type(plugin).score_state is not ScorePlugin.score_state
     return makes_one or isinstance(plugin, PreScorePlugin)
-
-
-def relevant_nominated_pods(pod: PodInfo, snapshot: Snapshot, node_name: str) -> list[PodInfo]:
-    """Return the pods nominated to a node for which `pod` must leave room."""
-    return [
-        other
-        for other in snapshot.nominated.on_node(node_name)
-        if other.priority >= pod.priority and other.uid != pod.uid
-    ]
-
-
-def services_for(feature_gates: FeatureGates, objects: Objects | None = None) -> Services:
-    """Return the services of a scheduler without a queue and an API."""
-    consumable = feature_gates.enabled("DRAConsumableCapacity")
-    tracker = ClaimTracker(consumable_capacity=consumable)
-    return Services(objects=Objects() if objects is None else objects, claim_tracker=tracker)

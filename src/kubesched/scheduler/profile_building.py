@@ -17,8 +17,8 @@ from kubesched.config.args import ignore_extender_resources
 from kubesched.config.types import ProfileConfiguration
 from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.registry import SchedulerSetup
-from kubesched.framework.services import Services
-from kubesched.scheduler.profile import Profile, services_for
+from kubesched.framework.services import Services, services_for
+from kubesched.scheduler.profile import Profile
 
 
 def build_profiles(

@@ -10,14 +10,14 @@ Invariants: a recalled rejection equals a computed one, and rejections that used
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from kubesched.framework.plugin import UNSIGNED, Plugin
 from kubesched.scheduler.decision import Rejected
-from kubesched.scheduler.plugin_failure import SIGN, PluginFailure
+from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
@@ -26,8 +26,9 @@ from kubesched.snapshot.snapshot import Snapshot
 _Stamp = tuple[Objects, int, int, int, int]
 """Versions that change with every change that a cycle can observe."""
 
-_Kind = tuple[PodTemplate, str]
-"""The template and the node's name, if the pod names one."""
+_Kind = tuple[PodTemplate, str, tuple[Hashable, ...]]
+"""The template, the node's name if the pod names one, and the signs of plugins that may read more
+of a pod than its template."""
 
 _TEMPLATES_MAX: Final = 4096
 
@@ -43,27 +44,36 @@ class RejectionMemory:
             *profile.post_filter_plugins,
         )
         self._gating: tuple[Plugin, ...] = profile.pre_enqueue_plugins
+        self._signing_pod = [
+            plugin
+            for plugin in dict.fromkeys((*self._rejecting, *self._gating))
+            if not profile.signs_by_template(plugin)
+        ]
         self._stamp: _Stamp | None = None
         self._rejections: dict[_Kind, Rejected] = {}
-        self._per_template: dict[_Kind, tuple[bool, bool]] = {}
+        self._alike: dict[_Kind, tuple[bool, bool]] = {}
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> Rejected | None:
         """Return the pod's rejection if an equal pod was rejected in the same cluster state."""
         if not self._rejections:
             return None
-        known = self._rejections.get(_kind_of(pod))
+        kind = self._kind_of(pod)
+        known = self._rejections.get(kind)
         if known is None or self._stamp != _stamp_of(snapshot) or _is_nominated(pod, snapshot):
             return None
-        is_alike, _ = self._are_alike(pod)
+        is_alike, _ = self._are_alike(pod, kind)
         return replace(known, pod=pod) if is_alike else None
 
     def is_of_all(self, rejected: Rejected) -> bool:
         """Whether all pods of the template have this rejection, and pass the same gates."""
+        if self._signing_pod:
+            return False
         pod = rejected.pod
-        known = self._rejections.get(_kind_of(pod))
+        kind = self._kind_of(pod)
+        known = self._rejections.get(kind)
         if known is None or known.diagnosis is not rejected.diagnosis:
             return False
-        return all(self._are_alike(pod))
+        return all(self._are_alike(pod, kind))
 
     def keep(self, rejected: Rejected, snapshot: Snapshot) -> None:
         """Keep a rejection, unless it evicts pods or the pod is nominated."""
@@ -74,40 +84,41 @@ class RejectionMemory:
         if stamp != self._stamp or len(self._rejections) >= _TEMPLATES_MAX:
             if self._stamp is None or stamp[:2] != self._stamp[:2]:
                 # Signs may depend on objects.
-                self._per_template.clear()
+                self._alike.clear()
             self._rejections.clear()
             self._stamp = stamp
-        self._rejections[_kind_of(pod)] = rejected
+        self._rejections[self._kind_of(pod)] = rejected
 
-    def _are_alike(self, pod: PodInfo) -> tuple[bool, bool]:
-        """Whether all pods of a template have this rejection, and whether all pass the same gates.
+    def _kind_of(self, pod: PodInfo) -> _Kind:
+        signs = [self._sign(plugin, pod) for plugin in self._signing_pod]
+        return pod.template, pod.pod.spec.node_name, tuple(signs)
 
-        Computed only when another pod of the template is tried.
+    def _are_alike(self, pod: PodInfo, kind: _Kind) -> tuple[bool, bool]:
+        """Whether all pods of a kind have this rejection, and whether all pass the same gates.
+
+        Computed only when another pod of the kind is tried.
         """
-        kind = _kind_of(pod)
-        known = self._per_template.get(kind)
+        known = self._alike.get(kind)
         if known is None:
-            if len(self._per_template) >= _TEMPLATES_MAX:
-                self._per_template.clear()
+            if len(self._alike) >= _TEMPLATES_MAX:
+                self._alike.clear()
             known = (
-                self._is_per_template(self._rejecting, pod),
-                self._is_per_template(self._gating, pod),
+                self._is_per_kind(self._rejecting, pod),
+                self._is_per_kind(self._gating, pod),
             )
-            self._per_template[kind] = known
+            self._alike[kind] = known
         return known
 
-    def _is_per_template(self, plugins: Sequence[Plugin], pod: PodInfo) -> bool:
-        return all(plugin.per_template or self._signs(plugin, pod) for plugin in plugins)
+    def _is_per_kind(self, plugins: Sequence[Plugin], pod: PodInfo) -> bool:
+        return all(
+            plugin.per_template or self._sign(plugin, pod) is not UNSIGNED for plugin in plugins
+        )
 
-    def _signs(self, plugin: Plugin, pod: PodInfo) -> bool:
+    def _sign(self, plugin: Plugin, pod: PodInfo) -> Hashable:
         try:
-            return self._profile.ask(SIGN, plugin, plugin.sign, pod) is not UNSIGNED
+            return self._profile.ask_sign(plugin, pod)
         except PluginFailure:
-            return False
-
-
-def _kind_of(pod: PodInfo) -> _Kind:
-    return pod.template, pod.pod.spec.node_name
+            return UNSIGNED
 
 
 def _stamp_of(snapshot: Snapshot) -> _Stamp:

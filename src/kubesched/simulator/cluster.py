@@ -21,10 +21,11 @@ from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.pod_group_states import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
+from kubesched.framework.services import services_for
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Decision
-from kubesched.scheduler.profile import Profile, services_for
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.trace import Trace

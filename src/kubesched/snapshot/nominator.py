@@ -60,6 +60,14 @@ class Nominator:
         """Return the pods nominated to a node."""
         return self.by_node.get(name, ())
 
+    def ahead_of(self, pod: PodInfo, node_name: str) -> list[PodInfo]:
+        """Return the pods nominated to a node for which `pod` must leave room."""
+        return [
+            other
+            for other in self.on_node(node_name)
+            if other.priority >= pod.priority and other.uid != pod.uid
+        ]
+
     def node_of(self, uid: str) -> str:
         """Return the node a pod is nominated to, "" if it is not."""
         return self._node_of.get(uid, "")

@@ -16,8 +16,8 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import FilterReads
 from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterExtensions, PreFilterPlugin
+from kubesched.framework.services import services_for
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
-from kubesched.scheduler.profile import relevant_nominated_pods, services_for
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
@@ -107,7 +107,7 @@ class FakeHandle:
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
     ) -> Status:
         """Run all filters on the one row of `node`, with pods nominated to it, then without."""
-        nominated = relevant_nominated_pods(pod, snapshot, node.names[0])
+        nominated = snapshot.nominated.ahead_of(pod, node.names[0])
         if nominated:
             what_if, fuller = cycle.clone(), node.take(np.arange(1))
             for other in nominated:

@@ -353,7 +353,7 @@ def slow_answer(
     """Answer for one node from the rule; claim x has handle x of driver 0 or 1 by its letter."""
 
     def drivers(pods: list[PodInfo]) -> dict[str, str]:
-        names = [name for info in pods for name in info.template.claim_names]
+        names = [name for info in pods for name in info.claim_names]
         return {name: f"d{NAMES.index(name) % 2}" for name in names}
 
     new, used = drivers([pod]), drivers(others)

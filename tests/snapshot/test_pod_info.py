@@ -32,6 +32,16 @@ IN_PROGRESS = {"type": "PodResizeInProgress", "reason": "Error"}
             {"volumes": [{"name": "b", "configMap": {"name": "y"}}]},
             id="configuration-volumes",
         ),
+        pytest.param(
+            {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "x"}}]},
+            {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "y"}}]},
+            id="claims",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "v", "ephemeral": {}}]},
+            {"volumes": [{"name": "v", "ephemeral": {}}]},
+            id="ephemeral-claims-are-named-by-the-pod",
+        ),
         pytest.param({}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, id="deleted"),
     ],
 )
@@ -65,13 +75,13 @@ def test_siblings_share_a_template(one: PodFields, other: PodFields) -> None:
         ),
         pytest.param(
             {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "x"}}]},
-            {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "y"}}]},
-            id="claims",
+            {"volumes": [{"name": "a", "ephemeral": {}}]},
+            id="claims-and-ephemeral-volumes",
         ),
         pytest.param(
-            {"volumes": [{"name": "v", "ephemeral": {}}]},
-            {"volumes": [{"name": "v", "ephemeral": {}}]},
-            id="ephemeral-claims-are-named-by-the-pod",
+            {"volumes": [{"name": "a", "gcePersistentDisk": {"pdName": "x"}}]},
+            {"volumes": [{"name": "a", "gcePersistentDisk": {"pdName": "y"}}]},
+            id="disks",
         ),
         pytest.param(
             {},
@@ -133,7 +143,7 @@ def test_template_answers() -> None:
     assert template.requests == template.held
     assert (500, 1 << 30) == template.held_non_zero
     assert (HostPort(ANY_ADDRESS, "TCP", 80),) == template.host_ports
-    assert ("x",) == template.claim_names
+    assert ("x",) == pod.claim_names
     assert template.controller is not None
     assert "c" == template.controller.name
     assert template.affinity is None

@@ -18,6 +18,7 @@ from kubesched.answers.why import PodState, WhyReport, state_of
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import Node
 from kubesched.explain.document import Document, DocumentPart
+from kubesched.plugins.volumes.claims import PodClaim, claims_of
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.playback import WorkloadOnNodes
@@ -192,11 +193,11 @@ class _Workloads:
 
 def _pending(cluster: ClusterState, figures: ClusterFigures, ask: _Ask) -> Iterator[PendingGroup]:
     """Yield the pods by cause, the largest group first."""
-    templates: dict[PodTemplate, list[PodInfo]] = {}
+    kinds: dict[tuple[PodTemplate, tuple[PodClaim, ...]], list[PodInfo]] = {}
     for info in figures.waiting:
-        templates.setdefault(info.template, []).append(info)
+        kinds.setdefault((info.template, tuple(claims_of(info.pod))), []).append(info)
     groups: dict[tuple[str, ...], list[PodInfo]] = {}
-    by_size = sorted(templates.values(), key=len, reverse=True)
+    by_size = sorted(kinds.values(), key=len, reverse=True)
     for number, pods in enumerate(by_size):
         reasons = _reasons(cluster, pods[0]) if number < _TEMPLATES_MAX else _NOT_TRIED
         groups.setdefault(reasons, []).extend(pods)

@@ -304,8 +304,10 @@ def _is_same_on_table(known: PodInfo, info: PodInfo) -> bool:
     if known.node_name != info.node_name or known.is_terminating != info.is_terminating:
         return False
     before, after = known.template, info.template
+    if before is after:
+        return known.claim_names == info.claim_names
     # Templates also differ by the resources in the status, which may leave `held` unchanged.
-    return before is after or (
+    return (
         known.pod.spec == info.pod.spec
         and before.labels == after.labels
         and before.held == after.held
@@ -321,5 +323,5 @@ def _holds_the_same(known: PodInfo, info: PodInfo) -> bool:
         and before.held == after.held
         and before.held_non_zero == after.held_non_zero
         and before.host_ports == after.host_ports
-        and before.claim_names == after.claim_names
+        and known.claim_names == info.claim_names
     )

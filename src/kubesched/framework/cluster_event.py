@@ -125,7 +125,8 @@ class ClusterEventWithHint(msgspec.Struct, frozen=True):
         event: The event after which a rejected pod may fit.
         hint: Decides per pod whether to retry it; None means always.
         per_template: Whether the hint reads only the waiting pod's namespace, labels, controller
-            and spec, so that one call serves all pods that share them.
+            and spec, but not which claims it uses, so that one call serves all pods that share
+            these.
         filing: Selects the pods for which to call the hint; None means all.
     """
 

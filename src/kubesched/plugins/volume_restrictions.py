@@ -89,7 +89,7 @@ class ClaimConflicts:
 
     def uses_by(self, pod: PodInfo) -> int:
         """Return the number of uses by a pod; as upstream, in any namespace."""
-        return sum(name in self.claim_names for name in pod.template.claim_names)
+        return sum(name in self.claim_names for name in pod.claim_names)
 
 
 class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[ClaimConflicts]):
@@ -119,7 +119,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return the disks; UNSIGNED with claims, whose use changes with every pod."""
-        if pod.template.claim_names:
+        if pod.claim_names:
             return UNSIGNED
         return _disks_of(pod.spec.volumes)
 
@@ -129,7 +129,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
         """Count the uses of the pod's exclusive claims."""
         disks = _disks_of(pod.spec.volumes)
         exclusive: dict[str, None] = {}
-        for name in pod.template.claim_names:
+        for name in pod.claim_names:
             claim = snapshot.objects.get(PersistentVolumeClaim, name, pod.namespace)
             if claim is None:
                 return PreFilterResult(status=unresolvable(claim_not_found(name)))

@@ -93,17 +93,17 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return () for pods without claims; UNSIGNED with claims, as their volumes matter."""
-        return UNSIGNED if pod.template.claim_names else ()
+        return UNSIGNED if pod.claim_names else ()
 
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[Topologies]:
         """Return the zones and regions of the pod's bound volumes."""
-        if not pod.template.claim_names:
+        if not pod.claim_names:
             return PRE_FILTER_SKIP
         found: list[VolumeTopology] = []
         try:
-            for name in pod.template.claim_names:
+            for name in pod.claim_names:
                 found += _topologies_of_claim(name, pod.namespace, snapshot.objects)
         except _PodError as error:
             return PreFilterResult(status=unresolvable(str(error)))

@@ -328,7 +328,7 @@ class NodeColumns(NodeTable):
         if template.host_ports:
             used, ports = self.used_ports[row], template.host_ports
             self.used_ports.set(row, used.plus(ports) if sign > 0 else used.minus(ports))
-        for claim in template.claim_names:
+        for claim in info.claim_names:
             key = f"{info.namespace}/{claim}"
             users = self._claim_users.get(key, 0) + sign
             if users:

@@ -27,6 +27,7 @@ from kubesched.snapshot.host_ports import HostPort, host_ports_of
 
 _RECENT_MAX: Final = 1024
 _CLAIM: Final = "claim"
+_EPHEMERAL: Final = "ephemeral"
 
 Labels = tuple[tuple[str, str], ...]
 V = TypeVar("V")
@@ -55,26 +56,27 @@ class PodTemplate:
     Two pods share a template if their namespace, labels, controller, the spec's fields that
     scheduling reads, and the resources in their status are equal. Templates can be compared by
     identity: equal pods that exist at a time have the same template, different pods never do.
+
+    Which claims a pod's volumes use is not part of it: pods with claims of their own would each
+    have their own template, and answers for them depend on other objects anyway.
     """
 
     def __init__(self, pod: Pod) -> None:
         self.namespace: str = pod.metadata.namespace
         self.labels: dict[str, str] = pod.metadata.labels
         self.spec: PodSpec = pod.spec
+        self._volumes = _volumes_of(pod.spec)
         self._pod = pod
 
     def has(self, pod: Pod) -> bool:
-        """Whether the pod is known to have this template; False if only a digest can tell.
-
-        A digest is needed for pods with volumes. The comparison takes less time than a digest.
-        """
+        """Whether the pod has this template. This takes less time than a digest."""
         mine, spec = self._pod.metadata, pod.spec
         metadata = pod.metadata
         return (
             metadata.labels == mine.labels
             and metadata.namespace == mine.namespace
             and metadata.owner_references == mine.owner_references
-            and not (spec.volumes or self.spec.volumes)
+            and _volumes_of(spec) == self._volumes
             and (spec is self.spec or _fields_of(spec) == _fields_of(self.spec))
             and reported_resources(pod.status) == reported_resources(self._pod.status)
         )
@@ -83,9 +85,8 @@ class PodTemplate:
     def base(self) -> bytes:
         """What is read of the spec to compare the pod with a node, except requests.
 
-        That is images, host ports, volumes, tolerations and node selection. Pods with labels,
-        requests and claims of their own often share it: claims are not named in it, because answers
-        for pods with claims depend on other objects anyway.
+        That is images, host ports, volumes, tolerations and node selection. Pods with labels and
+        requests of their own often share it.
         """
         spec = self.spec
         return _encode(
@@ -98,10 +99,7 @@ class PodTemplate:
                     (each.image, each.ports, each.restart_policy, each.restart_policy_rules)
                     for each in spec.init_containers
                 ],
-                [
-                    volume if volume.persistent_volume_claim is None else _CLAIM
-                    for volume in _volumes_of(spec)
-                ],
+                self._volumes,
                 spec.node_selector,
                 spec.affinity and spec.affinity.node_affinity,
                 spec.tolerations,
@@ -176,12 +174,6 @@ class PodTemplate:
         """The inter-pod affinity and anti-affinity terms; None if it has none."""
         return affinity_terms_of(self._pod)
 
-    @Derived
-    def claim_names(self) -> tuple[str, ...]:
-        """The claim names of persistentVolumeClaim volumes."""
-        claims = [volume.persistent_volume_claim for volume in self.spec.volumes]
-        return tuple([claim.claim_name for claim in claims if claim is not None])
-
 
 class PodInfo:
     """A pod and its template.
@@ -247,6 +239,15 @@ class PodInfo:
     def labels(self) -> dict[str, str]:
         """The pod's labels."""
         return self.pod.metadata.labels
+
+    @property
+    def claim_names(self) -> tuple[str, ...]:
+        """The claim names of persistentVolumeClaim volumes."""
+        volumes = self.pod.spec.volumes
+        if not volumes:
+            return ()
+        claims = [volume.persistent_volume_claim for volume in volumes]
+        return tuple([claim.claim_name for claim in claims if claim is not None])
 
     @property
     def is_terminating(self) -> bool:
@@ -325,15 +326,12 @@ def _template_of(pod: Pod) -> PodTemplate:
 def _template_key(pod: Pod) -> bytes:
     """Return a digest of what a template is made of, which is as large as the template."""
     metadata, spec, status = pod.metadata, pod.spec, pod.status
-    volumes = _volumes_of(spec)
-    name = metadata.name if volumes and any(volume.ephemeral for volume in volumes) else ""
     content = _encode(
         (
             metadata.namespace,
             metadata.labels,
             metadata.owner_references,
-            name,
-            volumes,
+            _volumes_of(spec),
             reported_resources(status),
             *_fields_of(spec),
         )
@@ -341,8 +339,21 @@ def _template_key(pod: Pod) -> bytes:
     return blake2b(content, digest_size=16).digest()
 
 
-def _volumes_of(spec: PodSpec) -> tuple[Volume, ...]:
-    """Return the volumes whose source a plugin reads; of a ConfigMap, for example, none does."""
+def _volumes_of(spec: PodSpec) -> tuple[Volume | str, ...]:
+    """Return the volumes whose source a plugin reads, of claims only that there are any.
+
+    Of a ConfigMap, for example, no plugin reads the source.
+    """
     if not spec.volumes:
         return ()
-    return tuple([volume for volume in spec.volumes if volume.is_seen_by_scheduling])
+    return tuple(
+        [
+            _CLAIM
+            if volume.persistent_volume_claim is not None
+            else _EPHEMERAL
+            if volume.ephemeral is not None
+            else volume
+            for volume in spec.volumes
+            if volume.is_seen_by_scheduling
+        ]
+    )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from kubesched.framework.handle import Handle
-from kubesched.framework.plugin import PostFilterResult, PreFilterResult
+from kubesched.framework.plugin import PostFilterResult, PreFilterResult, Scope
 from kubesched.framework.status import SUCCESS, Code, Status, failure, unresolvable, unschedulable
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.snapshot import Snapshot
@@ -177,8 +177,9 @@ def test_rejections_that_used_random_numbers_are_not_recalled(
     *, draws: bool, keeps: bool, times: int
 ) -> None:
     """The next attempt draws again, as it would without memory."""
-    full = toy("Full", filter=dict.fromkeys("ab", unschedulable("full")), sign=_alike)
-    plain = toy("Drawing", post_filter=_no("no"), sign=_alike)
+    node = Scope.NODE
+    full = toy("Full", filter=dict.fromkeys("ab", unschedulable("full")), scope=node, sign=_alike)
+    plain = toy("Drawing", post_filter=_no("no"), scope=node, sign=_alike)
     drawing = type("Drawing", (_Drawing,), {**vars(plain), "draws": draws, "keeps": keeps})
     cycle, snapshot = cycle_of(full, drawing, remembers=True), _cluster()
     for _ in range(3):

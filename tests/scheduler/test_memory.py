@@ -225,7 +225,7 @@ def test_pods_restricted_to_nodes_share_answers_of_scope_node() -> None:
 
 def test_rejections_of_pods_restricted_to_nodes_are_kept() -> None:
     """For pods of the same template."""
-    plugin = toy("P", filter=dict.fromkeys(NODES, NO), sign=lambda *_: NOT_SHARED)
+    plugin = toy("P", filter=dict.fromkeys(NODES, NO), scope=Scope.NODE, sign=lambda *_: NOT_SHARED)
     snapshot, cycle = _cluster(), _remembering(plugin)
     first, again = (comparable(cycle.schedule_one(POD, snapshot)) for _ in range(2))
     assert first == again
@@ -371,6 +371,16 @@ def test_a_sign_may_read_more_than_the_template(names: str) -> None:
         decisions.append(cycle.schedule_one(pod, snapshot))
     found = [one.node_name if isinstance(one, Placed) else "x" for one in decisions]
     assert [*names] == found
+
+
+@pytest.mark.parametrize(("scope", "times"), [(Scope.CLUSTER, 2), (Scope.NODE, 1)])
+def test_rejections_of_scope_cluster_are_not_kept(scope: Scope, times: int) -> None:
+    """They may depend on the time, or on another system."""
+    plugin = toy("P", filter=dict.fromkeys(NODES, NO), scope=scope, sign=_sign)
+    snapshot, cycle = _cluster(), _remembering(plugin)
+    for _ in range(2):
+        rejected(cycle.schedule_one(POD, snapshot))
+    assert times == len(plugin.asked)
 
 
 def test_answers_for_unsigned_pods_are_not_kept() -> None:

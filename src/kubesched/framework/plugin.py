@@ -69,8 +69,8 @@ class Plugin(ABC):
             an object discards what was cached.
         signs_base: Whether `sign` reads of the pod only `spec.nodeName` and what `template.base`
             has; it is then called once for all pods of a base.
-        per_template: Whether `sign`, and the answers for pods without a signature, read of the pod
-            only its template; subclasses do not inherit it.
+        per_template: Whether `sign`, and the answers for pods without a signature, depend only on
+            the pod's template and the snapshot; subclasses do not inherit it.
         survivors_only: Whether `filter` and `score` receive only the rows that no plugin has
             rejected yet, because an answer is costly or has side effects. Answers that are cached
             are always computed for all rows.

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kubesched.framework.plugin import UNSIGNED, Plugin
+from kubesched.framework.plugin import UNSIGNED, Plugin, Scope
 from kubesched.scheduler.decision import Rejected
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
@@ -110,8 +110,11 @@ class RejectionMemory:
         return known
 
     def _is_per_kind(self, plugins: Sequence[Plugin], pod: PodInfo) -> bool:
+        # An answer of scope CLUSTER may depend on anything, such as the time.
         return all(
-            plugin.per_template or self._sign(plugin, pod) is not UNSIGNED for plugin in plugins
+            plugin.per_template
+            or (plugin.scope is not Scope.CLUSTER and self._sign(plugin, pod) is not UNSIGNED)
+            for plugin in plugins
         )
 
     def _sign(self, plugin: Plugin, pod: PodInfo) -> Hashable:

@@ -294,15 +294,28 @@ def test_removing_an_unknown_node_does_nothing() -> None:
     assert ["a"] == list(cache.nodes.names)
 
 
-def test_a_heartbeat_does_not_invalidate_answers() -> None:
-    """The table's epoch grows only if something else of the node has changed."""
-    cache = _cache("a")
-    epoch = cache.nodes.epoch
+@pytest.mark.parametrize(
+    ("change", "is_seen"),
+    [
+        ({"lastHeartbeatTime": "2026-01-01T00:05:00Z"}, False),
+        ({"status": "False"}, True),
+        ({"reason": "KubeletNotReady"}, True),
+    ],
+)
+def test_a_heartbeat_does_not_invalidate_answers(
+    *, change: dict[str, object], is_seen: bool
+) -> None:
+    """The table's epoch grows if anything else of the node has changed."""
     ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
-    cache.update_node(make_node("a", status={"conditions": [ready]}))
-    assert epoch == cache.nodes.epoch
-    cache.update_node(make_node("a", labels={"new": "yes"}))
-    assert epoch + 1 == cache.nodes.epoch
+    before, after = (
+        make_node("a", status={"conditions": [condition]}, metadata={"resourceVersion": version})
+        for condition, version in ((ready, "1"), ({**ready, **change}, "2"))
+    )
+    cache = _cache()
+    cache.add_node(before)
+    epoch = cache.nodes.epoch
+    cache.update_node(after)
+    assert epoch + is_seen == cache.nodes.epoch
 
 
 def test_other_objects_are_in_the_snapshot_at_once() -> None:

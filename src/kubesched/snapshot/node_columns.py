@@ -16,6 +16,7 @@ from itertools import zip_longest
 from typing import Final, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Taint
@@ -203,7 +204,7 @@ class NodeColumns(NodeTable):
         if previous.status.images != node.status.images:
             self.images.remove(previous)
             self.images.add(node)
-        if _seen_by_plugins(previous) != _seen_by_plugins(node):
+        if _without_heartbeats(previous) != _without_heartbeats(node):
             self._begin_epoch()
 
     def remove_node(self, name: str) -> list[PodInfo]:
@@ -429,18 +430,13 @@ class NodeColumns(NodeTable):
         self.changes = array("q")
 
 
-def _seen_by_plugins(node: Node) -> tuple[object, ...]:
-    """Return every field of a node that heartbeats do not change."""
-    metadata, status = node.metadata, node.status
-    return (
-        metadata.labels,
-        metadata.annotations,
-        metadata.uid,
-        node.spec,
-        status.allocatable,
-        status.capacity,
-        status.images,
-        status.declared_features,
+def _without_heartbeats(node: Node) -> Node:
+    """Return the node without what changes all the time and no plugin may rely on."""
+    conditions = tuple([replace(one, last_heartbeat_time=None) for one in node.status.conditions])
+    return replace(
+        node,
+        metadata=replace(node.metadata, resource_version=""),
+        status=replace(node.status, conditions=conditions),
     )
 
 

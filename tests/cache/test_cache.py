@@ -204,6 +204,23 @@ def test_labels_added_by_the_binding_change_the_row() -> None:
     cache.check()
 
 
+@pytest.mark.parametrize("is_assumed", [False, True])
+def test_annotations_of_a_pod_change_its_row(*, is_assumed: bool) -> None:
+    """Plugins of scope ROW may read them, such as the devices that a pod was given."""
+    cache = _cache("a")
+    if is_assumed:
+        cache.assume_pod(make_pod_info("p"), "a")
+    else:
+        cache.add_pod(make_pod("p", node_name="a"))
+    changes = len(cache.nodes.changes)
+    annotated = make_pod("p", node_name="a", metadata={"annotations": {"gpus": "0,1"}})
+    change = cache.add_pod if is_assumed else cache.update_pod
+    info = change(annotated)
+    assert changes < len(cache.nodes.changes)
+    assert [info] == list(cache.nodes.pods[0].values())
+    cache.check()
+
+
 def _reported(pod: Pod, cpu: str) -> Pod:
     """Return the pod with allocated resources in its status."""
     name = pod.spec.containers[0].name

@@ -300,8 +300,10 @@ class Cache:
 
 
 def _is_same_on_table(known: PodInfo, info: PodInfo) -> bool:
-    """Whether two versions of a pod are equal in every column."""
+    """Whether two versions of a pod are equal in every column, and to plugins of scope ROW."""
     if known.node_name != info.node_name or known.is_terminating != info.is_terminating:
+        return False
+    if known.pod.metadata.annotations != info.pod.metadata.annotations:
         return False
     before, after = known.template, info.template
     if before is after:

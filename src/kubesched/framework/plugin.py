@@ -40,7 +40,7 @@ class Scope(Enum):
 
     NODE = "node"  # that row's Node object
     USAGE = "usage"  # that row's allocatable amounts and the sums of its pods' requests
-    ROW = "row"  # that row's Node object and the pods on it
+    ROW = "row"  # that row's Node object and the pods on it, but not their status
     NODES = "nodes"  # the Node objects of all rows
     CLUSTER = "cluster"  # anything; never cached
 

@@ -7,7 +7,9 @@ from random import Random
 from typing import ClassVar, Final, TypeAlias
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kubesched.api.core import (
     Namespace,
@@ -23,7 +25,8 @@ from kubesched.api.resource import DeviceClass
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.config.types import PluginEntry, PluginSet
-from kubesched.framework.plugin import FilterPlugin, Scope
+from kubesched.framework.normalize import normalize_reversed
+from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.status import NodeToStatus, unschedulable
 from kubesched.plugins.registry import in_tree_registry
@@ -43,10 +46,10 @@ NAMESPACES: Final = ("a", "b")
 _GATES: Final = FeatureGates({})
 
 
-class DiskOfAnnotation(FilterPlugin[None]):
-    """An out-of-tree plugin that reads what is not part of a pod's template."""
+class Disks(FilterPlugin[None]):
+    """An out-of-tree plugin that reads annotations of the pod, and conditions of nodes."""
 
-    name: ClassVar = "DiskOfAnnotation"
+    name: ClassVar = "Disks"
     scope: ClassVar = Scope.NODE
 
     def sign(self, pod: PodInfo) -> str:
@@ -54,22 +57,51 @@ class DiskOfAnnotation(FilterPlugin[None]):
         return pod.pod.metadata.annotations.get("disk", "")
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Reject nodes with another kind of disk."""
+        """Reject nodes with a disk of another kind, or a broken one."""
         wanted = self.sign(pod)
         if not wanted:
             return NodeToStatus.passing(len(nodes))
-        return NodeToStatus.rejecting(~nodes.label("disk").equals(wanted), unschedulable("disk"))
+        broken = np.array([bool(node.status.conditions) for node in nodes.nodes], np.bool_)
+        rejected = broken | ~nodes.label("disk").equals(wanted)
+        return NodeToStatus.rejecting(rejected, unschedulable("disk"))
+
+
+class Quiet(ScorePlugin[None]):
+    """An out-of-tree plugin that reads annotations of the pods on nodes."""
+
+    name: ClassVar = "Quiet"
+    scope: ClassVar = Scope.ROW
+
+    def sign(self, pod: PodInfo) -> tuple[()]:
+        """Nothing of the pod is read."""
+        return ()
+
+    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Count the annotated pods of each node."""
+        annotated = [
+            sum(bool(other.pod.metadata.annotations) for other in pods.values())
+            for pods in nodes.pods
+        ]
+        return np.array(annotated, np.int64)
+
+    def normalize_score(
+        self, state: None, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        """The fewer there are, the better."""
+        return normalize_reversed(scores)
 
 
 def _setup() -> SchedulerSetup:
-    """Return the default plugins and the one above."""
+    """Return the default plugins and those above."""
     configuration = default_configuration(_GATES)
     (profile,) = configuration.profiles
-    enabled = (*profile.plugins.filter.enabled, PluginEntry(DiskOfAnnotation.name))
-    plugins = replace(profile.plugins, filter=PluginSet(enabled=enabled))
+    plugins, registry = profile.plugins, in_tree_registry()
+    for plugin in (Disks, Quiet):
+        registry.register(plugin.name, plugin)
+    filters = (*plugins.filter.enabled, PluginEntry(Disks.name))
+    scores = (*plugins.score.enabled, PluginEntry(Quiet.name, 2))
+    plugins = replace(plugins, filter=PluginSet(enabled=filters), score=PluginSet(enabled=scores))
     configuration = replace(configuration, profiles=(replace(profile, plugins=plugins),))
-    registry = in_tree_registry()
-    registry.register(DiskOfAnnotation.name, DiskOfAnnotation)
     return SchedulerSetup(configuration, registry, _GATES)
 
 
@@ -226,6 +258,7 @@ def node_of(name: int, variant: int) -> Node:
         unschedulable=variant % 11 == 10,
         allocatable=allocatable,
         images={"registry/app:1": 500 * 1024 * 1024} if variant % 2 else None,
+        status={"conditions": [{"type": "DiskBroken", "status": "True"}] * (variant % 13 > 9)},
     )
 
 
@@ -382,6 +415,10 @@ class Twins:
             self.bound[uid] = replace(self.bound[uid], metadata=metadata)
         if which % 7 == 6:
             self._terminate(uid)
+        if which % 9 == 8:
+            annotations = {} if self.bound[uid].metadata.annotations else {"noisy": "yes"}
+            metadata = replace(self.bound[uid].metadata, annotations=annotations)
+            self.bound[uid] = replace(self.bound[uid], metadata=metadata)
         if which % 3 == 2:
             started = f"2026-01-01T00:00:{which % 60:02}Z"
             status = replace(self.bound[uid].status, start_time=started)

@@ -104,6 +104,11 @@ class ClusterHistory(RuleBasedStateMachine):
         self.twins.put_node(name, variant)
 
     @rule(which=_numbers)
+    def break_disk(self, which: int) -> None:
+        """Change nothing but a condition of a node."""
+        self.twins.break_disk(which)
+
+    @rule(which=_numbers)
     def remove_node(self, which: int) -> None:
         """Delete a node."""
         self.twins.remove_node(which)
@@ -606,6 +611,20 @@ def test_a_rejection_of_scope_node_stays_the_first() -> None:
     _schedule_twice(cycle, snapshot)
     snapshot.nodes.add_pod(GUEST, 0)
     assert ("Node", "no") == rejections(cycle.schedule_one(POD, snapshot))["a"]
+
+
+def test_a_later_rejection_of_scope_node_is_not_the_first() -> None:
+    """Filters before it are asked, though no row passes any more."""
+    plugins = [
+        toy("Port", filter=dict.fromkeys(NODES[1:], NO), scope=Scope.ROW, sign=_sign),
+        toy("Row", filter={"a": NO}, scope=Scope.ROW, sign=_sign),
+        toy("Node", filter={"a": NO}, scope=Scope.NODE, sign=_sign),
+    ]
+    snapshot, cycle = _cluster(), _remembering(*plugins)
+    for _ in range(3):
+        assert ("Row", "no") == rejections(cycle.schedule_one(POD, snapshot))["a"]
+        snapshot.nodes.add_node(make_node(f"other-{len(snapshot.nodes)}", labels={"x": "y"}))
+        snapshot.nodes.remove_node(snapshot.nodes.names[-1])
 
 
 def test_node_names_are_not_part_of_a_template() -> None:

@@ -20,6 +20,7 @@ from kubesched.api.core import (
     Service,
 )
 from kubesched.api.meta import KubeObject
+from kubesched.api.node import NodeCondition
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceClass
 from kubesched.config.feature_gates import FeatureGates
@@ -258,7 +259,6 @@ def node_of(name: int, variant: int) -> Node:
         unschedulable=variant % 11 == 10,
         allocatable=allocatable,
         images={"registry/app:1": 500 * 1024 * 1024} if variant % 2 else None,
-        status={"conditions": [{"type": "DiskBroken", "status": "True"}] * (variant % 13 > 9)},
     )
 
 
@@ -345,6 +345,7 @@ class Twins:
         self.bound: dict[str, Pod] = {}
         self.waiting: dict[str, Pod] = {}
         self.nodes: dict[int, int] = {}
+        self.favourites: list[int] = []
         self.placed = self.rejected = 0
         self._number = 0
 
@@ -415,7 +416,7 @@ class Twins:
             self.bound[uid] = replace(self.bound[uid], metadata=metadata)
         if which % 7 == 6:
             self._terminate(uid)
-        if which % 9 == 8:
+        if which % 2:
             annotations = {} if self.bound[uid].metadata.annotations else {"noisy": "yes"}
             metadata = replace(self.bound[uid].metadata, annotations=annotations)
             self.bound[uid] = replace(self.bound[uid], metadata=metadata)
@@ -465,6 +466,17 @@ class Twins:
         for cluster in self.clusters:
             cluster.cache.add_node(node_of(name, variant))
 
+    def break_disk(self, which: int) -> None:
+        """Change nothing but a condition of a node."""
+        if self.nodes:
+            name = sorted(self.nodes)[which % len(self.nodes)]
+            nodes = self.clusters[0].cache.nodes
+            node = nodes.nodes[nodes.row_of[f"node-{name}"]]
+            broken = () if node.status.conditions else (NodeCondition(type="DiskBroken"),)
+            for cluster in self.clusters:
+                status = replace(node.status, conditions=broken)
+                cluster.cache.update_node(replace(node, status=status))
+
     def remove_node(self, which: int) -> None:
         """Delete a node; its pods stay until it is added again."""
         if self.nodes:
@@ -484,30 +496,40 @@ class Twins:
             cluster.cache.delete(OBJECTS[which % len(OBJECTS)])
 
 
+_STEPS: Final[Mapping[str, int]] = {
+    "schedule": 44,
+    "remove_pod": 20,
+    "confirm": 14,
+    "retry": 8,
+    "give_up": 5,
+    "nominate": 3,
+    "put": 2,
+    "delete": 1,
+    "put_node": 1,
+    "break_disk": 1,
+    "remove_node": 1,
+}
+"""Step -> weight. Changes of nodes and objects are rare, as they discard what is remembered."""
+
+
 def random_step(twins: Twins, random: Random) -> None:
-    """Do one random step; most add or delete pods."""
-    big = random.randrange(10_000)
-    match random.randrange(40):
-        case 0 if len(twins.nodes) > random.randrange(10):
-            twins.remove_node(big)
-        case 0 | 1:
-            twins.put_node(random.randrange(12), big)
-        case 2 | 3:
-            twins.put(big)
-        case 4:
-            twins.delete(big)
-        case 5:
-            twins.nominate(big, random.randrange(12))
-        case 6 | 7 | 8:
-            twins.retry(big)
-        case 9 | 10 | 11 | 12:
-            twins.confirm(big)
-        case 13 | 14 | 15 | 16 | 17 | 18 | 19 | 20:
-            twins.remove_pod(big)
-        case 21 | 22:
-            twins.give_up(big)
+    """Do one random step; most add or delete pods, many of them of a few templates."""
+    if random.random() < 0.02:
+        twins.favourites = [random.randrange(10_000) for _ in range(3)]
+    (step,) = random.choices([*_STEPS], [*_STEPS.values()])
+    big, small = random.randrange(10_000), random.randrange(12)
+    match step:
+        case "schedule":
+            template = random.choice([*twins.favourites, big])
+            twins.schedule(template, traced=random.random() < 0.1)
+        case "nominate":
+            twins.nominate(big, small)
+        case "put_node":
+            twins.put_node(small, big)
+        case "remove_node" if len(twins.nodes) < random.randrange(10):
+            twins.put_node(small, big)
         case _:
-            twins.schedule(big, traced=random.random() < 0.1)
+            getattr(twins, step)(big)
 
 
 def _pick(pods: Mapping[str, Pod], which: int) -> str:

@@ -134,13 +134,17 @@ class Answers:
         pod: PodInfo,
         nodes: NodeTable,
     ) -> None:
-        """Add the results of filters on the rows of `nodes` to `answers` until all are rejected."""
+        """Add the results of filters on the rows of `nodes` to `answers`.
+
+        Filters are left out if others before them reject every row. A filter after them, which
+        was asked before, does not count.
+        """
         for position, plugin in filters:
             state = self.plan.filter_states.get(plugin.name)
             found = self._profile.ask_filter(plugin, state, pod, nodes)
             if answers.add(position, plugin.name, found):
                 failures.raise_failures(answers, found, position, plugin.name)
-                if not np.count_nonzero(answers.passed):
+                if not np.count_nonzero(answers.failed_at > position):
                     return
 
     def add_score(self, plugin: ScorePlugin[object], raw: NDArray[np.int64]) -> None:

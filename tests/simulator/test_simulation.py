@@ -533,8 +533,12 @@ def claim_of(name: str) -> dict[str, object]:
     }
 
 
-def test_devices_are_allocated_once() -> None:
-    """Two devices serve two claims; the third pod waits until one is freed."""
+@pytest.mark.parametrize("prepared", [{}, {"bindingConditions": ["example.com/attached"]}])
+def test_devices_are_allocated_once(prepared: dict[str, object]) -> None:
+    """Two devices serve two claims; the third pod waits until one is freed.
+
+    It makes no difference that drivers have to prepare devices before pods are bound.
+    """
     raw: list[dict[str, object]] = [
         {
             "apiVersion": "resource.k8s.io/v1",
@@ -550,7 +554,7 @@ def test_devices_are_allocated_once() -> None:
                 "driver": "d.example.com",
                 "nodeName": "n",
                 "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
-                "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
+                "devices": [{"name": "gpu-0"} | prepared, {"name": "gpu-1"} | prepared],
             },
         },
         *(claim_of(f"c{at}") for at in range(3)),

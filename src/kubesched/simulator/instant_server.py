@@ -6,7 +6,7 @@ taken over as they are, and every change is passed to a handler before the write
 Upstream: pkg/controller/volume/persistentvolume; external-provisioner (v1.36)
 Differs:  pods never end by themselves; a pod that is deleted releases its ResourceClaims at once. A
           provisioned volume is reachable from the zone of the selected node, or from everywhere;
-          devices that must be prepared before binding are never ready.
+          devices that must be prepared before binding are ready at once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from kubesched.api.core import (
 )
 from kubesched.api.errors import NotFoundError
 from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import Condition, KubeObject
 from kubesched.api.pod import FINISHED
-from kubesched.api.resource import ResourceClaim
+from kubesched.api.resource import AllocatedDeviceStatus, ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolumeStatus
@@ -198,8 +198,8 @@ class InstantClaimWriter:
         return self._server.update(claim)
 
     async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write the status."""
-        return self._server.update(claim)
+        """Write the status, with conditions of its devices as their drivers would."""
+        return self._server.update(_with_ready_devices(claim))
 
     async def patch_extended_resource_claim_status(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
@@ -211,6 +211,29 @@ class InstantClaimWriter:
             raise NotFoundError(f'pods "{metadata.name}" not found')
         written = replace(stored.status, extended_resource_claim_status=status)
         self._server.update(replace(stored, status=written))
+
+
+def _with_ready_devices(claim: ResourceClaim) -> ResourceClaim:
+    """Return the claim with each device ready for binding whose state is not reported yet."""
+    status = claim.status
+    reported = {(one.driver, one.pool, one.device, one.share_id) for one in status.devices}
+    ready = [
+        AllocatedDeviceStatus(
+            driver=one.driver,
+            pool=one.pool,
+            device=one.device,
+            share_id=one.share_id,
+            conditions=tuple(
+                Condition(type=name, status="True") for name in one.binding_conditions
+            ),
+        )
+        for one in (() if status.allocation is None else status.allocation.devices.results)
+        if one.binding_conditions
+        and (one.driver, one.pool, one.device, one.share_id) not in reported
+    ]
+    if not ready:
+        return claim
+    return replace(claim, status=replace(status, devices=(*status.devices, *ready)))
 
 
 class InstantVolumeWriter:

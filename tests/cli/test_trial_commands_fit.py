@@ -146,6 +146,14 @@ def test_wrong_manifests(cluster: Path, tmp_path: Path) -> None:
     result = run("fit", file, "--cluster", cluster)
     assert 2 == result.exit_code
     assert result.stderr.startswith(f"kubesched: error: {file}: no workload in it; ")
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "controller": True}
+    metadata = {"name": "web-1-x", "ownerReferences": [owner]}
+    owned = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": []}}
+    file = written(tmp_path, owned)
+    result = run("fit", file, "--cluster", cluster)
+    assert 2 == result.exit_code
+    words = "ReplicaSet web-1 creates what is in it; name a file with that workload"
+    assert result.stderr.startswith(f"kubesched: error: {file}: {words}")
     bad = manifest("Deployment", "bad", replicas=-1)
     resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}
     bad["spec"]["template"]["spec"]["containers"][0]["resources"] = resources

@@ -235,6 +235,12 @@ def read_manifests(
     ]
     if needs_workload and not any(isinstance(item, WORKLOADS) for item in own):
         where = names([str(file) for file in files] or ["manifests"])
+        owners = [controller_of(item.metadata) for item in items if isinstance(item, WORKLOADS)]
+        if (owner := next(filter(None, owners), None)) is not None:
+            raise UserError(
+                f"{where}: {owner.kind} {owner.name} creates what is in it; name a file with that "
+                "workload, or with the one that creates it"
+            )
         raise UserError(
             f"{where}: no workload in it; name files with Deployments, StatefulSets, DaemonSets, "
             "Jobs, CronJobs, ReplicaSets, ReplicationControllers or Pods"

@@ -14,7 +14,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.app.authentication import (
-    NO_AUTHORITIES,
     Authenticator,
     Authorities,
     ClusterAuthentication,
@@ -174,13 +173,6 @@ def test_tokens_in_headers(header: str, token: str) -> None:
     assert token == bearer_token(header)
 
 
-def test_tokens_without_reviews_are_ignored() -> None:
-    """Every client without a certificate is anonymous then."""
-    authenticator = Authenticator(lambda: NO_AUTHORITIES, None, lambda: NOW)
-    request = HttpRequest(path="/", headers=(("Authorization", "Bearer bad"),))
-    assert ANONYMOUS == asyncio.run(authenticator.authenticate(request))
-
-
 def test_unknown_tokens_are_refused() -> None:
     """A client with an unknown token is not anonymous."""
     with pytest.raises(AuthenticationError, match="invalid bearer token"):
@@ -232,7 +224,7 @@ def test_a_configmap_that_is_not_there_is_nothing() -> None:
 
     cluster = ClusterAuthentication(FakeRest(answer))
     asyncio.run(cluster.refresh())
-    assert NO_AUTHORITIES == cluster.authorities
+    assert Authorities() == cluster.authorities
     with pytest.raises(LookupFailedError, match="not you"):
         asyncio.run(ClusterAuthentication(FakeRest(refuse)).refresh())
 

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import platform
 import re
 from datetime import UTC, datetime
 from random import Random
@@ -15,9 +16,9 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from kubesched.app.authentication import NO_AUTHORITIES, Authenticator
-from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessReviews
-from kubesched.app.endpoints import Build, Endpoints, configz, flagz
+from kubesched.app.authentication import Authenticator, Authorities
+from kubesched.app.authorization import AllowedPaths, Authorizer
+from kubesched.app.endpoints import Endpoints, configz, flagz
 from kubesched.app.health import scheduler_health
 from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.app.logs import LogOptions, Logs
@@ -69,6 +70,7 @@ def answer_review(request: Request) -> dict[str, Any]:
         if user is None:
             return {"status": {"user": {}, "error": "invalid bearer token"}}
         return {"status": {"authenticated": True, "user": user}}
+    assert spec["nonResourceAttributes"]["verb"].islower()
     return {"status": {"allowed": False}}
 
 
@@ -88,8 +90,8 @@ def scheduler_endpoints(page: Page, *, is_leader: bool = True) -> Endpoints:
     endpoints.add_metrics("/metrics/slis", page, STARTED.timestamp())
     endpoints.add_debugging(Logs(LogOptions(), io.StringIO(), io.StringIO()).set_verbosity)
     endpoints.add("/flagz", lambda request: flagz(request, FLAGS))
-    moment = STARTED.replace(minute=33)
-    endpoints.add_statusz(Build(STARTED, "python3.11", "1.36", "1.36"), lambda: moment)
+    moments = iter((STARTED, STARTED.replace(minute=33)))
+    endpoints.add_statusz(lambda: next(moments))
     return endpoints
 
 
@@ -99,8 +101,8 @@ def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = No
     reviews = ReviewRetries(FakeRest(answer_review), Random(1), clock.sleep)
     endpoints = scheduler_endpoints(page or Page())
     access = AccessCheck(
-        Authenticator(lambda: NO_AUTHORITIES, TokenReviews(reviews, clock, 10.0), lambda: STARTED),
-        Authorizer(AllowedPaths(ALWAYS_ALLOWED_PATHS), SubjectAccessReviews(reviews, clock)),
+        Authenticator(Authorities, TokenReviews(reviews, clock, 10.0), lambda: STARTED),
+        Authorizer(AllowedPaths(ALWAYS_ALLOWED_PATHS), reviews, clock, 10.0, 10.0),
         endpoints.answer,
     )
     if user is not None:
@@ -258,7 +260,7 @@ def test_structured_pages() -> None:
         "metadata": {"name": "kube-scheduler"},
         "startTime": "2026-11-21T15:31:44Z",
         "uptimeSeconds": 120,
-        "goVersion": "python3.11",
+        "goVersion": f"python{platform.python_version()}",
         "binaryVersion": "1.36",
         "emulationVersion": "1.36",
         "paths": ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz"],

@@ -19,7 +19,7 @@ from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
 from kubesched.app.options import AccessOptions, ProxyOptions, ServingOptions
 from kubesched.app.secure_port import SecurePort
-from kubesched.app.serving_certificates import ServingTlsError, make_pair
+from kubesched.app.serving_certificates import make_pair
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import Request
 from kubesched.client.tls import load_key_pair
@@ -195,7 +195,7 @@ def test_authorities_that_cannot_be_read(
 
 def test_invalid_flags(serving: ServingOptions, tmp_path: Path) -> None:
     """Each error is reported before the port opens."""
-    with pytest.raises(ServingTlsError, match="unknown tls version"):
+    with pytest.raises(SetupError, match="unknown tls version"):
         statuses(replace(serving, tls_min_version="TLS"), AccessOptions(), OpenRest(answer))
     (tmp_path / "ca").write_text("garbage")
     for name, words in (("none", "open .*: no such file"), ("ca", "data does not contain any")):

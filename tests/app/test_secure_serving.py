@@ -16,13 +16,12 @@ import pytest
 from cryptography import x509
 from yarl import URL
 
+from kubesched.api.errors import SetupError
 from kubesched.app.http_exchange import HttpRequest, HttpResponse, text_response
 from kubesched.app.options import ServingOptions
 from kubesched.app.secure_serving import Handler, SecureServing
 from kubesched.app.serving_certificates import (
     KeyPair,
-    ServingCertificateError,
-    ServingTlsError,
     ask_for_certificates,
     make_pair,
     serving_context,
@@ -263,9 +262,9 @@ def test_versions_and_suites_can_be_chosen() -> None:
 
 def test_names_that_are_not_known() -> None:
     """The words are upstream's."""
-    with pytest.raises(ServingTlsError, match='unknown tls version "TLS1"'):
+    with pytest.raises(SetupError, match='unknown tls version "TLS1"'):
         serving_context(PAIR, ServingOptions(tls_min_version="TLS1"))
-    with pytest.raises(ServingTlsError, match="Cipher suite FOO not supported or doesn't exist"):
+    with pytest.raises(SetupError, match="Cipher suite FOO not supported or doesn't exist"):
         serving_context(PAIR, ServingOptions(tls_cipher_suites=("FOO",)))
 
 
@@ -300,7 +299,7 @@ def test_the_created_certificate_is_kept(tmp_path: Path) -> None:
     key = tmp_path / "certs" / "kube-scheduler.key"
     assert 0o600 == key.stat().st_mode & 0o777
     key.unlink()
-    with pytest.raises(ServingCertificateError, match=r"kube-scheduler\.key is missing"):
+    with pytest.raises(SetupError, match=r"kube-scheduler\.key is missing"):
         serving_pair(options, lambda: NOW)
 
 
@@ -345,14 +344,14 @@ def test_invalid_certificate_files(
     options = ServingOptions(tls_cert_file=str(files[0]), tls_private_key_file=str(files[1]))
     place = re.escape(f"(--tls-cert-file {files[0]}, --tls-private-key-file {files[1]})")
     expected = f"unable to load server certificate {place}: (tls: )?[^:]*{words}$"
-    with pytest.raises(ServingCertificateError, match=expected):
+    with pytest.raises(SetupError, match=expected):
         serving_context(serving_pair(options, lambda: NOW), options)
 
 
 def test_certificate_without_key() -> None:
     """Neither flag is allowed alone."""
     for options in (ServingOptions(tls_cert_file="a"), ServingOptions(tls_private_key_file="a")):
-        with pytest.raises(ServingCertificateError, match="missing filename for serving cert: --"):
+        with pytest.raises(SetupError, match="missing filename for serving cert: --"):
             serving_pair(options, lambda: NOW)
 
 

@@ -10,12 +10,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
-from kubesched.app.shadow_judge import SETTLE_SECONDS, ShadowDecision, ShadowJudge
+from kubesched.app.shadow_judge import SETTLE_SECONDS, ShadowJudge
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.assembly import assemble
+from kubesched.scheduler.decision_recorder import RecordedDecision
 from kubesched.simulator.evaluate import exhaustive
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
@@ -48,9 +49,9 @@ class Beside:
         self, pod: Pod, node: str = "", *, number: int, message: str = "", first: Any
     ) -> None:
         """Let the other scheduler decide."""
-        self.judge.judge(
-            PodInfo(pod), ShadowDecision(node, message), first, number, f"seen-{number}"
-        )
+        info = PodInfo(pod)
+        theirs = RecordedDecision(info.key, info.uid, node, message, version=f"seen-{number}")
+        self.judge.judge(info, theirs, first, number)
         if node:
             bound = replace(pod, spec=replace(pod.spec, node_name=node))
             self.handlers.updated(pod, bound)
@@ -247,7 +248,7 @@ def test_bindings_out_of_order() -> None:
 
 def replace_best(choice: Any) -> Any:
     """Return a first decision that was another one."""
-    return replace(choice, answer=ShadowDecision("nowhere"), best=frozenset())
+    return replace(choice, node="nowhere", best=frozenset())
 
 
 def test_a_binding_was_seen_late() -> None:
@@ -360,7 +361,7 @@ def test_a_node_was_changed_before_the_binding_was_seen() -> None:
 
     beside = played(script)
     assert only(beside).sentence.endswith("; 1 change earlier, kubesched decides the same")
-    assert "a" == beside.judge.choose(PodInfo(make_pod("next"))).answer.node
+    assert "a" == beside.judge.choose(PodInfo(make_pod("next"))).node
 
 
 def test_a_nomination_was_not_written_yet() -> None:

@@ -25,7 +25,7 @@ from kubesched.api.volume import ObjectReference
 from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.apiserver import request as served
 from kubesched.app.authentication import ClusterAuthentication
-from kubesched.app.authorization import SubjectAccessReviews
+from kubesched.app.authorization import AllowedPaths, Authorizer
 from kubesched.app.reviews import ReviewRetries, TokenReviews, UserInfo
 from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.client.claim_client import ClaimClient, VolumeClient
@@ -122,7 +122,8 @@ async def reviews(rest: Echo) -> None:
     """Send reviews of tokens and of access."""
     retried = ReviewRetries(rest, Random(0))
     await ClusterAuthentication(rest).refresh()
-    await SubjectAccessReviews(retried, lambda: 0.0).authorize(UserInfo("u"), "get", "/metrics")
+    authorizer = Authorizer(AllowedPaths(()), retried, lambda: 0.0, 0.0, 0.0)
+    await authorizer.authorize(UserInfo("u"), "get", "/metrics")
     tokens = TokenReviews(retried, lambda: 0.0, 0.0)
     await asyncio.gather(tokens.authenticate("token"), return_exceptions=True)
 

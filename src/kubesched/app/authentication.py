@@ -107,13 +107,10 @@ class Authenticator:
     def __init__(
         self,
         authorities: Callable[[], Authorities],
-        tokens: TokenReviews | None,
+        tokens: TokenReviews,
         moment: Callable[[], datetime],
     ) -> None:
-        """Set up; without `tokens`, bearer tokens are ignored.
-
-        `moment` returns the current time, with a time zone.
-        """
+        """Set up; `moment` returns the current time, with a time zone."""
         self._authorities = authorities
         self._tokens = tokens
         self._moment = moment
@@ -152,9 +149,7 @@ class Authenticator:
 
     async def _by_token(self, request: HttpRequest) -> UserInfo | None:
         token = bearer_token(request.header("Authorization"))
-        if self._tokens is None or not token:
-            return None
-        return await self._tokens.authenticate(token)
+        return await self._tokens.authenticate(token) if token else None
 
     def _verified(self, request: HttpRequest, authorities: str) -> ClientCertificate:
         # Imported on first use: most processes never see a client certificate.
@@ -200,8 +195,6 @@ class Authorities(msgspec.Struct, frozen=True):
         """All authorities as PEM, "" without any."""
         return "\n".join(text for text in (self.client, self.proxies.authorities) if text)
 
-
-NO_AUTHORITIES: Final = Authorities()
 
 _config_maps: Final = msgspec.json.Decoder(_ConfigMap)
 _texts: Final = msgspec.json.Decoder(tuple[str, ...])
@@ -256,7 +249,7 @@ class ClusterAuthentication:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Set up; `on_change` is called with new authorities."""
-        self.authorities = NO_AUTHORITIES
+        self.authorities = Authorities()
         self._rest = rest
         self._on_change = on_change
         self._sleep = sleep

@@ -16,16 +16,12 @@ from typing import Final
 import msgspec
 
 from kubesched.api.errors import ApiError, SetupError
-from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import ExpiringCache, ReviewRetries, UserInfo
 from kubesched.client.requests import Request
 
 log: Final = logging.getLogger(__name__)
 
-ALWAYS_ALLOWED_GROUP: Final = "system:masters"
-KEEP_SECONDS: Final = 10.0
-"""Upstream's default lifetime of a cached answer, allowed or not."""
-
+_ALWAYS_ALLOWED_GROUP: Final = "system:masters"
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _TIMEOUT_SECONDS: Final = 10
 _ANSWERS_MAX: Final = 8192
@@ -41,9 +37,6 @@ class Verdict(msgspec.Struct, frozen=True):
 
     is_allowed: bool
     reason: str = ""
-
-
-ALLOWED: Final = Verdict(is_allowed=True)
 
 
 class _Access(msgspec.Struct):
@@ -85,42 +78,44 @@ class AllowedPaths:
         return path in self._paths or path.startswith(tuple(self._prefixes))
 
 
-class SubjectAccessReviews:
-    """SubjectAccessReviews of the API server, with cached answers."""
+class Authorizer:
+    """Decides which user may request which path; answers of the API server are cached."""
 
     def __init__(
         self,
+        always_allowed: AllowedPaths,
         reviews: ReviewRetries,
         now: Callable[[], float],
-        keep_allowed_seconds: float = KEEP_SECONDS,
-        keep_denied_seconds: float = KEEP_SECONDS,
+        keep_allowed_seconds: float,
+        keep_denied_seconds: float,
     ) -> None:
         """Set up; answers that allow or deny are kept for so many seconds of a monotonic clock."""
+        self._always_allowed = always_allowed
         self._reviews = reviews
         self._keep_allowed_seconds = keep_allowed_seconds
         self._keep_denied_seconds = keep_denied_seconds
         self._answers = ExpiringCache[_Access](now, _ANSWERS_MAX)
 
     async def authorize(self, user: UserInfo, verb: str, path: str) -> Verdict:
-        """Return the API server's verdict.
+        """Return whether the user may request the path with a verb, such as `get`.
 
         Raises:
             AuthorizationError: The review failed, or both allows and denies.
         """
+        if _ALWAYS_ALLOWED_GROUP in user.groups or path in self._always_allowed:
+            return Verdict(is_allowed=True)
         spec = msgspec.json.encode(_spec(user, verb, path))
         access = self._answers.get(spec)
         if access is None:
             access = await self._ask(spec)
             if len(verb) + len(path) < _CACHED_LENGTH_MAX:
-                self._answers.put(spec, access, self._seconds_of(access))
+                allowed, denied = self._keep_allowed_seconds, self._keep_denied_seconds
+                self._answers.put(spec, access, allowed if access.allowed else denied)
         if access.denied and access.allowed:
             raise AuthorizationError(
                 "webhook subject access review returned both allow and deny response"
             )
         return Verdict(access.allowed, access.reason)
-
-    def _seconds_of(self, access: _Access) -> float:
-        return self._keep_allowed_seconds if access.allowed else self._keep_denied_seconds
 
     async def _ask(self, spec: bytes) -> _Access:
         review = {
@@ -143,27 +138,6 @@ class SubjectAccessReviews:
         except (ApiError, msgspec.MsgspecError) as error:
             log.error("Failed to make webhook authorizer request: %s", error)
             raise AuthorizationError(str(error)) from None
-
-
-class Authorizer:
-    """Decides which user may request which path."""
-
-    def __init__(self, always_allowed: AllowedPaths, reviews: SubjectAccessReviews | None) -> None:
-        """Set up; without reviews, everything but the paths that are always allowed is denied."""
-        self._always_allowed = always_allowed
-        self._reviews = reviews
-
-    async def authorize(self, user: UserInfo, request: HttpRequest) -> Verdict:
-        """Return whether the user may make the request.
-
-        Raises:
-            AuthorizationError: The review failed.
-        """
-        if ALWAYS_ALLOWED_GROUP in user.groups or request.path in self._always_allowed:
-            return ALLOWED
-        if self._reviews is None:
-            return Verdict(is_allowed=False)
-        return await self._reviews.authorize(user, request.method.lower(), request.path)
 
 
 def _spec(user: UserInfo, verb: str, path: str) -> dict[str, object]:

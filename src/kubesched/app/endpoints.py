@@ -57,27 +57,6 @@ _WARNING: Final = (
 )
 
 
-class Build(msgspec.Struct, frozen=True):
-    """The running build.
-
-    Attributes:
-        started: The start of the process, with a time zone.
-        language: Such as `python3.11.9`.
-        version: Of Kubernetes, such as `1.36`.
-        emulated: The emulated version.
-    """
-
-    started: datetime
-    language: str
-    version: str
-    emulated: str
-
-
-def build_of(started: datetime) -> Build:
-    """Return the build of this process."""
-    return Build(started, f"python{platform.python_version()}", _VERSION, _VERSION)
-
-
 class _Form(msgspec.Struct, frozen=True):
     """The media type and version of an answer; no version for text."""
 
@@ -86,17 +65,18 @@ class _Form(msgspec.Struct, frozen=True):
 
 
 def statusz(
-    request: HttpRequest, build: Build, paths: Iterable[str], now: datetime
+    request: HttpRequest, started: datetime, paths: Iterable[str], now: datetime
 ) -> HttpResponse:
-    """Return the answer of /statusz: build, uptime and paths."""
+    """Return the answer of /statusz: version, uptime and paths; times have a time zone."""
+    language = f"python{platform.python_version()}"
     listed = _folders(paths)
-    uptime_seconds = max(int((now - build.started).total_seconds()), 0)
+    uptime_seconds = max(int((now - started).total_seconds()), 0)
     fields: dict[str, object] = {
-        "startTime": second_time(build.started),
+        "startTime": second_time(started),
         "uptimeSeconds": uptime_seconds,
-        "goVersion": build.language,
-        "binaryVersion": build.version,
-        "emulationVersion": build.emulated,
+        "goVersion": language,
+        "binaryVersion": _VERSION,
+        "emulationVersion": _VERSION,
         "paths": listed,
     }
 
@@ -104,11 +84,11 @@ def statusz(
         minutes, seconds = divmod(uptime_seconds, 60)
         hours, minutes = divmod(minutes, 60)
         lines = (
-            ("Started", build.started.astimezone(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")),
+            ("Started", started.astimezone(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")),
             ("Up", f"{hours} hr {minutes:02d} min {seconds:02d} sec"),
-            ("Go version", build.language),
-            ("Binary version", build.version),
-            ("Emulation version", build.emulated),
+            ("Go version", language),
+            ("Binary version", _VERSION),
+            ("Emulation version", _VERSION),
             ("Paths", " ".join(listed)),
         )
         return "\n" + "".join(f"{name}  {value}\n" for name, value in lines)
@@ -337,10 +317,10 @@ class Endpoints:
         self._exact[FLAGS] = self._below[f"{FLAGS}/"] = flags_page
         self._exact[f"{FLAGS}/v"] = lambda request: set_flag(request, set_verbosity)
 
-    def add_statusz(self, build: Build, moment: Callable[[], datetime]) -> None:
-        """Add /statusz, which lists the paths that were added before."""
-        paths = tuple(self._listed)
-        self.add("/statusz", lambda request: statusz(request, build, paths, moment()))
+    def add_statusz(self, moment: Callable[[], datetime]) -> None:
+        """Add /statusz, which lists the paths that were added before, and the uptime from now."""
+        paths, started = tuple(self._listed), moment()
+        self.add("/statusz", lambda request: statusz(request, started, paths, moment()))
 
     def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the answer of the handler for the path, 404 without one."""

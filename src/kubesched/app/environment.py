@@ -63,7 +63,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
         extenders: Creates the transports of extenders.
         now_ns: Returns the time of day in nanoseconds since the epoch.
         monotonic: Returns the seconds of a monotonic clock.
-        random: Returns new random.
+        new_random: Creates random sources.
         host_name: A part of identities.
         has_threads: Whether elections run in a thread of their own, or on the main loop.
         settle_memory: Called once the caches are synced.

@@ -36,7 +36,7 @@ from kubesched.app.decision_ring import (
     queue_state,
 )
 from kubesched.app.election import Election
-from kubesched.app.endpoints import Endpoints, build_of, configz, flagz
+from kubesched.app.endpoints import Endpoints, configz, flagz
 from kubesched.app.environment import REAL_ENVIRONMENT, Connections, Environment, ExtenderTransports
 from kubesched.app.health import scheduler_health
 from kubesched.app.live_writers import DryRunClient
@@ -230,7 +230,7 @@ class SchedulerProcess:
         if self._options.feature_gates.enabled("ComponentFlagz"):
             endpoints.add("/flagz", lambda request: flagz(request, self._flags))
         if self._options.feature_gates.enabled("ComponentStatusz"):
-            endpoints.add_statusz(build_of(self._moment()), self._moment)
+            endpoints.add_statusz(self._moment)
         return endpoints
 
     def _decisions(self, ring: DecisionRing, query: DecisionQuery) -> DecisionRecords:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
-from kubesched.app.shadow_judge import ShadowDecision, ShadowJudge
+from kubesched.app.shadow_judge import ShadowJudge
 from kubesched.app.shadow_watch import ShadowSetup, ShadowWatch
 from kubesched.cache.cache import CacheError
 from kubesched.explain.shadow_report import ReplayReport, ShadowVerdict
@@ -104,15 +104,12 @@ class ExactWatch:
             # It was deleted while extenders were asked.
             return
         info, cycle = queued.pod_info, None
-        theirs = ShadowDecision(decision.node, decision.message)
         if info.pod.spec.scheduling_group is not None:
             self.skipped += 1
         elif queued.is_gated:
-            self.judge.judge_held(info, theirs, queued.gating_plugin)
+            self.judge.judge_held(info, decision, queued.gating_plugin)
         else:
-            ours = self.judge.judge_exactly(
-                info, theirs, decision.nominated_node, info.pod.metadata.resource_version
-            )
+            ours = self.judge.judge_exactly(info, decision)
             cycle = None if isinstance(ours, Failed) else ours.cycle
         self.scheduler.cycles[info.scheduler_name].sampler.next_start = decision.next_start
         if decision.node:

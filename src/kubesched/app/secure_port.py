@@ -28,12 +28,7 @@ from kubesched.app.authentication import (
     RequestHeaders,
     check_bundle,
 )
-from kubesched.app.authorization import (
-    AllowedPaths,
-    AuthorizationError,
-    Authorizer,
-    SubjectAccessReviews,
-)
+from kubesched.app.authorization import AllowedPaths, AuthorizationError, Authorizer
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.http_exchange import (
     HttpRequest,
@@ -81,7 +76,7 @@ class AccessCheck:
             write(log, logging.ERROR, "Unable to authenticate the request", err=str(error))
             return unauthorized(request)
         try:
-            verdict = await self._authorizer.authorize(user, request)
+            verdict = await self._authorizer.authorize(user, request.method.lower(), request.path)
         except AuthorizationError as error:
             return internal_error(request, str(error))
         if not verdict.is_allowed:
@@ -109,10 +104,8 @@ class SecurePort:
         `settings` is the API server for reviews, unless a flag names another one.
 
         Raises:
-            ServingCertificateError: A certificate cannot be used.
-            ServingTlsError: A version or cipher suite is unknown.
-            KubeconfigError: A kubeconfig for reviews cannot be used.
-            SetupError: A file with authorities cannot be used.
+            SetupError: A certificate, a kubeconfig for reviews or a file with authorities cannot be
+                used, or a TLS version or cipher suite is unknown.
         """
         self._serving = serving
         self._options = access
@@ -151,12 +144,10 @@ class SecurePort:
             ),
             Authorizer(
                 AllowedPaths(self._options.always_allow_paths),
-                SubjectAccessReviews(
-                    ReviewRetries(authorization, random),
-                    time.monotonic,
-                    self._options.allowed_cache_seconds,
-                    self._options.denied_cache_seconds,
-                ),
+                ReviewRetries(authorization, random),
+                time.monotonic,
+                self._options.allowed_cache_seconds,
+                self._options.denied_cache_seconds,
             ),
             self._endpoints.answer,
         )

@@ -35,10 +35,6 @@ PAIR_NAME: Final = "kube-scheduler"
 _made: Final = msgspec.json.Decoder(tuple[bytes, bytes])
 
 
-class ServingCertificateError(SetupError):
-    """A certificate or its key cannot be used; the message names the file."""
-
-
 class KeyPair(msgspec.Struct, frozen=True):
     """A certificate chain and its key, as PEM."""
 
@@ -53,13 +49,13 @@ def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> Key
     returns the current time, with a time zone.
 
     Raises:
-        ServingCertificateError: A file cannot be read or written, or half of a pair is missing.
+        SetupError: A file cannot be read or written, or half of a pair is missing.
     """
     given = options.tls_cert_file, options.tls_private_key_file
     if all(given):
         return _read(options, *map(Path, given))
     if any(given):
-        raise ServingCertificateError(
+        raise SetupError(
             "missing filename for serving cert: --tls-cert-file and --tls-private-key-file go "
             "together"
         )
@@ -72,7 +68,7 @@ def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> Key
         return _read(options, *files)
     if any(there):
         missing = files[there.index(False)]
-        raise ServingCertificateError(f"{missing} is missing beside the other half of the pair")
+        raise SetupError(f"{missing} is missing beside the other half of the pair")
     pair = make_pair(options.bind_address, moment())
     _write(pair, *files)
     return pair
@@ -84,7 +80,7 @@ def make_pair(bind_address: str, moment: datetime) -> KeyPair:
     An unspecified address adds nothing. `moment` is the current time, with a time zone.
 
     Raises:
-        ServingCertificateError: It cannot be generated.
+        SetupError: It cannot be generated.
     """
     arguments = [bind_address, moment.isoformat()]
     try:
@@ -95,11 +91,11 @@ def make_pair(bind_address: str, moment: datetime) -> KeyPair:
             capture_output=True,
         )
     except (OSError, subprocess.CalledProcessError) as error:
-        raise ServingCertificateError(f"unable to generate self signed cert: {error}") from None
+        raise SetupError(f"unable to generate self signed cert: {error}") from None
     return KeyPair(*_made.decode(made.stdout))
 
 
-def unusable(options: ServingOptions, why: str) -> ServingCertificateError:
+def unusable(options: ServingOptions, why: str) -> SetupError:
     """Return the error for an unusable pair, with the flags that name it."""
     place = ""
     if options.tls_cert_file:
@@ -107,7 +103,7 @@ def unusable(options: ServingOptions, why: str) -> ServingCertificateError:
         place = f" (--tls-cert-file {certificate}, --tls-private-key-file {key})"
     elif options.cert_dir:
         place = f" (--cert-dir {options.cert_dir})"
-    return ServingCertificateError(f"unable to load server certificate{place}: {why}")
+    return SetupError(f"unable to load server certificate{place}: {why}")
 
 
 def _read(options: ServingOptions, certificate: Path, key: Path) -> KeyPair:
@@ -131,7 +127,7 @@ def _write(pair: KeyPair, certificate: Path, key: Path) -> None:
         with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(pair.key)
     except OSError as error:
-        raise ServingCertificateError(f"unable to write server certificate: {error}") from None
+        raise SetupError(f"unable to write server certificate: {error}") from None
 
 
 # The TLS settings of the secure port.
@@ -177,20 +173,15 @@ _SUITES: Final = {
 }
 
 
-class ServingTlsError(SetupError):
-    """A TLS version or cipher suite is unknown; the message names it."""
-
-
 def serving_context(pair: KeyPair, options: ServingOptions = _DEFAULTS) -> ssl.SSLContext:
     """Return the TLS context of the port; the options name version and cipher suites.
 
     Raises:
-        ServingTlsError: A name is unknown.
-        ServingCertificateError: The certificate cannot be used.
+        SetupError: A name is unknown, or the certificate cannot be used.
     """
     version = _VERSIONS.get(options.tls_min_version)
     if version is None:
-        raise ServingTlsError(f"unknown tls version {go_quote(options.tls_min_version)}")
+        raise SetupError(f"unknown tls version {go_quote(options.tls_min_version)}")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = version
     context.set_alpn_protocols(["http/1.1"])
@@ -218,11 +209,11 @@ def _choose(context: ssl.SSLContext, names: Iterable[str]) -> None:
         if name in _CHOSEN_ALWAYS:
             continue
         if name not in _SUITES:
-            raise ServingTlsError(f"Cipher suite {name} not supported or doesn't exist")
+            raise SetupError(f"Cipher suite {name} not supported or doesn't exist")
         if _SUITES[name]:
             chosen.append(_SUITES[name])
     if chosen:
         try:
             context.set_ciphers(":".join(chosen))
         except ssl.SSLError:
-            raise ServingTlsError("none of the cipher suites can be used") from None
+            raise SetupError("none of the cipher suites can be used") from None

@@ -17,7 +17,6 @@ from kubesched.api.errors import SetupError
 from kubesched.api.meta import KubeObject
 from kubesched.app.collector import tune_collector
 from kubesched.app.scheduler_informers import report_failures, scheduler_informers
-from kubesched.app.shadow_judge import ShadowDecision
 from kubesched.app.shadow_watch import ShadowSetup, ShadowWatch
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
@@ -157,35 +156,28 @@ class Shadow:
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Compare what the other scheduler decided, then apply the change."""
         if isinstance(old, Pod) and isinstance(new, Pod) and self.watch.awaits(uid_of(new)):
-            theirs = _decided(old, new)
-            if theirs is not None:
-                self._decided(new, theirs)
+            decision = _decided(old, new)
+            if decision is not None:
+                self.watch.decided(decision)
+                if self._recorder is not None:
+                    self._recorder.observed(decision)
         self._handlers.updated(old, new)
-
-    def _decided(self, pod: Pod, theirs: ShadowDecision) -> None:
-        metadata = pod.metadata
-        decision = RecordedDecision(
-            metadata.key,
-            uid_of(pod),
-            theirs.node,
-            theirs.message,
-            version=metadata.resource_version,
-        )
-        self.watch.decided(decision)
-        if self._recorder is not None:
-            self._recorder.observed(decision)
 
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion."""
         self._handlers.deleted(item, is_final_state_known=is_final_state_known)
 
 
-def _decided(old: Pod, new: Pod) -> ShadowDecision | None:
+def _decided(old: Pod, new: Pod) -> RecordedDecision | None:
     """Return what the other scheduler decided in this change of a pending pod; None if nothing."""
-    if new.spec.node_name:
-        return ShadowDecision(new.spec.node_name)
-    message = _rejection(new)
-    return ShadowDecision(message=message) if message and message != _rejection(old) else None
+    node = new.spec.node_name
+    message = "" if node else _rejection(new)
+    if not node and message in {"", _rejection(old)}:
+        return None
+    metadata = new.metadata
+    return RecordedDecision(
+        metadata.key, uid_of(new), node, message, version=metadata.resource_version
+    )
 
 
 def _rejection(pod: Pod) -> str:

@@ -33,6 +33,7 @@ from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
 from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.scheduler.decision import Decision, Placed, Rejected
+from kubesched.scheduler.decision_recorder import RecordedDecision
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo, uid_of
@@ -53,36 +54,30 @@ _SAMPLED_NODES_MIN: Final = 100
 """Schedulers look at all nodes of clusters of this size, whatever the configuration says."""
 
 
-class ShadowDecision(msgspec.Struct, frozen=True):
-    """A decision.
-
-    Attributes:
-        node: The node; "" if there is none.
-        message: Why there is none.
-    """
-
-    node: str = ""
-    message: str = ""
-
-
 class ShadowChoice(msgspec.Struct, frozen=True):
     """A decision of kubesched.
 
     Attributes:
-        answer: The decision.
+        node: The node; "" if there is none.
+        message: Why there is none.
         best: All nodes of the highest score.
         version: The last resource version in the cluster that it was made on.
         nominated: The node to which the pod would be nominated, "" for none.
     """
 
-    answer: ShadowDecision
+    node: str
+    message: str
     best: frozenset[str]
     version: str
     nominated: str = ""
 
-    def agrees(self, theirs: ShadowDecision) -> bool:
+    def equals(self, theirs: RecordedDecision) -> bool:
+        """Whether it has the same node or message."""
+        return (self.node, self.message) == (theirs.node, theirs.message)
+
+    def agrees(self, theirs: RecordedDecision) -> bool:
         """Whether the other scheduler may have made this decision."""
-        return theirs == self.answer or theirs.node in self.best
+        return self.equals(theirs) or theirs.node in self.best
 
 
 class _Chosen(NamedTuple):
@@ -125,7 +120,7 @@ class _Open(msgspec.Struct, frozen=True):
     """A comparison that bindings may still explain."""
 
     info: PodInfo
-    theirs: ShadowDecision
+    theirs: RecordedDecision
     number: int
     place: tuple[int, int]
     found: Disagreement
@@ -180,22 +175,21 @@ class ShadowJudge:
             if trace.totals is not None:
                 rows = trace.feasible_rows[trace.totals == np.max(trace.totals)]
                 best = frozenset(snapshot.nodes.names[row] for row in rows.tolist())
-            choice = ShadowChoice(ShadowDecision(decision.node_name), best, self.version)
+            choice = ShadowChoice(decision.node_name, "", best, self.version)
         else:
             nominated = decision.nominated_node_name if isinstance(decision, Rejected) else ""
-            answer = ShadowDecision(message=decision.message)
-            choice = ShadowChoice(answer, frozenset(), self.version, nominated or "")
+            message = decision.message
+            choice = ShadowChoice("", message, frozenset(), self.version, nominated or "")
         profile = self._scheduler.profiles[info.scheduler_name]
         explain = partial(explain_decision, profile, snapshot, trace, decision)
         return _Chosen(choice, decision, explain)
 
     def judge(
-        self, info: PodInfo, theirs: ShadowDecision, first: ShadowChoice, number: int, seen: str
+        self, info: PodInfo, theirs: RecordedDecision, first: ShadowChoice, number: int
     ) -> None:
         """Compare a decision of the other scheduler that is not yet applied to the cache.
 
-        `first` is what kubesched decided when the pod appeared, as the `number`th. `seen` is the
-        resource version of the pod with the decision.
+        `first` is what kubesched decided when the pod appeared, as the `number`th.
         """
         self.bound += bool(theirs.node)
         chosen = self._choose(info)
@@ -203,7 +197,7 @@ class ShadowJudge:
         nominated = self._nominated.pop(info.uid, first.nominated)
         if choice.nominated and not theirs.node:
             self._nominated[info.uid] = choice.nominated
-        found = self._compared(info, theirs, chosen, seen)
+        found = _compared(info, theirs, chosen)
         if found is None:
             self.counts[ShadowVerdict.AGREED] += 1
             self.agreed_late += not first.agrees(theirs)
@@ -226,26 +220,24 @@ class ShadowJudge:
             loop = asyncio.get_running_loop()
             loop.call_later(SETTLE_SECONDS, self._settle, self._opened)
 
-    def judge_exactly(
-        self, info: PodInfo, theirs: ShadowDecision, nominated: str | None, seen: str
-    ) -> Decision:
-        """Compare a decision that was made in the cluster as it is now; return kubesched's.
-
-        `nominated` is the node that the pod was nominated to, "" or None for none.
-        """
+    def judge_exactly(self, info: PodInfo, theirs: RecordedDecision) -> Decision:
+        """Compare a decision that was made in the cluster as it is now; return kubesched's."""
         self.bound += bool(theirs.node)
         chosen = self._choose(info)
-        found = self._compared(info, theirs, chosen, seen)
+        found = _compared(info, theirs, chosen)
+        nominated, ours = theirs.nominated_node or "", chosen.choice.nominated
         if found is not None:
             self._keep(found)
-        elif (nominated or "") != chosen.choice.nominated:
-            found = _disagreement(info, theirs, chosen, seen)
-            self._keep(self._nominated_elsewhere(found, nominated or "", chosen))
+        elif nominated != ours:
+            words = f"nominated to {nominated or 'no node'}; kubesched nominates {ours or 'none'}"
+            found = _disagreement(info, theirs, chosen.choice, words)
+            # Which nodes are tried for preemption begins at a random one.
+            self._keep(self._sampled(found) if nominated and ours else found)
         else:
             self.counts[ShadowVerdict.AGREED] += 1
         return chosen.decision
 
-    def judge_held(self, info: PodInfo, theirs: ShadowDecision, plugin: str) -> None:
+    def judge_held(self, info: PodInfo, theirs: RecordedDecision, plugin: str) -> None:
         """Compare a decision with a PreEnqueue plugin that holds the pod back."""
         self.bound += bool(theirs.node)
         held = f"held back by {plugin}"
@@ -262,30 +254,6 @@ class ShadowJudge:
                 decided_version=self.version,
             )
         )
-
-    def _nominated_elsewhere(
-        self, found: Disagreement, theirs: str, chosen: _Chosen
-    ) -> Disagreement:
-        ours = chosen.choice.nominated
-        words = f"nominated to {theirs or 'no node'}; kubesched nominates {ours or 'none'}"
-        verdict = ShadowVerdict.DIFFERENT
-        if theirs and ours and self._samples and len(self._cache.nodes) > _SAMPLED_NODES_MIN:
-            # Which nodes are tried for preemption begins at a random one.
-            verdict = ShadowVerdict.SAMPLED
-        return msgspec.structs.replace(found, verdict=verdict, sentence=words)
-
-    def _compared(
-        self, info: PodInfo, theirs: ShadowDecision, chosen: _Chosen, seen: str
-    ) -> Disagreement | None:
-        """Return how two decisions disagree, None if they do not."""
-        choice = chosen.choice
-        if choice.answer == theirs:
-            return None
-        found = _disagreement(info, theirs, chosen, seen)
-        if choice.agrees(theirs):
-            words = f"{theirs.node} and {choice.answer.node} have the same score"
-            return msgspec.structs.replace(found, verdict=ShadowVerdict.TIE, sentence=words)
-        return _explained(found, chosen.explain())
 
     def note_change(
         self, old: Pod | Node | None, new: Pod | Node | None, number: int | None = None
@@ -321,7 +289,9 @@ class ShadowJudge:
 
     # The cluster a little earlier or later.
 
-    def _agrees_earlier(self, info: PodInfo, theirs: ShadowDecision, place: tuple[int, int]) -> str:
+    def _agrees_earlier(
+        self, info: PodInfo, theirs: RecordedDecision, place: tuple[int, int]
+    ) -> str:
         """Return in which earlier state of the cluster the decisions agree, "" if in none."""
         behind = self._done_behind(place)
         with self._without(behind):
@@ -463,10 +433,14 @@ class ShadowJudge:
         if words:
             self._keep_changed(opened.found, words)
             return
-        found, nodes = opened.found, len(self._cache.nodes)
-        if found.scores and self._samples and nodes > _SAMPLED_NODES_MIN:
-            found = msgspec.structs.replace(found, verdict=ShadowVerdict.SAMPLED)
-        self._keep(found)
+        found = opened.found
+        self._keep(self._sampled(found) if found.scores else found)
+
+    def _sampled(self, found: Disagreement) -> Disagreement:
+        """Return it as Sampled, if the other scheduler looks at a part of the nodes."""
+        if not self._samples or len(self._cache.nodes) <= _SAMPLED_NODES_MIN:
+            return found
+        return msgspec.structs.replace(found, verdict=ShadowVerdict.SAMPLED)
 
     def _keep_changed(self, found: Disagreement, words: str) -> None:
         sentence = f"{found.sentence}; {words}"
@@ -481,21 +455,35 @@ class ShadowJudge:
             self.gained += not found.their_node
 
 
+def _compared(info: PodInfo, theirs: RecordedDecision, chosen: _Chosen) -> Disagreement | None:
+    """Return how two decisions disagree, None if they do not."""
+    choice = chosen.choice
+    if choice.equals(theirs):
+        return None
+    if choice.agrees(theirs):
+        words = f"{theirs.node} and {choice.node} have the same score"
+        return _disagreement(info, theirs, choice, words, ShadowVerdict.TIE)
+    return _explained(_disagreement(info, theirs, choice), chosen.explain())
+
+
 def _disagreement(
-    info: PodInfo, theirs: ShadowDecision, chosen: _Chosen, seen: str
+    info: PodInfo,
+    theirs: RecordedDecision,
+    ours: ShadowChoice,
+    sentence: str = "",
+    verdict: ShadowVerdict = ShadowVerdict.DIFFERENT,
 ) -> Disagreement:
-    ours, version = chosen.choice.answer, chosen.choice.version
     return Disagreement(
         pod=info.key,
         uid=info.uid,
-        verdict=ShadowVerdict.DIFFERENT,
-        sentence="",
+        verdict=verdict,
+        sentence=sentence,
         their_node=theirs.node,
         their_message=theirs.message,
         our_node=ours.node,
         our_message=ours.message,
-        seen_version=seen,
-        decided_version=version,
+        seen_version=theirs.version or info.pod.metadata.resource_version,
+        decided_version=ours.version,
     )
 
 
@@ -506,36 +494,27 @@ def _place_of(pod: Pod, number: int) -> tuple[int, int]:
 def _explained(found: Disagreement, report: PodExplanation) -> Disagreement:
     """Return a disagreement that is no tie, with its reasons."""
     theirs, ours = found.their_node, found.our_node
+    differences: tuple[ScoreDifference, ...] = ()
     if not theirs and ours:
         words = f"left pending ({found.their_message}); kubesched chooses {ours}"
     elif not theirs:
         words = f"left pending: {found.their_message} kubesched's reasons: {found.our_message}"
     else:
-        scores = {score.node: score for score in report.scores}
-        if theirs in scores and ours in scores:
-            found = _with_scores(found, report)
-            totals = f"{scores[theirs].total} to {scores[ours].total}"
-            words = f"bound to {theirs}, which scores lower than {ours}: {totals}{_listed(found)}"
+        by_node = {score.node: score for score in report.scores}
+        lower, higher = by_node.get(theirs), by_node.get(ours)
+        if lower is not None and higher is not None:
+            differences = tuple(
+                ScoreDifference(low.plugin, low.weighted, high.weighted)
+                for low, high in zip(lower.scores, higher.scores, strict=True)
+                if low.weighted != high.weighted
+            )
+            listed = ", ".join(f"{one.plugin} {one.theirs} to {one.ours}" for one in differences)
+            totals = f"{lower.total} to {higher.total} ({listed})"
+            words = f"bound to {theirs}, which scores lower than {ours}: {totals}"
         else:
             instead = f"kubesched chooses {ours}" if ours else f"kubesched: {found.our_message}"
             words = f"bound to {theirs}, {_why_not(theirs, report)}; {instead}"
-    return msgspec.structs.replace(found, sentence=words)
-
-
-def _with_scores(found: Disagreement, report: PodExplanation) -> Disagreement:
-    by_node = {score.node: score.scores for score in report.scores}
-    pairs = zip(by_node[found.their_node], by_node[found.our_node], strict=True)
-    scores = tuple(
-        ScoreDifference(theirs.plugin, theirs.weighted, ours.weighted)
-        for theirs, ours in pairs
-        if theirs.weighted != ours.weighted
-    )
-    return msgspec.structs.replace(found, scores=scores)
-
-
-def _listed(found: Disagreement) -> str:
-    parts = ", ".join(f"{each.plugin} {each.theirs} to {each.ours}" for each in found.scores)
-    return f" ({parts})"
+    return msgspec.structs.replace(found, sentence=words, scores=differences)
 
 
 def _why_not(node: str, report: PodExplanation) -> str:

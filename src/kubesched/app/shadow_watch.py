@@ -14,7 +14,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED
 from kubesched.app.live_writers import DryRunClient
-from kubesched.app.shadow_judge import ShadowChoice, ShadowDecision, ShadowJudge
+from kubesched.app.shadow_judge import ShadowChoice, ShadowJudge
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.decision_recorder import RecordedDecision
@@ -130,10 +130,8 @@ class ShadowWatch:
         seen = self._pending.get(decision.uid)
         queued = self.scheduler.queue.get_pod(decision.pod)
         if seen is not None and queued is not None:
-            theirs = ShadowDecision(decision.node, decision.message)
-            info, version = queued.pod_info, decision.version
-            self.judge.judge(info, theirs, seen.first, seen.number, version)
-            if not theirs.node:
+            self.judge.judge(queued.pod_info, decision, seen.first, seen.number)
+            if not decision.node:
                 # It is put back into the queue after those that are pending already.
                 self._appeared += 1
                 self._pending[decision.uid] = _Seen(self._appeared, seen.first)

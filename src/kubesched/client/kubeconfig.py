@@ -102,6 +102,13 @@ class _Context(msgspec.Struct):
     namespace: str = ""
 
 
+_EMPTY: Final[Mapping[str, _Cluster | _User | _Context]] = {
+    "cluster": _Cluster(),
+    "user": _User(),
+    "context": _Context(),
+}
+
+
 class _NamedCluster(msgspec.Struct):
     name: str
     cluster: _Cluster | None = None
@@ -167,17 +174,14 @@ class Kubeconfig:
     def _add(self, file: str, content: _File) -> None:
         self.files.append(file)
         self.current_context = self.current_context or content.current_context
-        for cluster in content.clusters or ():
-            path = f"clusters[{cluster.name}].cluster"
-            value = cluster.cluster or _Cluster()
-            self._clusters.setdefault(cluster.name, _Entry(file, path, value))
-        for user in content.users or ():
-            path = f"users[{user.name}].user"
-            self._users.setdefault(user.name, _Entry(file, path, user.user or _User()))
-        for context in content.contexts or ():
-            path = f"contexts[{context.name}].context"
-            chosen = context.context or _Context()
-            self._contexts.setdefault(context.name, _Entry(file, path, chosen))
+        found = (
+            *((self._clusters, "cluster", one.name, one.cluster) for one in content.clusters or ()),
+            *((self._users, "user", one.name, one.user) for one in content.users or ()),
+            *((self._contexts, "context", one.name, one.context) for one in content.contexts or ()),
+        )
+        for entries, kind, name, value in found:
+            entry = _Entry(file, f"{kind}s[{name}].{kind}", value or _EMPTY[kind])
+            entries.setdefault(name, entry)
 
     def settings(self, context: str = "", server: str = "") -> ConnectionSettings:
         """Return the settings of a context, "" for the current one.
@@ -211,7 +215,7 @@ class Kubeconfig:
                 f"{self._files}: context was not found for specified context: {wanted};"
                 f" there are: {known}"
             )
-        return _Entry(self._files, "contexts", _Context())
+        return _Entry(self._files, "contexts", _EMPTY["context"])
 
     def _find(self, kind: str, known: dict[str, _Entry], place: _Entry, name: str) -> _Entry:
         if name in known:
@@ -219,7 +223,7 @@ class Kubeconfig:
         if name:
             names = ", ".join(known) or "none"
             raise place.error(kind, f"there is no {kind} named {name!r}; there are: {names}")
-        return _Entry(place.file, f"{kind}s", _Cluster() if kind == "cluster" else _User())
+        return _Entry(place.file, f"{kind}s", _EMPTY[kind])
 
     @property
     def contexts(self) -> list[str]:

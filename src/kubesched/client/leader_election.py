@@ -12,7 +12,7 @@ Callbacks then run in that thread (pass them on with `loop.call_soon_threadsafe`
 be called with `elector_loop.call_soon_threadsafe(elector.stop)`. `fence`, `is_leader`, `leader`,
 `health_error` and `statistics` may be used from any thread.
 
-LeaderFence knows until when the process may act as the leader. Other candidates take over one lease
+LeaderFence holds as long as the process may act as the leader. Other candidates take over one lease
 duration after the last renewal that they observed, and they observe it after it was sent. So a
 leader is safe until the time of sending plus the lease duration. A process that checks the fence
 before each write never writes after a successor has taken over, even if the process was stopped for
@@ -45,11 +45,12 @@ from kubesched.client.resource_locks import ElectionRecord, LockError, ResourceL
 class LeaderFence:
     """One candidate's permission to act.
 
-    Only the elector's thread writes it; any thread may read it.
+    Only the elector's thread writes it; any thread may read it. `holds_until` is the end of the
+    permission, in seconds on the elector's clock.
     """
 
     def __init__(self) -> None:
-        self._holds_until = float("-inf")
+        self.holds_until = -math.inf
         self._second: datetime | None = None
         self._since = 0.0
 
@@ -60,12 +61,7 @@ class LeaderFence:
             now: Seconds on the elector's clock. Use `time.monotonic`, not the loop's time, which
                 may be from before the process was stopped.
         """
-        return now < self._holds_until
-
-    @property
-    def holds_until(self) -> float:
-        """The end of the permission, in seconds on the elector's clock."""
-        return self._holds_until
+        return now < self.holds_until
 
     def extend(self, sent: float, renew_time: datetime | None, duration_seconds: int) -> None:
         """Extend the permission after a record that names this process was written.
@@ -82,11 +78,11 @@ class LeaderFence:
         if second is None or second != self._second:
             self._since = sent
             self._second = second
-        self._holds_until = self._since + duration_seconds
+        self.holds_until = self._since + duration_seconds
 
     def drop(self) -> None:
         """End the permission."""
-        self._holds_until = float("-inf")
+        self.holds_until = -math.inf
         self._second = None
 
 

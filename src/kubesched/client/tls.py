@@ -10,6 +10,7 @@ import os
 import ssl
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +51,7 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     else:
         _load_authorities(context, settings)
     if settings.has_certificate:
-        show_certificate(context, settings)
+        _load_certificate(context, settings)
     return context
 
 
@@ -68,21 +69,23 @@ def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
         raise TlsError(f"unable to load root certificates from {place}: {why}") from None
 
 
-def show_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    """Load the client's certificate for new connections.
-
-    Raises:
-        TlsError: Certificate or key is missing or unreadable, or they do not match.
-    """
+def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """Load the client's certificate for new connections."""
     if not settings.key_pem and not settings.key_file:
         raise TlsError("client-key-data or client-key must be specified with a client certificate")
     place = "client-certificate-data" if settings.certificate_pem else settings.certificate_file
     try:
-        certificate = settings.certificate_pem or Path(settings.certificate_file).read_bytes()
-        key = settings.key_pem or Path(settings.key_file).read_bytes()
-        load_key_pair(context, certificate, key)
+        load_key_pair(context, *_read_pair(settings))
     except (OSError, ValueError) as error:
         raise TlsError(f"unable to load the client certificate of {place}: {error}") from None
+
+
+def _read_pair(settings: TlsSettings) -> tuple[bytes, bytes]:
+    """Return the client's certificate and key; raises OSError if a file cannot be read."""
+    return (
+        settings.certificate_pem or Path(settings.certificate_file).read_bytes(),
+        settings.key_pem or Path(settings.key_file).read_bytes(),
+    )
 
 
 def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
@@ -141,7 +144,9 @@ class CertificateFiles:
         self._settings = settings
         self._now = now
         self._checked_at = now()
-        self._seen = self._read()
+        self._seen: tuple[bytes, bytes] | None = None
+        with suppress(OSError):
+            self._seen = _read_pair(settings)
 
     def renew(self) -> bool:
         """Check the files every five minutes; return whether a new certificate was loaded.
@@ -152,20 +157,12 @@ class CertificateFiles:
         if now - self._checked_at < _CHECK_PERIOD_SECONDS:
             return False
         self._checked_at = now
-        found = self._read()
-        if found is None or found == self._seen:
-            return False
         try:
+            found = _read_pair(self._settings)
+            if found == self._seen:
+                return False
             load_key_pair(self._context, *found)
         except (OSError, ValueError):
             return False
         self._seen = found
         return True
-
-    def _read(self) -> tuple[bytes, bytes] | None:
-        settings = self._settings
-        try:
-            certificate = settings.certificate_pem or Path(settings.certificate_file).read_bytes()
-            return certificate, settings.key_pem or Path(settings.key_file).read_bytes()
-        except OSError:
-            return None

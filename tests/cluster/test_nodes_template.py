@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kubesched.cluster.nodes import NodeTemplate, looked_after
+from kubesched.cluster.nodes import NodeTemplate, as_reported
 from kubesched.cluster.store import Key
 
 from .sandbox_world import CAPACITY, Json, World, live
@@ -72,8 +72,8 @@ def test_a_created_node_becomes_ready() -> None:
 
 def test_a_complete_node_is_not_changed() -> None:
     """The same object is returned."""
-    node = looked_after({"metadata": {"name": "n"}, "spec": {}}, CAPACITY, "t0")
-    assert node is looked_after(node, CAPACITY, "t1")
+    node = as_reported({"metadata": {"name": "n"}, "spec": {}}, CAPACITY, "t0")
+    assert node is as_reported(node, CAPACITY, "t1")
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_state_taints_follow_the_conditions(
         "spec": {"unschedulable": unschedulable, "taints": [other]},
         "status": {"conditions": conditions},
     }
-    found = looked_after(troubled, CAPACITY, "now")
+    found = as_reported(troubled, CAPACITY, "now")
     assert ["mine:NoSchedule", *(f"node.kubernetes.io/{one}" for one in expected)] == taints(found)
     spec = {"taints": found["spec"]["taints"]}
-    well = looked_after({**found, "spec": spec, "status": {}}, CAPACITY, "later")
+    well = as_reported({**found, "spec": spec, "status": {}}, CAPACITY, "later")
     assert ["mine:NoSchedule"] == taints(well)
 
 

@@ -167,9 +167,9 @@ class Kubelets(Watching):
         pod = self._pod(work)
         if pod is not None and not pod.metadata.deletion_timestamp:
             is_running = pod.status.phase == "Running"
-            self._end_in_time(work, pod if is_running else self._reports.started(pod))
+            self._end_later(work, pod if is_running else self._reports.started(pod))
 
-    def _end_in_time(self, work: _Work, pod: Pod) -> None:
+    def _end_later(self, work: _Work, pod: Pod) -> None:
         lifetime = self._pace.lifetime_of(pod)
         if lifetime is not None:
             self._after(lifetime.seconds, work, lambda work: self._end(work, lifetime))
@@ -179,7 +179,7 @@ class Kubelets(Watching):
         if pod is None or pod.metadata.deletion_timestamp:
             return
         if lifetime.restarts:
-            self._end_in_time(work, self._reports.restarted(pod, lifetime.exit_code))
+            self._end_later(work, self._reports.restarted(pod, lifetime.exit_code))
             return
         pod = self._reports.ended(pod, lifetime.exit_code)
         for call in self.on_finished:

@@ -143,7 +143,7 @@ class NodeTemplate(msgspec.Struct, frozen=True):
         return {**node, "metadata": metadata, "spec": spec, "status": status}
 
 
-def looked_after(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
+def as_reported(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
     """Return a node as its kubelet and the node controllers would write it.
 
     Existing fields stay; missing ones get the values of a healthy node with this capacity. Its
@@ -249,7 +249,7 @@ class NodeKeeper(Watching):
         if node is None:
             self._forget(key.name)
             return
-        wanted = looked_after(node, self._capacity, self._server.timestamp())
+        wanted = as_reported(node, self._capacity, self._server.timestamp())
         if wanted is not node:
             self._server.write(key, wanted)
         if self._renews_leases and key.name not in self._timers:

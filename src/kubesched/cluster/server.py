@@ -217,8 +217,9 @@ class Follower(Generic[V, T]):
     Attributes:
         kind: Its name in the store.
         known: The objects as last reported.
-        newest: The state with which a change came that is being reported; None in a list.
-        relists: How often all objects were listed again, as changes were no longer kept.
+        newest: The object of the change that is being reported, as the store has it; None while
+            all objects are listed.
+        relists: How often all objects were listed again because changes were no longer kept.
     """
 
     def __init__(
@@ -234,7 +235,7 @@ class Follower(Generic[V, T]):
 
         `view` returns the form in which objects are reported, None for an object that is left out;
         `delay_seconds` draws the time from a change to its report, None for as soon as possible.
-        At most `at_once` changes are reported before other tasks run.
+        At most `at_once` changes are reported before other tasks run; None reports all.
         """
         self.kind = kind
         self.known: dict[Key, T] = {}

@@ -28,7 +28,7 @@ from kubesched.cluster.server import Plain, Server, key_of_plain
 from kubesched.cluster.store import Key
 
 _HASH: Final = "controller-revision-hash"
-_TROUBLES: Final = (
+_TOLERATED: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
     ("node.kubernetes.io/disk-pressure", "NoSchedule"),
@@ -60,8 +60,8 @@ class DaemonSetController(PodsController):
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create missing pods, and delete pods that should not exist."""
         pod = _daemon_of(owner)
-        wanted, bearable = _nodes_for(pod, self.server.all(Node))
-        on_node = self._pods_by_node(owner, bearable)
+        wanted, tolerated = _nodes_for(pod, self.server.all(Node))
+        on_node = self._pods_by_node(owner, tolerated)
         missing = [name for name in wanted if name not in on_node]
         try:
             for name in missing[:BURST]:
@@ -73,7 +73,7 @@ class DaemonSetController(PodsController):
         if len(missing) > BURST:
             self._queue.add(key)
 
-    def _pods_by_node(self, owner: Plain, bearable: dict[str, None]) -> dict[str, Pod]:
+    def _pods_by_node(self, owner: Plain, tolerated: dict[str, None]) -> dict[str, Pod]:
         """Return the pod of each node; surplus, failed and misplaced pods are deleted."""
         found: dict[str, Pod] = {}
         for pod in self.pods.of(owner):
@@ -84,7 +84,7 @@ class DaemonSetController(PodsController):
                 elif name not in found:
                     # Its replacement is created once it is gone.
                     found[name] = pod
-            elif name not in bearable or (name in found and is_active(found[name])):
+            elif name not in tolerated or (name in found and is_active(found[name])):
                 self.pods.delete(pod)
             else:
                 found[name] = pod
@@ -95,8 +95,8 @@ class DaemonSetController(PodsController):
         strategy = owner["spec"].get("updateStrategy", {})
         if strategy.get("type") == "OnDelete":
             return
-        bearable = strategy.get("rollingUpdate", {}).get("maxUnavailable", 1)
-        limit = scaled(bearable, len(on_node)) - missing
+        max_unavailable = strategy.get("rollingUpdate", {}).get("maxUnavailable", 1)
+        limit = scaled(max_unavailable, len(on_node)) - missing
         current = template_hash(owner)
         old = []
         for pod in on_node.values():
@@ -149,24 +149,24 @@ def _nodes_for(plain: Plain, nodes: Iterable[Node]) -> tuple[dict[str, None], di
     affinity = required_node_affinity(pod)
     tolerations = pod.spec.tolerations
     wanted: dict[str, None] = {}
-    bearable: dict[str, None] = {}
+    tolerated: dict[str, None] = {}
     for node in nodes:
         if not affinity.matches(node):
             continue
         name, taints = node.metadata.name, node.spec.taints
         if find_untolerated(taints, tolerations, (NO_EXECUTE,)) is None:
-            bearable[name] = None
+            tolerated[name] = None
         if find_untolerated(taints, tolerations, HARD_EFFECTS) is None:
             wanted[name] = None
-    return wanted, bearable
+    return wanted, tolerated
 
 
 def _tolerant(daemon_set: Plain) -> Plain:
     """Return a template with the tolerations of daemon pods, labelled with its revision."""
     template = daemon_set["spec"]["template"]
     spec = template["spec"]
-    troubles = (*_TROUBLES, _NETWORK) if spec.get("hostNetwork") else _TROUBLES
-    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in troubles]
+    taints = (*_TOLERATED, _NETWORK) if spec.get("hostNetwork") else _TOLERATED
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in taints]
     metadata = template.get("metadata", {})
     labels = {**metadata.get("labels", {}), _HASH: template_hash(daemon_set)}
     tolerations = [*spec.get("tolerations", []), *added]

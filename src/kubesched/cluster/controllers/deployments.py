@@ -175,9 +175,9 @@ def current_replica_set(deployment: Plain) -> Plain:
     }
 
 
-def template_hash(deployment: Plain) -> str:
-    """Return a hash of a Deployment's template."""
-    digest = sha256(msgspec.json.encode(deployment["spec"]["template"], order="sorted")).digest()
+def template_hash(workload: Plain) -> str:
+    """Return a hash of the template of a workload's pods."""
+    digest = sha256(msgspec.json.encode(workload["spec"]["template"], order="sorted")).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:_HASH_LENGTH])
 
 
@@ -216,7 +216,7 @@ def _limits(spec: Plain, wanted: int) -> tuple[int, int]:
 
 
 def _conditions(newest: str, *, is_enough: bool, is_done: bool) -> list[Plain]:
-    """Return the conditions of a Deployment whose newest ReplicaSet has a name."""
+    """Return the conditions of a Deployment; `newest` is the name of its newest ReplicaSet."""
     has = "has" if is_enough else "does not have"
     does = "has successfully progressed" if is_done else "is progressing"
     return [

@@ -104,7 +104,7 @@ class GarbageCollector(Following):
             self._server.delete(key, _uid(plain))
 
     def _is_there(self, reference: Plain, dependent: Key) -> bool:
-        """Whether an owner exists and does not wait for this dependent."""
+        """Whether an owner of this dependent exists."""
         owner_key = self._key_of(reference, dependent.namespace)
         if owner_key is None:
             # Owners of unknown kinds may exist, so their dependents are kept.
@@ -236,15 +236,15 @@ class NamespaceController(Following):
 
 # Pods whose node is gone.
 
-QUARANTINE_SECONDS: Final = 40.0
-"""A node may come back under its name; its pods are left alone for this time."""
+# A node may come back under its name; its pods are left alone for this time.
+_QUARANTINE_SECONDS: Final = 40.0
 
 
 class PodCollector(Following):
     """Deletes the pods of removed nodes; `on_collected` is called with each before that."""
 
     def __init__(
-        self, server: Server, pods: PodsByNode, quarantine_seconds: float = QUARANTINE_SECONDS
+        self, server: Server, pods: PodsByNode, quarantine_seconds: float = _QUARANTINE_SECONDS
     ) -> None:
         self.on_collected: Callable[[Pod], None] = lambda _pod: None
         self._server = server

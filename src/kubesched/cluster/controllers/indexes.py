@@ -73,7 +73,7 @@ class OwnedPods(Watching):
     def _changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
         old = None if before is None else controller_of(before.metadata)
         new = None if after is None else controller_of(after.metadata)
-        is_same = _uid(before) == _uid(after) and old == new
+        is_same = uid_of(before) == uid_of(after) and old == new
         if before is not None and old is not None and not is_same:
             self._report(before, old, self._drop(old, before.metadata.uid), None)
         if after is not None and new is not None:
@@ -89,10 +89,6 @@ class OwnedPods(Watching):
     ) -> None:
         for on_change in self._subscribers.get(owner.kind, ()):
             on_change(pod.metadata.namespace, owner.name, before, after)
-
-
-def _uid(pod: Pod | None) -> str:
-    return "" if pod is None else pod.metadata.uid
 
 
 def _version(pod: Pod) -> int:
@@ -122,7 +118,7 @@ def with_owner(owner: Plain, obj: Plain) -> Plain:
 
 
 class OwnedKind(Watching):
-    """For example, the ReplicaSets of Deployments."""
+    """The objects of a kind by their owners, such as the ReplicaSets of Deployments."""
 
     def __init__(
         self, server: Server, kind: str, owners: str, owner_kind: str, queue: WorkQueue
@@ -207,3 +203,8 @@ class PodsByNode(Watching):
 def node_name_of(pod: Pod | None) -> str:
     """Return the node that a pod is bound to, "" if it is bound to none or gone."""
     return "" if pod is None else pod.spec.node_name
+
+
+def uid_of(pod: Pod | None) -> str:
+    """Return the uid of a pod, "" if it is gone."""
+    return "" if pod is None else pod.metadata.uid

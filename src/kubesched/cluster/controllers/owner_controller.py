@@ -20,7 +20,7 @@ from kubesched.cluster.server import Plain, Server, Subscription, since_changed
 from kubesched.cluster.store import Key
 
 BURST: Final = 50
-"""So many objects are created or deleted before other tasks run."""
+"""The number of objects that are created or deleted before other tasks run."""
 _NANOSECONDS: Final = 1_000_000_000
 
 

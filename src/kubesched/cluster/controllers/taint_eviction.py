@@ -14,7 +14,7 @@ from kubesched.api.errors import NotFoundError
 from kubesched.api.node import Taint
 from kubesched.api.pod import FINISHED
 from kubesched.api.tolerations import NO_EXECUTE, tolerates
-from kubesched.cluster.controllers.indexes import PodsByNode, node_name_of
+from kubesched.cluster.controllers.indexes import PodsByNode, node_name_of, uid_of
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
 from kubesched.cluster.server import Server
 from kubesched.cluster.store import Key
@@ -50,7 +50,7 @@ class TaintEviction(Following):
 
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         name = node_name_of(after)
-        if not name or (before is not None and before.metadata.uid != _uid(after)):
+        if not name or (before is not None and before.metadata.uid != uid_of(after)):
             self._since.pop(key, None)
         if name in self._tainted:
             self._queue.add(key)
@@ -77,10 +77,6 @@ class TaintEviction(Following):
         self.on_evicted(pod)
         with suppress(NotFoundError):
             self._server.delete(key, pod.metadata.uid)
-
-
-def _uid(pod: Pod | None) -> str:
-    return "" if pod is None else pod.metadata.uid
 
 
 def _taints(node: Node | None) -> _Taints:

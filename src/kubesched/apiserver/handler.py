@@ -172,9 +172,7 @@ class Handler:
 
     def _update(self, call: _Call) -> Response:
         operation = call.operation()
-        obj = decoded(operation, self._resources, call.resource)
-        check_namespace(operation, obj)
-        check_name(operation, obj)
+        obj = same_object(operation, decoded(operation, self._resources, call.resource))
         stored, is_new = self._registry.update(
             operation,
             lambda current: self._granting(call, current, obj),

@@ -371,10 +371,10 @@ def check_name(operation: Operation, obj: Plain) -> None:
 
 
 def same_object(operation: Operation, obj: Plain) -> Plain:
-    """Return a patched object if the path still names it.
+    """Return an object to write if the path names it.
 
     Raises:
-        StatusError: The patch renames it.
+        StatusError: The path names another one.
     """
     check_namespace(operation, obj)
     check_name(operation, obj)

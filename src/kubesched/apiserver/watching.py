@@ -31,7 +31,7 @@ _FAREWELL_SECONDS: Final = 2.0
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 # The maximum number of changes written at once, so that other tasks can run in between.
 _BATCH: Final = 500
-# Numbers of a bookmark that the fields of the kind leave out and upstream's internal types do not.
+# Fields of a bookmark that upstream's internal types always have; here they are left out when zero.
 _UNSET: Final[dict[str, Plain]] = {
     "Deployment": {"replicas": 0},
     "ReplicaSet": {"replicas": 0},

@@ -51,7 +51,7 @@ class Health:
         checks: Mapping[str, Mapping[str, Check]],
         observe: HealthObserver = lambda _name, _endpoint, _passed: None,
     ) -> None:
-        """Set up with checks by endpoint, such as `readyz`, and name; none stands for `ping`.
+        """Set up with checks by endpoint, such as `readyz`, and name; without any, `ping` is one.
 
         `observe` is called with the result of each check of an endpoint.
         """

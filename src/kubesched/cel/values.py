@@ -22,7 +22,7 @@ class CelError(Exception):
 
 
 def succeeds(function: Callable[..., object]) -> Callable[..., bool]:
-    """Return a predicate that tells whether `function` runs without a CelError."""
+    """Return a predicate that is true where `function` raises no CelError."""
 
     def check(*args: object) -> bool:
         try:

@@ -156,7 +156,7 @@ class GarbageCollector(Following):
             self._server.delete(key, _uid(plain), policy=policy)
 
     def _unblock(self, key: Key, plain: Plain) -> None:
-        """Let the owners go first: they may form a circle, and wait for each other forever."""
+        """Do not let an object block its owners: in a cycle, each would wait for the others."""
         metadata = dict(plain["metadata"])
         metadata["ownerReferences"] = [
             {**one, "blockOwnerDeletion": False} for one in metadata["ownerReferences"]

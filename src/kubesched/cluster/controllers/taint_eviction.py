@@ -87,7 +87,7 @@ def _taints(node: Node | None) -> _Taints:
 
 
 def _tolerated_seconds(pod: Pod, taints: _Taints) -> float | None:
-    """Return how long a pod tolerates taints; None for ever."""
+    """Return how many seconds a pod tolerates taints; None for no limit."""
     limits: list[int] = []
     for key, value in taints:
         taint = Taint(key=key, value=value, effect=NO_EXECUTE)

@@ -5,9 +5,10 @@ Upstream: github.com/blang/semver/v4; staging/src/k8s.io/apiserver/pkg/cel/libra
 Differs:  nothing.
 """
 
+import operator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.integers import is_int64
@@ -25,36 +26,23 @@ class SemverError(ValueError):
     """The text is not a semantic version; the message is upstream's."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, order=True)
 class Semver:
-    """A semantic version; comparisons ignore the build metadata."""
+    """A semantic version without its build metadata, which comparisons ignore.
+
+    Attributes:
+        is_release: Whether it is no prerelease; it is newer than its prereleases.
+        prerelease: Its parts, each with whether it is a word: numbers sort before words.
+    """
 
     major: int
     minor: int
     patch: int
-    prerelease: tuple[int | str, ...] = ()
-    build: tuple[str, ...] = ()
+    is_release: bool
+    prerelease: tuple[tuple[bool, int | str], ...]
 
     type_name: ClassVar[str] = "kubernetes.Semver"
     is_opaque: ClassVar[bool] = True
-
-    def compare(self, other: "Semver") -> int:
-        """Return -1, 0 or 1."""
-        mine, others = self.core, other.core
-        if mine != others:
-            return 1 if mine > others else -1
-        return _compare_prereleases(self.prerelease, other.prerelease)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Semver) and self.compare(other) == 0
-
-    def __hash__(self) -> int:
-        return hash((self.core, self.prerelease))
-
-    @property
-    def core(self) -> tuple[int, int, int]:
-        """Major, minor and patch number."""
-        return (self.major, self.minor, self.patch)
 
 
 @lru_cache(4096)
@@ -68,13 +56,12 @@ def parse_semver(text: str) -> Semver:
     major, minor = _number("Major", parts[0]), _number("Minor", parts[1])
     rest, plus, build = parts[2].partition("+")
     patch, dash, prerelease = rest.partition("-")
-    return Semver(
-        major,
-        minor,
-        _number("Patch", patch),
-        tuple(map(_prerelease, prerelease.split("."))) if dash else (),
-        tuple(map(_build, build.split("."))) if plus else (),
-    )
+    number = _number("Patch", patch)
+    words = tuple(map(_prerelease, prerelease.split("."))) if dash else ()
+    if plus:
+        for part in build.split("."):
+            _check_build(part)
+    return Semver(major, minor, number, not dash, words)
 
 
 def normalize_semver(text: str) -> str:
@@ -113,7 +100,7 @@ def _uint64(text: str) -> int:
     return int(text)
 
 
-def _prerelease(text: str) -> int | str:
+def _prerelease(text: str) -> tuple[bool, int | str]:
     if not text:
         raise SemverError("Prerelease is empty")
     if set(text) <= _DIGITS:
@@ -121,27 +108,17 @@ def _prerelease(text: str) -> int | str:
             raise SemverError(
                 f"Numeric PreRelease version must not contain leading zeroes {go_quote(text)}"
             )
-        return _uint64(text)
+        return False, _uint64(text)
     if not set(text) <= _ALPHANUMERIC:
         raise SemverError(f"Invalid character(s) found in prerelease {go_quote(text)}")
-    return text
+    return True, text
 
 
-def _build(text: str) -> str:
+def _check_build(text: str) -> None:
     if not text:
         raise SemverError("Build meta data is empty")
     if not set(text) <= _ALPHANUMERIC:
         raise SemverError(f"Invalid character(s) found in build meta data {go_quote(text)}")
-    return text
-
-
-def _compare_prereleases(left: tuple[int | str, ...], right: tuple[int | str, ...]) -> int:
-    if not left or not right:
-        return bool(right) - bool(left) if bool(left) != bool(right) else 0
-    # Numbers sort before words, a prefix before the longer list.
-    mine = [(isinstance(part, str), part) for part in left]
-    others = [(isinstance(part, str), part) for part in right]
-    return (mine > others) - (mine < others)
 
 
 def _semver(string: str, normalize: bool = False) -> Semver:
@@ -182,8 +159,11 @@ def _as_integer(quantity: CelQuantity) -> int:
     return quantity.nano // NANO
 
 
-def _compare_quantities(left: CelQuantity, right: CelQuantity) -> int:
-    return (left.nano > right.nano) - (left.nano < right.nano)
+_Ordered = TypeVar("_Ordered", Semver, CelQuantity)
+
+
+def _compare(left: _Ordered, right: _Ordered) -> int:
+    return (left > right) - (left < right)
 
 
 LIBRARY: Library = {
@@ -191,18 +171,18 @@ LIBRARY: Library = {
     "semver(string, bool): semver": _semver,
     "isSemver(string): bool": succeeds(_semver),
     "isSemver(string, bool): bool": succeeds(_semver),
-    "@isGreaterThan(semver, semver): bool": lambda left, right: left.compare(right) > 0,
-    "@isLessThan(semver, semver): bool": lambda left, right: left.compare(right) < 0,
-    "@compareTo(semver, semver): int": Semver.compare,
+    "@isGreaterThan(semver, semver): bool": operator.gt,
+    "@isLessThan(semver, semver): bool": operator.lt,
+    "@compareTo(semver, semver): int": _compare,
     "@major(semver): int": lambda version: version.major,
     "@minor(semver): int": lambda version: version.minor,
     "@patch(semver): int": lambda version: version.patch,
     "quantity(string): quantity": _quantity,
     "isQuantity(string): bool": succeeds(_quantity),
     "sign(quantity): int": lambda quantity: (quantity.nano > 0) - (quantity.nano < 0),
-    "@isGreaterThan(quantity, quantity): bool": lambda left, right: left.nano > right.nano,
-    "@isLessThan(quantity, quantity): bool": lambda left, right: left.nano < right.nano,
-    "@compareTo(quantity, quantity): int": _compare_quantities,
+    "@isGreaterThan(quantity, quantity): bool": operator.gt,
+    "@isLessThan(quantity, quantity): bool": operator.lt,
+    "@compareTo(quantity, quantity): int": _compare,
     "@asApproximateFloat(quantity): double": lambda quantity: quantity.nano / NANO,
     "@asInteger(quantity): int": _as_integer,
     "@isInteger(quantity): bool": _is_integer,

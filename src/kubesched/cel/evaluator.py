@@ -32,6 +32,7 @@ from kubesched.cel.values import (
     DefaultMap,
     Optional,
     equal,
+    is_primitive,
     map_key,
     no_such_overload,
     text,
@@ -104,7 +105,7 @@ def _plan_ident(node: Ident) -> Evaluation:
 def _find(container: object, key: object) -> object:
     """Return the element at `key` or _MISSING. Raises CelError for a key of a wrong type."""
     if isinstance(container, dict):
-        found = container.get(map_key(key), _MISSING) if _is_key(key) else _MISSING
+        found = container.get(map_key(key), _MISSING) if is_primitive(key) else _MISSING
         if found is _MISSING and isinstance(container, DefaultMap):
             return {}
         return found
@@ -112,10 +113,6 @@ def _find(container: object, key: object) -> object:
         at = _list_index(key)
         return container[at] if 0 <= at < len(container) else _MISSING
     return _MISSING
-
-
-def _is_key(key: object) -> bool:
-    return isinstance(key, bool | int | float | str)
 
 
 def _list_index(key: object) -> int:

@@ -13,12 +13,10 @@ Differs:  no functions on authorization, no timestamps, durations, formats, byte
 
 from __future__ import annotations
 
-import functools
-import itertools
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-from itertools import islice
+from functools import cmp_to_key, lru_cache, reduce
+from itertools import islice, pairwise
 from typing import Any
 
 import re2  # type: ignore[import-untyped]  # the package has no types
@@ -32,7 +30,7 @@ from kubesched.cel.values import (
     Optional,
     UInt,
     compare,
-    is_comparable,
+    is_primitive,
     is_zero,
     quietly_equal,
     text,
@@ -159,16 +157,12 @@ def _includes(target: object, value: object) -> bool:
     return False
 
 
-def _size(value: str | Values | dict[object, object]) -> int:
-    return len(value)
-
-
 def _is_sorted(values: Values) -> bool:
-    return all(compare(left, right) <= 0 for left, right in itertools.pairwise(values))
+    return all(compare(left, right) <= 0 for left, right in pairwise(values))
 
 
 def _sum(zero: object) -> Callable[[Values], object]:
-    return lambda values: functools.reduce(operators.add, values, zero)
+    return lambda values: reduce(operators.add, values, zero)
 
 
 def _extreme(name: str, sign: int) -> Callable[[Values], object]:
@@ -234,11 +228,11 @@ def sort_by(values: Values, keys: Values) -> Values:
     """Sort the values by their keys. Raises CelError if the keys cannot be ordered."""
     if not keys:
         return values
-    if not is_comparable(keys[0]):
+    if not is_primitive(keys[0]):
         raise CelError("list elements must be comparable")
     if len({type_name(key) for key in keys}) > 1:
         raise CelError("list elements must have the same type")
-    order = functools.cmp_to_key(compare)
+    order = cmp_to_key(compare)
     pairs = sorted(zip(keys, values, strict=True), key=lambda pair: order(pair[0]))
     return tuple(value for _, value in pairs)
 
@@ -251,16 +245,12 @@ def _sets_intersects(values: Values, others: Values) -> bool:
     return any(operators.contains(value, others) for value in values)
 
 
-_SUMMABLE: dict[str, object] = {
-    "int": 0,
-    "uint": UInt(0),
-    "double": 0.0,
-}
+_SUMMABLE: dict[str, object] = {"int": 0, "uint": UInt(0), "double": 0.0}
 _COMPARABLE = ("int", "uint", "double", "bool", "string")
 
 _LISTS: Library = {
     **{
-        f"{call}size({kind}): int": _size
+        f"{call}size({kind}): int": len
         for call in ("", "@")
         for kind in ("list(A)", "map(A, B)", "string")
     },

@@ -22,7 +22,7 @@ from kubesched.cel.values import (
     checked_int,
     checked_uint,
     compare,
-    is_comparable,
+    is_primitive,
     map_key,
     no_such_overload,
     quietly_equal,
@@ -116,7 +116,7 @@ def contains(value: object, container: object) -> bool:
     if isinstance(container, tuple):
         return any(quietly_equal(value, element) for element in container)
     if isinstance(container, dict):
-        return isinstance(value, bool | int | float | str) and map_key(value) in container
+        return is_primitive(value) and map_key(value) in container
     raise no_such_overload()
 
 
@@ -137,20 +137,21 @@ def _checked(like: object, result: object) -> object:
     return result
 
 
-def _relation(name: str, holds: Callable[[int], bool]) -> Callable[[object, object], bool]:
+def _relation(name: str, holds: Callable[[int, int], bool]) -> Callable[[object, object], bool]:
     def relation(left: object, right: object) -> bool:
-        if not is_comparable(left):
+        if not is_primitive(left):
             raise CelError(f"no such overload: {name}")
-        return holds(compare(left, right))
+        return holds(compare(left, right), 0)
 
     return relation
 
 
-less = _relation("_<_", lambda order: order < 0)
-less_equals = _relation("_<=_", lambda order: order <= 0)
-greater = _relation("_>_", lambda order: order > 0)
-greater_equals = _relation("_>=_", lambda order: order >= 0)
-
+_RELATIONS = {
+    "_<_": _relation("_<_", operator.lt),
+    "_<=_": _relation("_<=_", operator.le),
+    "_>_": _relation("_>_", operator.gt),
+    "_>=_": _relation("_>=_", operator.ge),
+}
 _ORDERED = (
     *((kind, kind) for kind in ("bool", "string")),
     *((left, right) for left in ("int", "uint", "double") for right in ("int", "uint", "double")),
@@ -233,12 +234,7 @@ LIBRARY: Library = {
     "@in <- A, map(A, B): bool": contains,
     **{
         f"{name}({left}, {right}): bool": function
-        for name, function in (
-            ("_<_", less),
-            ("_<=_", less_equals),
-            ("_>_", greater),
-            ("_>=_", greater_equals),
-        )
+        for name, function in _RELATIONS.items()
         for left, right in _ORDERED
     },
     "type(A): type": lambda value: CelType(type_name(value)),

@@ -188,8 +188,8 @@ def compare(left: object, right: object) -> int:
     raise no_such_overload()
 
 
-def is_comparable(value: object) -> bool:
-    """Whether values of this type can be ordered."""
+def is_primitive(value: object) -> bool:
+    """Whether the value is a bool, number or text; only these are ordered, and found as keys."""
     return isinstance(value, bool | int | float | str)
 
 

@@ -28,7 +28,6 @@ _LABEL_LENGTH_MAX: Final = 63
 _SUBDOMAIN_LENGTH_MAX: Final = 253
 _PORT_NAME_LENGTH_MAX: Final = 15
 _PATH_NAMES: Final = (".", "..")
-_PATH_CHARACTERS: Final = ("/", "%")
 
 
 def form_error(rule: str, form: str, *examples: str) -> str:
@@ -80,9 +79,10 @@ _label: Final = _form(
 
 def dns_label(text: str) -> tuple[str, ...]:
     """Check a name without dots, such as namespaces have."""
-    *long, rule = _label(text) or ("",)
-    is_dotted = rule.startswith("a lowercase") and re.fullmatch(_SUBDOMAIN_FORM, text)
-    return (*long, "must not contain dots") if is_dotted else _label(text)
+    errors = _label(text)
+    if "." in text and re.fullmatch(_SUBDOMAIN_FORM, text):
+        return (*errors[:-1], "must not contain dots")
+    return errors
 
 
 def config_map_key(text: str) -> tuple[str, ...]:
@@ -176,17 +176,19 @@ def port_name(text: str) -> tuple[str, ...]:
 
 def path_segment(text: str) -> tuple[str, ...]:
     """Check a name that is one segment of a path."""
-    if text in _PATH_NAMES:
-        return (f"may not be '{text}'",)
-    return tuple(f"may not contain '{one}'" for one in _PATH_CHARACTERS if one in text)
+    return (f"may not be '{text}'",) if text in _PATH_NAMES else _path_prefix(text)
+
+
+def _path_prefix(text: str) -> tuple[str, ...]:
+    return tuple(f"may not contain '{one}'" for one in ("/", "%") if one in text)
 
 
 def prefix_of(rule: NameRule) -> NameRule:
     """Return the rule for the prefix of a name, which may end with a hyphen."""
+    if rule is path_segment:
+        return _path_prefix
 
     def check(text: str) -> tuple[str, ...]:
-        if rule is path_segment:
-            return tuple(f"may not contain '{one}'" for one in _PATH_CHARACTERS if one in text)
         if len(text) > 1 and text.endswith("-"):
             # Upstream masks the character before the hyphen too.
             text = f"{text[:-2]}a"

@@ -59,15 +59,17 @@ def add_default_class(request: AdmissionRequest, claim: Plain) -> Plain:
 
 def _default_class_name(request: AdmissionRequest) -> str | None:
     """Return the name of the newest default class; of several the first by name."""
-    found: tuple[str, str] | None = None
-    for one in request.lookup.items(_CLASSES):
-        metadata = one["metadata"]
-        annotations = metadata.get("annotations", {})
-        if any(annotations.get(name) == "true" for name in _DEFAULT_ANNOTATIONS):
-            time, name = metadata.get("creationTimestamp") or "", metadata["name"]
-            if found is None or time > found[0] or (time == found[0] and name < found[1]):
-                found = (time, name)
-    return None if found is None else found[1]
+    newest: Plain | None = max(
+        filter(_is_default, request.lookup.items(_CLASSES)),
+        key=lambda one: str(one["metadata"].get("creationTimestamp") or ""),
+        default=None,
+    )
+    return None if newest is None else newest["metadata"]["name"]
+
+
+def _is_default(storage_class: Plain) -> bool:
+    annotations = storage_class["metadata"].get("annotations", {})
+    return any(annotations.get(name) == "true" for name in _DEFAULT_ANNOTATIONS)
 
 
 def check_growth(request: AdmissionRequest, claim: Plain) -> None:

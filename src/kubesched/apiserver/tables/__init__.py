@@ -174,7 +174,7 @@ def _cell(text: str, kind: str) -> Cell:
         return CELLS[text[1:]]
     if text.startswith("."):
         path, _, default = text.partition(" or ")
-        return _at(path, "string" if default else kind, default or _ZEROS.get(kind, ""))
+        return _at(_parts(path), "string" if default else kind, default or _ZEROS.get(kind, ""))
     word, _, paths = text.partition(" ")
     if word == "age":
         path, has_default, default = paths.partition(" or")
@@ -184,14 +184,14 @@ def _cell(text: str, kind: str) -> Cell:
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    return tuple(part for part in path.replace("\\.", "\0").split(".") if part)
+    r"""Return the names in a path such as `.metadata.labels.example\.com/team`."""
+    parts = path.replace("\\.", "\0").split(".")
+    return tuple(part.replace("\0", ".") for part in parts if part)
 
 
-def _at(path: str, kind: str, default: Any) -> Cell:
-    parts = tuple(part.replace("\0", ".") for part in _parts(path))
-
+def _at(path: tuple[str, ...], kind: str, default: Any) -> Cell:
     def cell(value: Plain, _now: datetime) -> Any:
-        found = get(value, *parts)
+        found = get(value, *path)
         if found is None or found == "":
             return default
         return str(found) if kind == "string" else found
@@ -200,7 +200,7 @@ def _at(path: str, kind: str, default: Any) -> Cell:
 
 
 def _age(path: tuple[str, ...], default: str) -> Cell:
-    return lambda value, now: since(get(value, *path), now) if get(value, *path) else default
+    return lambda value, now: since(time, now) if (time := get(value, *path)) else default
 
 
 def _selector(selector: Plain | None) -> str:

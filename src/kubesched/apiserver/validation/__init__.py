@@ -74,8 +74,8 @@ def errors_of_update(
     """
     errors = FieldErrors()
     is_held = not resource.is_plain and subresource != "status"
-    forms = {"path_segment": None} | ({resource.name_form: None} if is_held else {})
-    check_metadata(resource, new["metadata"], forms, errors)
+    forms = ("path_segment", resource.name_form) if is_held else ("path_segment",)
+    check_metadata(resource, new["metadata"], dict.fromkeys(forms), errors)
     check_metadata_update(new["metadata"], old["metadata"], errors)
     object_type = resource.type
     if resource.built_in_kind == "Pod":

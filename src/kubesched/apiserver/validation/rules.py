@@ -153,13 +153,12 @@ class Rules:
         )
         for field in object_type.fields.values():
             inner = None if isinstance(field.type, MapType) else object_in(field.type)
-            below = None if inner is None else self._plan(inner)
-            is_empty = below is not None and not below
+            below = None if inner is None else self._plan(inner) or None
             checks = tuple(
                 _field_check(field, rule) for rule in field.rules if rule.name != "immutable"
             )
-            if checks or (below is not None and not is_empty):
-                plan.fields.append(_Below(field.name, checks, None if is_empty else below))
+            if checks or below is not None:
+                plan.fields.append(_Below(field.name, checks, below))
         return plan
 
 

@@ -1,11 +1,11 @@
 // Comparisons, the difference first: of simulations over time, and of clusters.
 
-import { html, useMemo, useState } from "./dom.js";
+import { html, useMemo } from "./dom.js";
 import { Change, Counts } from "./bars.js";
 import { duration, number, percent, podsThat, words } from "./format.js";
 import { Records } from "./other.js";
 import { DataTable } from "./tables.js";
-import { TimeChart, Zoom } from "./timechart.js";
+import { Charts, withUnit } from "./timechart.js";
 
 const SHOWN = { share: percent, seconds: duration, pods: number, podHours: number };
 const CHARTS = ["Pods", "Utilisation", "Fragmentation", "Disruptions"];
@@ -43,39 +43,25 @@ function differenceOf(unit, first, value) {
 
 export function ComparisonPage({ report, documents }) {
   const reports = documents.filter((one) => one.kind === "TimelineReport");
+  const charts = useMemo(() => commonCharts(report.runs, reports), [documents]);
   return html`<section>
       <h2>What differs most</h2>
       <${Measures} report=${report} rows=${differencesOf(report).slice(0, MOST)} caption="The largest relative differences" />
     </section>
-    ${reports.length > 0 && html`<${CommonCharts} names=${report.runs} reports=${reports} />`}
+    <${Charts} charts=${charts} />
     <section>
       <h2>Side by side</h2>
       <${Measures} report=${report} rows=${report.measures} caption=${`Seed ${report.seed}, ${duration(report.durationSeconds)} simulated`} />
     </section>`;
 }
 
-/** A chart per series, with a line per run; all zoom together. */
-function CommonCharts({ names, reports }) {
-  const [range, setRange] = useState(null);
-  const charts = useMemo(() => commonCharts(names, reports), [reports]);
-  return html`<section>
-    <h2>Over time</h2>
-    <${Zoom} times=${charts[0].span} range=${range} onRange=${setRange} />
-    <div class="charts">${charts.map(
-      (chart) => html`<${TimeChart}
-        key=${chart.title} title=${chart.title} times=${chart.times} lines=${chart.lines} range=${range ?? chart.span} onRange=${setRange}
-        text=${chart.unit === "share" ? percent : number} top=${chart.unit === "share" ? 1 : null}
-      />`,
-    )}</div>
-  </section>`;
-}
-
+/** A chart per series, with a line per run. */
 function commonCharts(names, reports) {
   const found = new Map();
   reports.forEach((report, at) => {
     for (const { name, chart, unit, values } of report.series) {
       if (!CHARTS.includes(chart)) continue;
-      const title = `${chart}: ${name}${unit === "share" || chart.toLowerCase().startsWith(unit) ? "" : `, ${unit}`}`;
+      const title = withUnit(`${chart}: ${name}`, { chart, unit });
       if (!found.has(title)) found.set(title, { title, unit, chart, runs: [] });
       found.get(title).runs[at] = values;
     }

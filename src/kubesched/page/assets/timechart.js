@@ -1,6 +1,7 @@
 // Lines over time with uPlot: zoom by dragging, a mark for the current time, marks for events.
 
 import { html, useEffect, useRef, useState } from "./dom.js";
+import { number, percent } from "./format.js";
 import { colour, useDark } from "./theme.js";
 
 const HEIGHT = 180;
@@ -96,6 +97,27 @@ export function TimeChart({ title, times, lines, text, at = null, range, onTime 
     <div ref=${place} aria-hidden="true"></div>
     <div ref=${needle} class="needle" hidden></div>
   </figure>`;
+}
+
+/** Charts that zoom together; each has a title, a unit, times, lines, and the span that they cover. */
+export function Charts({ charts }) {
+  const [range, setRange] = useState(null);
+  if (!charts.length) return null;
+  return html`<section aria-labelledby="charts-heading">
+    <h2 id="charts-heading">Over time</h2>
+    <${Zoom} times=${charts[0].span} range=${range} onRange=${setRange} />
+    <div class="charts">${charts.map(
+      (chart) => html`<${TimeChart}
+        key=${chart.title} title=${chart.title} times=${chart.times} lines=${chart.lines} range=${range ?? chart.span} onRange=${setRange}
+        text=${chart.unit === "share" ? percent : number} top=${chart.unit === "share" ? 1 : null}
+      />`,
+    )}</div>
+  </section>`;
+}
+
+/** The title of a chart, with the unit of its series unless the name of their chart has it. */
+export function withUnit(title, { chart, unit }) {
+  return unit === "share" || chart.toLowerCase().startsWith(unit) ? title : `${title}, ${unit}`;
 }
 
 /** How charts are zoomed: by buttons too, for readers without a mouse. */

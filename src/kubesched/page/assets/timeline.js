@@ -1,19 +1,19 @@
 // The report of a simulation over time: waits, charts of every series, and totals.
 
-import { html, useMemo, useState } from "./dom.js";
-import { duration, number, percent, plural } from "./format.js";
+import { html, useMemo } from "./dom.js";
+import { duration, number, plural } from "./format.js";
 import { Records } from "./other.js";
 import { Bar, DataTable } from "./tables.js";
-import { TimeChart, Zoom } from "./timechart.js";
+import { Charts, withUnit } from "./timechart.js";
 
 // Charts that the playback of the same simulation has too.
 const OF_PLAYBACK = ["Pods", "Utilisation"];
 
 export function TimelinePage({ report, documents }) {
   const isPlayed = documents.some((one) => one.kind === "Playback");
-  const series = useMemo(() => report.series.filter((one) => !isPlayed || !OF_PLAYBACK.includes(one.chart)), [report, isPlayed]);
+  const charts = useMemo(() => chartsOf(report.series.filter((one) => !isPlayed || !OF_PLAYBACK.includes(one.chart))), [report, isPlayed]);
   return html`<${Waits} report=${report} />
-    <${Charts} series=${series} />
+    <${Charts} charts=${charts} />
     <section aria-labelledby="totals-heading">
       <h2 id="totals-heading">Totals</h2>
       <dl class="facts">${Object.entries(report.totals)
@@ -101,32 +101,15 @@ function Waits({ report }) {
   </section>`;
 }
 
-/** A chart for every group of series; all of them zoom together. */
-function Charts({ series }) {
-  const [range, setRange] = useState(null);
-  const charts = useMemo(() => {
-    const found = new Map();
-    for (const one of series) {
-      const key = `${one.chart} ${one.unit}`;
-      if (!found.has(key)) found.set(key, { title: titleOf(one), unit: one.unit, ...timesOf(one.values), lines: [] });
-      found.get(key).lines.push({ name: one.name, values: one.values.means });
-    }
-    return [...found.values()];
-  }, [series]);
-  return html`<section aria-labelledby="charts-heading">
-    <h2 id="charts-heading">Over time</h2>
-    ${charts.length > 0 && html`<${Zoom} times=${charts[0].span} range=${range} onRange=${setRange} />`}
-    <div class="charts">${charts.map(
-      (chart) => html`<${TimeChart}
-        title=${chart.title} times=${chart.times} lines=${chart.lines} range=${range ?? chart.span} onRange=${setRange}
-        text=${chart.unit === "share" ? percent : number} top=${chart.unit === "share" ? 1 : null}
-      />`,
-    )}</div>
-  </section>`;
-}
-
-function titleOf({ chart, unit }) {
-  return unit === "share" || chart.toLowerCase().startsWith(unit) ? chart : `${chart}, ${unit}`;
+/** A chart for every group of series. */
+function chartsOf(series) {
+  const found = new Map();
+  for (const one of series) {
+    const title = withUnit(one.chart, one);
+    if (!found.has(title)) found.set(title, { title, unit: one.unit, ...timesOf(one.values), lines: [] });
+    found.get(title).lines.push({ name: one.name, values: one.values.means });
+  }
+  return [...found.values()];
 }
 
 /** The middles of the bins, and what they cover together. */

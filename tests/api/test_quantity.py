@@ -131,7 +131,7 @@ def test_invalid_quantities(text: str) -> None:
 
 
 @pytest.mark.parametrize("number", [10**4000, float("nan"), float("inf")])
-def test_numbers_out_of_this_world_are_refused(number: float) -> None:
+def test_numbers_that_no_text_has_are_refused(number: float) -> None:
     """Numbers that only Python values can represent."""
     with pytest.raises(QuantityError):
         parse_quantity(number)

@@ -1,4 +1,4 @@
-"""A server on a file: what it has said is true after a crash."""
+"""A server on a file: what it has acknowledged is there after a crash."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def _crash(path: Path, seed: int, lines: int, seconds: float) -> list[str]:
     return (first + rest).decode().splitlines()
 
 
-def _believe(lines: list[str], known: dict[str, set[str]]) -> None:
+def _note(lines: list[str], known: dict[str, set[str]]) -> None:
     """Write down what each object may be: the last acknowledged state, or one that was tried."""
     for line in lines[1:]:
         word, name, value = line.split(" ")
@@ -338,7 +338,7 @@ def _believe(lines: list[str], known: dict[str, set[str]]) -> None:
 
 @pytest.mark.slow
 def test_a_crash_loses_no_acknowledged_write(tmp_path: Path) -> None:
-    """Killed at any moment, again and again on the same file, the server keeps its word.
+    """The server is killed at any moment, again and again on the same file.
 
     Each of eight writers has one write under way at most; that one may be kept or not.
     """
@@ -349,7 +349,7 @@ def test_a_crash_loses_no_acknowledged_write(tmp_path: Path) -> None:
     for round_ in range(50):
         lines = _crash(path, round_, generator.randrange(100), generator.uniform(0.0, 0.01))
         acknowledged += sum(1 for line in lines if line.startswith("done"))
-        _believe(lines, known)
+        _note(lines, known)
         journal = Journal(path)
         objects, version = journal.load()
         journal.close()

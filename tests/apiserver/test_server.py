@@ -400,7 +400,7 @@ def test_warnings_are_headers() -> None:
 
 
 def test_a_port_that_is_taken_is_an_error() -> None:
-    """Two servers cannot listen in one place."""
+    """Two servers cannot listen on one port."""
 
     async def hold(server: ApiServer, _: aiohttp.ClientSession) -> None:
         port = int(server.url.rpartition(":")[2])

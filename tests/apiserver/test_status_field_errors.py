@@ -56,7 +56,7 @@ def test_texts(error: FieldError, text: str) -> None:
 
 
 def test_one_value_may_break_several_rules() -> None:
-    """Each broken rule is a error."""
+    """Each broken rule is an error."""
     errors = FieldErrors()
     errors.each("a", "x", ("first", "second"))
     assert ['a: Invalid value: "x": first', 'a: Invalid value: "x": second'] == [

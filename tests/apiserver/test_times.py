@@ -28,7 +28,7 @@ def test_uids_are_random_uuids(seed: int) -> None:
     assert (4, uuid.RFC_4122) == (made.version, made.variant)
 
 
-def test_the_same_dice_draw_the_same() -> None:
+def test_equal_seeds_give_equal_identities() -> None:
     """A run can be repeated from its seed."""
     assert clock().uid() == clock().uid()
 

@@ -242,7 +242,7 @@ def test_flags_have_an_index(path: str) -> None:
 
 
 def test_profiles() -> None:
-    """The index redirects; the one profile shows who runs."""
+    """The index redirects; the one profile shows the stacks."""
     moved = get("/debug/pprof")
     assert (302, (("Location", "/debug/pprof/"),)) == (moved.status, moved.headers)
     assert b"goroutine" in get("/debug/pprof/").body

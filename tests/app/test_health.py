@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 
 import pytest
@@ -149,4 +148,3 @@ def test_without_an_election_healthz_is_a_ping() -> None:
         leader_election=None, is_stopping=lambda: False, has_synced=lambda: True
     )
     assert b"[+]ping ok\nhealthz check passed\n" == ask(health, "/healthz?verbose").body
-    assert logging.INFO > V2

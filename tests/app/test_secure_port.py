@@ -110,8 +110,8 @@ async def _status(serving: ServingOptions, url: str, asking: Asking) -> int:
         return response.status
 
 
-def test_everybody_gets_what_is_theirs(serving: ServingOptions) -> None:
-    """Health for all; the rest by token, certificate, or a proxy's word."""
+def test_access(serving: ServingOptions) -> None:
+    """Health is for all; the rest needs a token, a certificate, or the headers of a proxy."""
     root = signed(CLIENTS, "root", ("system:masters",))
     bob = signed(CLIENTS, "bob")
     proxy = signed(PROXIES, "proxy")
@@ -150,10 +150,8 @@ def test_a_file_of_authorities_replaces_the_clusters(
     assert [] == rest.requests
 
 
-def test_flags_say_which_proxies_are_believed_and_where_they_say_who_asks(
-    serving: ServingOptions, tmp_path: Path
-) -> None:
-    """The cluster's are not, then; who shows a certificate of clients is who it says."""
+def test_flags_name_proxies_and_their_headers(serving: ServingOptions, tmp_path: Path) -> None:
+    """The cluster's proxies identify nobody then; certificates of clients still do."""
     file = tmp_path / "ca.crt"
     file.write_bytes(CLIENTS.pem)
     proxies = ProxyOptions(

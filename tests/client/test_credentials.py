@@ -18,7 +18,7 @@ from kubesched.client.credentials import (
 
 
 def test_fixed_credentials() -> None:
-    """A token wins nothing over a name: only one of them is ever given."""
+    """A token becomes a Bearer header, a name with its password a Basic one; neither changes."""
     word = "pä"
     assert "Bearer pä" == fixed_credential(UserSettings(token=f"{word}\n")).header
     named = UserSettings(username="u", password=word)

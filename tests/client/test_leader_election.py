@@ -65,7 +65,7 @@ class Candidate:
 
 
 def _runs(codes: list[str]) -> list[str]:
-    """Polling takes as many reads as chance has it."""
+    """Return the codes with reads in a row as one: how often a candidate polls is random."""
     return [code for code, run_ in groupby(codes) for _ in (run_ if "GET" not in code else (0,))]
 
 

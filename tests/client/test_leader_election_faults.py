@@ -51,7 +51,7 @@ class Replica:
         self._random = random.Random(election.random.random())
         self.number = number
         self.starts = 0
-        # Nobody's wall clock is right.
+        # Wall clocks differ.
         self.skew_seconds = self._random.uniform(-100, 100)
         self.way = self._new_way()
         self.elector: LeaderElector | None = None
@@ -91,10 +91,10 @@ class Replica:
             self.elector.stop()
 
     async def freeze(self) -> None:
-        """Stop for ever, without a word; what was sent still arrives.
+        """Stop for ever without releasing the lock; what was sent still arrives.
 
-        Should the process go on, its work may ask the fence before the elector does anything. That
-        is the same as going by what the fence said in the end.
+        If a real process went on, its work could ask the fence before the elector does anything. So
+        the end of the last permission counts.
         """
         if self.elector is not None:
             self._election.frozen.append(self.elector.fence.holds_until)
@@ -107,7 +107,7 @@ class Replica:
 
 
 class Election:
-    """Replicas, their server, and what befalls them."""
+    """Replicas, their server, and their faults."""
 
     def __init__(self, seed: int, timing: ElectionTiming, kinds: list[str]) -> None:
         self.random = random.Random(seed)
@@ -118,8 +118,8 @@ class Election:
         self.server = LockServer(self.loop.time)
         self.replicas = [Replica(self, number) for number in range(self.random.choice([2, 3]))]
 
-    async def befall(self) -> None:
-        """Do something to one of them."""
+    async def disturb(self) -> None:
+        """Change the faults or the clock of one replica, stop it or freeze it."""
         replica = self.random.choice(self.replicas)
         events: list[Callable[[], object]] = [
             lambda: setattr(replica.way, "is_cut", not replica.way.is_cut),
@@ -185,7 +185,7 @@ def _play(seed: int, timing: ElectionTiming, kinds: list[str]) -> None:
         election = Election(seed, timing, kinds)
         elections.append(election)
         while loop.time() < 120 * timing.retry_period_seconds:
-            await election.befall()
+            await election.disturb()
         election.heal()
         await asyncio.sleep(1.5 * timing.lease_duration_seconds + 3 * timing.retry_period_seconds)
         leaders = [replica for replica in election.replicas if replica.leads(loop.time())]

@@ -88,8 +88,8 @@ def test_client_shows_its_certificate(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_strangers_are_not_spoken_to(settings: TlsSettings) -> None:
-    """A certificate that does not fit ends the conversation before it begins."""
+def test_servers_with_other_certificates_get_no_request(settings: TlsSettings) -> None:
+    """A certificate that does not fit ends the handshake."""
     with pytest.raises(ApiError, match="certificate verify failed") as caught:
         _ask(settings)
     assert (0, "Unanswered") == (caught.value.code, caught.value.reason)

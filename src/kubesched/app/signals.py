@@ -15,12 +15,11 @@ from contextlib import contextmanager
 from typing import Final
 
 STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
-EXIT_AT_ONCE: Final = 1
 
 
 def exit_at_once() -> None:
-    """Exit at once."""
-    os._exit(EXIT_AT_ONCE)
+    """End the process without cleaning up, with upstream's exit code."""
+    os._exit(1)
 
 
 @contextmanager

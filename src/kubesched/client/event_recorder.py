@@ -68,7 +68,7 @@ class _Remembered:
 
 
 class EventRecorder:
-    """Records events."""
+    """Queues events and writes them, so that who records one does not wait."""
 
     def __init__(
         self, rest: Rest, now_ns: Callable[[], int], random: Random, hostname: str

@@ -147,7 +147,7 @@ class HistogramVec:
 
 
 class MetricType(StrEnum):
-    """The type of a metric."""
+    """A type of metrics, as the text format names it."""
 
     COUNTER = "counter"
     GAUGE = "gauge"

@@ -51,7 +51,7 @@ class MetricsCollector(Protocol):
 
 
 class MetricsPage:
-    """A page of metrics."""
+    """The page of a path such as /metrics: metrics of several sources."""
 
     def __init__(
         self,

@@ -166,7 +166,7 @@ class StartTime:
     """The start time of the process, which several pages show."""
 
     def collect(self) -> Iterator[Metric]:
-        """Yield it."""
+        """Yield the metric `process_start_time_seconds`."""
         for metric in OperatingSystemMetrics().collect():
             if metric.name == "process_start_time_seconds":
                 yield metric

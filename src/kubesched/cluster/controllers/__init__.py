@@ -37,7 +37,7 @@ _ACCOUNT: Final = "system:serviceaccount:kube-system:"
 
 
 class Controllers(Watching):
-    """All controllers."""
+    """The controllers of a cluster, each with the rights of its own service account."""
 
     def __init__(self, server_for: Callable[[str], AnyKindServer]) -> None:
         """Set up.

@@ -72,7 +72,7 @@ class WorkQueue:
         self._timers[key] = loop.call_later(seconds, self._fall_due, self._timers, key)
 
     def stop(self) -> None:
-        """Stop."""
+        """Cancel what is due; nothing is reconciled any more."""
         self._is_stopped = True
         for timer in (*self._timers.values(), *self._soon.values()):
             timer.cancel()

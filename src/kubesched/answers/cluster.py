@@ -78,6 +78,7 @@ class Cluster:
     Attributes:
         objects: All objects, with the API server's defaults.
         warnings: Warnings about the input, manifests included, one line each.
+        on_attempt: Called whenever a question about changes has tried to place a pod.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Cluster:
         self._scheduler = scheduler
         self._options = options
         self.warnings: list[str] = []
+        self.on_attempt: Callable[[], None] = lambda: None
         self._warn = self.warnings.extend if warn is None else warn
         self._warn(given.warnings)
 
@@ -290,10 +292,7 @@ class Cluster:
     def explain_page(
         self, pod: str, namespace: str = "", *, all_filters: bool = False
     ) -> tuple[PodExplanation, ClusterView]:
-        """Return the answer of `explain`, and the view without causes that its page shows beside.
-
-        Arguments and errors are the same.
-        """
+        """Return what the page of `explain` shows; arguments and errors are the same."""
         cluster = self._state()
         view = cluster_view(cluster, "", None)
         return self._explain(cluster, pod, namespace, all_filters), view
@@ -492,6 +491,7 @@ class Cluster:
 
         async def main() -> T:
             rehearsal = Rehearsal(self._scheduler, seed=self._options.seed)
+            rehearsal.outcomes.on_attempt = self.on_attempt
             rehearsal.load(self.objects)
             for kind in self._given.complete:
                 rehearsal.scheduler.cache.declare_complete(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -114,9 +115,24 @@ def drain(
     from kubesched.cli.trials import nodes_and_source, open_cluster
 
     nodes, source = nodes_and_source(words, source)
-    report = open_cluster(source, asked).drain(*nodes)
+    cluster = open_cluster(source, asked)
+    with StatusLine() as status:
+        cluster.on_attempt = _counting(status)
+        report = cluster.drain(*nodes)
     write_answer(report, asked.output, write_drain, asked.html)
     return 0 if report.succeeds else EXIT_DIFFERENT
+
+
+def _counting(status: StatusLine) -> Callable[[], None]:
+    """Return a function that counts its calls on the status line, as attempts to place pods."""
+    attempts = 0
+
+    def tried() -> None:
+        nonlocal attempts
+        attempts += 1
+        status.show(lambda: f"attempts to place pods so far: {attempts:,}")
+
+    return tried
 
 
 @click.command()
@@ -161,7 +177,10 @@ def whatif(
     from kubesched.cli.trial_text import write_what_if
     from kubesched.cli.trials import open_cluster
 
-    report = open_cluster(source, asked, plan).whatif(plan)
+    cluster = open_cluster(source, asked, plan)
+    with StatusLine() as status:
+        cluster.on_attempt = _counting(status)
+        report = cluster.whatif(plan)
     write_answer(report, asked.output, write_what_if, asked.html)
     return 0 if report.works else EXIT_DIFFERENT
 

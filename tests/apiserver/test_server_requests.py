@@ -290,3 +290,34 @@ def test_a_scale_of_another_workload_is_refused() -> None:
         return [answer.status for answer in answers]
 
     assert [409, 409] == asyncio.run(live())
+
+
+def test_a_broken_budget_refuses_evictions() -> None:
+    """The answer names the budget."""
+    pods = "/api/v1/namespaces/default/pods"
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    labels = {"app": "w"}
+    selected = {"selector": {"matchLabels": labels}, "minAvailable": 1}
+    runs = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    disrupted = {f"p-{number}": "2026-06-01T00:00:00Z" for number in range(2001)}
+    numbers = dict.fromkeys(
+        ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 1
+    )
+    broken = {**numbers, "observedGeneration": 1, "disruptedPods": disrupted}
+
+    async def live() -> Json:
+        server = new_server()
+        metadata: Json = {"name": "p", "labels": labels}
+        await ask(server, "POST", pods, {"metadata": metadata, "spec": TEMPLATE["spec"]})
+        await ask(server, "POST", budgets, {"metadata": {"name": "b"}, "spec": selected})
+        merge = {"content-type": "application/merge-patch+json"}
+        for path, status in ((f"{pods}/p", runs), (f"{budgets}/b", broken)):
+            await ask(server, "PATCH", f"{path}/status", {"status": status}, headers=merge)
+        return _body(await ask(server, "POST", f"{pods}/p/eviction", {"metadata": {"name": "p"}}))
+
+    answer = asyncio.run(live())
+    assert (
+        'poddisruptionbudget.policy "b" is forbidden: DisruptedPods map too big - too many '
+        "evictions not confirmed by PDB controller"
+    ) == answer["message"]
+    assert {"name": "b", "group": "policy", "kind": "poddisruptionbudget"} == answer["details"]

@@ -33,11 +33,18 @@ from kubesched.apiserver.status import (
     StatusError,
     bad_request,
     conflict_of,
+    details_of,
     internal,
     invalid_kind,
 )
 from kubesched.apiserver.stored_object import key_of
-from kubesched.cluster.eviction import Granted, NotAllowedError, grant, plain_status
+from kubesched.cluster.eviction import (
+    BrokenBudgetError,
+    Granted,
+    NotAllowedError,
+    grant,
+    plain_status,
+)
 from kubesched.cluster.server import since_changed
 from kubesched.cluster.store import Key
 
@@ -176,6 +183,9 @@ def _grant(registry: ObjectRegistry, pod: Pod) -> Granted:
         details: Plain = {"causes": [{"reason": "DisruptionBudget", "message": error.why}]}
         if error.retry_after_seconds is not None:
             details["retryAfterSeconds"] = error.retry_after_seconds
+        raise StatusError(error.code, error.reason, error.message, details) from None
+    except BrokenBudgetError as error:
+        details = details_of("policy", "poddisruptionbudget", error.budget)
         raise StatusError(error.code, error.reason, error.message, details) from None
 
 

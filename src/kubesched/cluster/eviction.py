@@ -37,6 +37,8 @@ _SEVERAL_BUDGETS: Final = (
     "support."
 )
 
+_TOO_MANY: Final = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+
 
 class Granted(msgspec.Struct, frozen=True):
     """A pod may be evicted.
@@ -58,12 +60,22 @@ class NotAllowedError(TooManyRequestsError):
         self.why = why
 
 
+class BrokenBudgetError(ApiError):
+    """The status of a budget cannot be right; `budget` is its name."""
+
+    def __init__(self, budget: str, why: str) -> None:
+        message = f'poddisruptionbudget.policy "{budget}" is forbidden: {why}'
+        super().__init__(403, "Forbidden", message)
+        self.budget = budget
+
+
 def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> Granted:
     """Grant the eviction of a pod by the budgets of its namespace.
 
     Raises:
         NotAllowedError: Its budget does not allow it now.
-        ApiError: More than one budget selects the pod, or the status of its budget is broken.
+        BrokenBudgetError: The status of its budget is broken.
+        ApiError: More than one budget selects the pod.
     """
     if pod.metadata.deletion_timestamp or pod.status.phase in FINISHED:
         return Granted()
@@ -113,14 +125,10 @@ def _check(budget: PodDisruptionBudget) -> None:
     if status.observed_generation < budget.metadata.generation:
         message = f"The disruption budget {name} is still being processed by the server."
         raise NotAllowedError(message, _RETRY_SECONDS)
-    broken = ""
     if status.disruptions_allowed < 0:
-        broken = "pdb disruptions allowed is negative"
-    elif len(status.disrupted_pods) > _DISRUPTED_PODS_MAX:
-        broken = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-    if broken:
-        message = f'poddisruptionbudget.policy "{name}" is forbidden: {broken}'
-        raise ApiError(403, "Forbidden", message)
+        raise BrokenBudgetError(name, "pdb disruptions allowed is negative")
+    if len(status.disrupted_pods) > _DISRUPTED_PODS_MAX:
+        raise BrokenBudgetError(name, _TOO_MANY)
     if not status.disruptions_allowed:
         raise NotAllowedError(_why_none_left(name, status))
 

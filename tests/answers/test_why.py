@@ -364,6 +364,21 @@ def test_a_pod_that_may_not_preempt() -> None:
     ) == report.notes
 
 
+def test_pods_that_are_being_deleted_are_named() -> None:
+    """No change is needed, but to wait for them."""
+    going = {"deletionTimestamp": "2026-06-01T00:00:00Z"}
+    full = make_pod("old", requests={"cpu": "2"}, node_name="n", metadata=going)
+    report = ask(make_pod(requests={"cpu": "2"}), make_node("n", allocatable={"cpu": "2"}), full)
+    assert ("It fits n once pods that are being deleted are gone: default/old.",) == report.notes
+
+
+def test_a_condition_without_a_message_is_no_attempt() -> None:
+    """There is nothing to show of it."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    pod = make_pod(scheduling_gates=["gate"], status={"conditions": [condition]})
+    assert ask(pod, make_node()).last_attempt is None
+
+
 def test_the_sentence_names_the_claim() -> None:
     """The scheduler's message does not."""
     others = [make_claim("data", storage_class="fast"), make_class("fast", mode="Immediate")]

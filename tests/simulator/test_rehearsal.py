@@ -141,3 +141,30 @@ def test_pods_placed_here_started_last() -> None:
         return [(each.pod, each.placed_here) for each in rehearsal.outcomes.evictions]
 
     assert [("default/last", True)] == rehearse(steps)
+
+
+@pytest.mark.parametrize("nominated", ["", "n"])
+def test_victims_that_are_being_deleted_end(nominated: str) -> None:
+    """A pod that needs their room gets it, and others get the rest."""
+    boss = make_pod("boss", requests={"cpu": 3}, priority=9, nominated_node_name=nominated)
+
+    async def steps(rehearsal: Rehearsal) -> dict[str, str]:
+        old = running("old", "n", 3, deletionTimestamp="2026-06-01T00:00:00Z")
+        rehearsal.load([node("n"), old, boss, make_pod("small", requests={"cpu": 1})])
+        await rehearsal.settle()
+        assert not rehearsal.outcomes.evictions
+        return placed(rehearsal)
+
+    assert {"boss": "n", "small": "n"} == rehearse(steps)
+
+
+def test_other_pods_that_are_being_deleted_stay() -> None:
+    """A pod of equal priority does not wait for them."""
+
+    async def steps(rehearsal: Rehearsal) -> dict[str, str]:
+        old = running("old", "n", 3, deletionTimestamp="2026-06-01T00:00:00Z")
+        rehearsal.load([node("n"), old, make_pod("big", requests={"cpu": 3})])
+        await rehearsal.settle()
+        return placed(rehearsal)
+
+    assert {} == rehearse(steps)

@@ -234,7 +234,12 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
         together=together,
         near_misses=misses,
         causes=causes_of(explanation.nodes),
-        notes=(*explanation.notes, *_preemption_note(state, explanation), *missing),
+        notes=(
+            *explanation.notes,
+            *_preemption_note(state, explanation),
+            *_ending_note(state, trial),
+            *missing,
+        ),
         message=explanation.message,
         last_attempt=_last_attempt(pod),
         retry_after=explanation.retry_after,
@@ -247,6 +252,18 @@ def _preemption_note(state: PodState, explanation: PodExplanation) -> Iterable[s
     preemption = explanation.preemption
     if state is PodState.UNSCHEDULABLE and preemption is not None and not preemption.eligible:
         yield preemption_sentence(preemption)
+
+
+def _ending_note(state: PodState, trial: ChangeTrial) -> Iterable[str]:
+    """Yield where a pod that stays pending fits once the pods that are being deleted are gone."""
+    if state is not PodState.UNSCHEDULABLE:
+        return
+    on_nodes = (info for pods in trial.cluster.cache.nodes.pods for info in pods.values())
+    ending = [info for info in on_nodes if info.is_terminating]
+    if ending and (node := trial.node_for_without(ending)):
+        there = [info.key for info in ending if info.node_name == node]
+        which = there or [info.key for info in ending]
+        yield f"It fits {node} once pods that are being deleted are gone: {names(which)}."
 
 
 def _by_size(change: SuggestedChange) -> tuple[int, float, str]:
@@ -394,7 +411,7 @@ def _examples(verdicts: Iterable[NodeVerdict]) -> tuple[CauseExample, ...]:
 
 def _last_attempt(pod: Pod) -> LastAttempt | None:
     condition = find_condition(pod.status.conditions, "PodScheduled")
-    if condition is None or condition.status == "True":
+    if condition is None or condition.status == "True" or not condition.message:
         return None
     return LastAttempt(condition.last_transition_time or "", condition.reason, condition.message)
 

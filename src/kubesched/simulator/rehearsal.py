@@ -15,7 +15,8 @@ outcomes:
 
     virtual_loop.run(main())
 
-Pods on nodes stay there until they are deleted; nothing creates them again.
+Pods on nodes stay there until they are deleted; nothing creates them again. Pods that are being
+deleted stay too, unless a pod of higher priority is nominated to their node: it waits for them.
 `settle` ends when the scheduler can do nothing more: waiting alone for five minutes, after which
 kube-scheduler tries every pod again, is no change.
 
@@ -40,6 +41,7 @@ from kubesched.api.times import parse_time
 from kubesched.config.args import ignore_extender_resources
 from kubesched.explain.explain import awaited
 from kubesched.framework.plugin_error import PluginError
+from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.assembly import Writers, assemble, queue_options
@@ -303,8 +305,22 @@ class Rehearsal:
             if self._running.done():
                 self._running.result()
                 return
-            if not self._may_change():
+            if not (self._may_change() or self._end_victims()):
                 return
+
+    def _end_victims(self) -> bool:
+        """Delete the pods whose end nominated pods wait for; return whether there were any."""
+        queue, nodes = self.scheduler.queue, self.scheduler.cache.nodes
+        victims: dict[str, Pod] = {}
+        for queued in [*queue.pods(QueuePlace.UNSCHEDULABLE), *queue.pods(QueuePlace.BACKOFF)]:
+            info = queued.pod_info
+            row = nodes.row_of.get(queue.nominator.node_of(info.uid))
+            if row is not None:
+                lower = lower_priority_pods(info, nodes, row)
+                victims |= {victim.uid: victim.pod for victim in lower if victim.is_terminating}
+        for victim in victims.values():
+            self.server.delete_pod(victim.metadata.namespace, victim.metadata.name)
+        return bool(victims)
 
     async def pause(self) -> None:
         """Let time pass until no pod backs off."""

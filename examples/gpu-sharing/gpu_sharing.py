@@ -174,6 +174,11 @@ class GpuSharing(PreFilterPlugin[None], FilterPlugin[None], ScorePlugin[None], R
     scope: ClassVar = Scope.ROW
     rejection: ClassVar = unschedulable("node(s) had no GPU with enough left")
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # No policy reads more of a pod than its requests.
+        cls.per_template = True
+
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
         self._devices_of: dict[str, Devices] = {}

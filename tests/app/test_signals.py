@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from kubesched.app.signals import handled_signals
+from kubesched.client.connect import new_event_loop
 
 
 def told(*numbers: signal.Signals) -> list[str]:
@@ -27,6 +31,26 @@ def told(*numbers: signal.Signals) -> list[str]:
 
     asyncio.run(main())
     return calls
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, new_event_loop])
+def test_a_blocked_loop(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The process ends although the loop does not get to the signal; the log shows what blocks."""
+    left: list[int] = []
+
+    async def main() -> None:
+        leave = partial(left.append, 1)
+        with handled_signals(lambda: None, lambda: None, leave, patience_seconds=0.01):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.1)  # noqa: ASYNC251 - what is tested
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(main())
+    assert [1, 1] == left
+    assert "time.sleep(0.1)" in caplog.text
 
 
 @pytest.mark.parametrize(

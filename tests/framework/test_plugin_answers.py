@@ -1,5 +1,6 @@
 """Tests of the checks of what plugins return."""
 
+import asyncio
 import re
 from collections.abc import Callable
 from typing import Any
@@ -176,3 +177,49 @@ def test_slow_methods_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
     [record] = caplog.records
     wanted = {"plugin": "Slow", "method": "permit", "calls": 4, "mean": "0.3s"}
     assert wanted == getattr(record, FIELDS)
+
+
+@pytest.mark.parametrize(("blocks", "named"), [(True, True), (False, False)])
+def test_awaiting_is_not_slow_but_blocking_is(
+    blocks: bool, named: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only what keeps the event loop busy counts."""
+    clock = [0.0]
+
+    def work() -> None:
+        clock[0] += 2.0
+
+    async def pre_bind(pod: PodInfo) -> Status:
+        loop = asyncio.get_running_loop()
+        if blocks:
+            work()
+        else:
+            loop.call_soon(work)
+        await asyncio.sleep(0.001)
+        return SUCCESS
+
+    checks = AnswerChecks("P", lambda: clock[0])
+    assert SUCCESS is asyncio.run(checks.ask_async(pre_bind, (POD,)))
+    wanted = {"plugin": "P", "method": "pre_bind", "calls": 1, "mean": "2s"}
+    assert [wanted] * named == [getattr(record, FIELDS) for record in caplog.records]
+
+
+def test_an_awaiting_method_can_be_cancelled() -> None:
+    """It gets the error where it awaits, and may go on."""
+
+    async def pre_bind() -> Status:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            raise
+        return SUCCESS
+
+    async def story() -> None:
+        task = asyncio.create_task(AnswerChecks().ask_async(pre_bind, ()))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(story())

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
+from types import coroutine
 from typing import Any, Final, NoReturn, TypeVar, TypeVarTuple
 
 import numpy as np
@@ -254,8 +256,45 @@ class AnswerChecks:
             self.trusted[method] = _USUAL[method]
         return answer
 
+    async def ask_async(
+        self, question: Callable[[*Arguments], Awaitable[R]], args: tuple[*Arguments]
+    ) -> R:
+        """Await a method of the plugin, and check what it returns.
+
+        While it awaits something, other pods do not wait for it, and its time does not count.
+
+        Raises:
+            WrongAnswerError: The answer is wrong.
+        """
+        method, awaited = question.__name__, question(*args)
+        self._calls[method] += 1
+        if self._calls[method] <= _CHECKED_CALLS:
+            awaited = self._timed(method, awaited)
+        answer = await awaited
+        check_answer(method, answer, args)
+        return answer
+
+    @coroutine
+    def _timed(self, method: str, awaited: Awaitable[R]) -> Generator[Any, Any, R]:
+        """Add the time of each step of a coroutine, from one future that it awaits to the next."""
+        steps = awaited.__await__()
+        proceed: Callable[[], Any] = partial(next, steps)
+        while True:
+            began = self._now()
+            try:
+                future = proceed()
+            except StopIteration as end:
+                answer: R = end.value
+                return answer
+            finally:
+                self._add_time(method, self._now() - began)
+            try:
+                proceed = partial(steps.send, (yield future))
+            except BaseException as error:  # noqa: BLE001 - the coroutine gets it
+                proceed = partial(steps.throw, error)
+
     def _add_time(self, method: str, seconds: float) -> None:
-        """Add the time of one call, and warn when the method turns out to be slow."""
+        """Add a time to those of a method, and warn when the method turns out to be slow."""
         before = self._seconds.get(method, 0.0)
         self._seconds[method] = total = before + seconds
         if before < _SLOW_SECONDS <= total:

@@ -283,11 +283,10 @@ class Profile:
         timer, is_sampled = self.timer, self.timer.is_sampling
         began, code = timer.now(), Code.ERROR
         try:
-            answer = await question(*args)
-            if plugin in self._checks:
-                check_answer(question.__name__, answer, args)
+            checks = self._checks.get(plugin)
+            answer = await (question(*args) if checks is None else checks.ask_async(question, args))
             code = answer.code if isinstance(answer, Status) else Code.SUCCESS
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             pods = (each.key for each in args if isinstance(each, PodInfo))
             raise self.raised(PLAIN, plugin, question, next(pods, ""), error) from error
         else:

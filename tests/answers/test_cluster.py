@@ -128,13 +128,43 @@ def test_node_templates_are_a_string_or_a_list(file: Path) -> None:
     assert found[0] == found[1]
 
 
-def test_fit_reports_progress_of_the_search_for_more_pods(file: Path) -> None:
-    """The numbers grow, and the last one is the answer's."""
+def test_fit_reports_progress(file: Path) -> None:
+    """The numbers grow, up to that of all pods that were placed."""
     seen: list[int] = []
     report = Cluster.from_files(file).fit(pod("x", "1m"), more=True, watch=seen.append)
     assert report.more is not None
-    assert sorted(set(seen)) == seen
-    assert report.more.count == seen[-1]
+    assert sorted(seen) == seen
+    assert 0 < report.more.count < seen[-1]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda cluster, watch: cluster.drain("a", "b", watch=watch),
+        lambda cluster, watch: cluster.whatif({"steps": [{"drain": "a"}, {"drain": "b"}]}, watch),
+    ],
+)
+def test_drain_and_whatif_report_progress(ask: Callable[[Cluster, object], object]) -> None:
+    """With the numbers of nodes or steps done, of all, and of scheduling cycles."""
+    owner = {"apiVersion": "v1", "kind": "ReplicaSet", "name": "w", "uid": "w", "controller": True}
+    pods = [pod("w-a", node_name="a"), pod("w-b", node_name="b")]
+    for one in pods:
+        one["metadata"]["ownerReferences"] = [owner]
+    cluster = Cluster.from_objects([*map(node, "abc"), *pods])
+    seen: list[tuple[int, ...]] = []
+    ask(cluster, lambda *numbers: seen.append(numbers))
+    assert [(0, 2, 0), (0, 2, 1), (1, 2, 2)] == seen
+
+
+def test_top_reports_progress_of_counting_room() -> None:
+    """Where a filter looks at other nodes, pods are placed one after another."""
+    spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
+    constraint = {**spread, "whenUnsatisfiable": "DoNotSchedule"}
+    web = pod("web", topologySpreadConstraints=[constraint])
+    seen: list[int] = []
+    report = Cluster.from_objects([node("a", "3"), web]).top(room_like="web", watch=seen.append)
+    assert report.room is not None
+    assert [*range(1, report.room.total + 1)] == seen == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

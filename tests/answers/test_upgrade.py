@@ -181,7 +181,7 @@ def test_progress_is_reported_after_each_node() -> None:
     pods = [running("a-0", "a", "4", owner="w")]
     objects: list[KubeObject] = [node("a"), node("b"), *pods]
     compacted(objects, watch=lambda *numbers: seen.append(numbers))
-    assert [(1, 2, 1), (2, 2, 1)] == seen
+    assert [(0, 2, 0), (1, 2, 1), (2, 2, 1)] == seen
 
 
 def test_progress_of_an_upgrade_is_reported_after_each_node() -> None:
@@ -189,4 +189,4 @@ def test_progress_of_an_upgrade_is_reported_after_each_node() -> None:
     seen: list[tuple[int, int, int]] = []
     pods = [running("a-0", "a", "1", owner="w"), running("lone", "b", "1")]
     upgraded([node("a"), node("b"), *pods], watch=lambda *numbers: seen.append(numbers))
-    assert [(1, 2, 1), (2, 2, 1), (2, 2, 1)] == seen
+    assert [(0, 2, 0), (1, 2, 1), (2, 2, 1), (2, 2, 1)] == seen

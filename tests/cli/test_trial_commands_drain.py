@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.inputs.status_line import StatusLine
-
 from .cluster import Json, node, pod, run, write
 
 
@@ -63,14 +61,6 @@ def test_text(cluster: Path) -> None:
         "  shop/web-1 to beta\n"
         "  1 pod of DaemonSets, or static: not evicted\n"
     )
-
-
-def test_progress(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal shows that pods are being placed."""
-    shown: list[str] = []
-    monkeypatch.setattr(StatusLine, "show", lambda _, text: shown.append(text()))
-    run("drain", "alpha", cluster)
-    assert "attempts to place pods so far: 1" in shown
 
 
 def test_a_node_whose_pods_stay(cluster: Path) -> None:

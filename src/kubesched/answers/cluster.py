@@ -26,7 +26,7 @@ from kubesched.answers.gang import placed_with_gang
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.top import TopQuestion, TopReport, ask_top, top_group
-from kubesched.answers.trial_cluster import QuestionError, TrialCluster
+from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps
 from kubesched.answers.uncreated import LackedPods, pod_or_lack
 from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
 from kubesched.answers.whatif import WhatIfReport, what_if
@@ -42,7 +42,7 @@ from kubesched.answers.why import (
     why_uncreated,
     with_gang,
 )
-from kubesched.answers.workload_pods import decoded, read_manifests
+from kubesched.answers.workload_pods import decoded, more_pods, read_manifests
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.explain.report import PodExplanation, PodOutcome
@@ -78,7 +78,6 @@ class Cluster:
     Attributes:
         objects: All objects, with the API server's defaults.
         warnings: Warnings about the input, manifests included, one line each.
-        on_attempt: Called whenever a question about changes has tried to place a pod.
     """
 
     def __init__(
@@ -96,7 +95,6 @@ class Cluster:
         self._scheduler = scheduler
         self._options = options
         self.warnings: list[str] = []
-        self.on_attempt: Callable[[], None] = lambda: None
         self._warn = self.warnings.extend if warn is None else warn
         self._warn(given.warnings)
 
@@ -292,7 +290,10 @@ class Cluster:
     def explain_page(
         self, pod: str, namespace: str = "", *, all_filters: bool = False
     ) -> tuple[PodExplanation, ClusterView]:
-        """Return what the page of `explain` shows; arguments and errors are the same."""
+        """Return the answer of `explain`, and the view without causes that its page shows beside.
+
+        Arguments and errors are the same.
+        """
         cluster = self._state()
         view = cluster_view(cluster, "", None)
         return self._explain(cluster, pod, namespace, all_filters), view
@@ -309,7 +310,7 @@ class Cluster:
             UserError: It is invalid, or belongs to another scheduler.
             PluginError: A plugin raised.
         """
-        (item,) = self._added([pod])
+        (item,) = more_pods([pod], self.objects, self._options.profile)
         return self._decided(self._state(), item, all_filters=all_filters)
 
     def simulate(self, pods: Iterable[Mapping[str, Any]] = ()) -> SimulationReport:
@@ -320,7 +321,7 @@ class Cluster:
             UserError: A pod is invalid.
             PluginError: A plugin raised.
         """
-        return self.simulated(self._added(pods)).report
+        return self.simulated(more_pods(pods, self.objects, self._options.profile)).report
 
     def simulated(self, pods: Iterable[Pod] = (), watch: Watch | None = None) -> SimulationEnd:
         """Return the report of `simulate`, and the nodes at the end.
@@ -349,7 +350,7 @@ class Cluster:
             replicas: The number of pods of every workload, or of single ones by name; `NAME=N` too.
             more: Whether to find out how many more pods of the only workload fit.
             node_templates: Nodes that could be added: `cpu=8,memory=32Gi`, or a file with a Node.
-            watch: With `more`, called now and then with the number of pods that fit so far.
+            watch: Called after each scheduling cycle with the number of pods placed so far.
 
         Raises:
             DecodeError: A manifest cannot be decoded.
@@ -368,8 +369,13 @@ class Cluster:
         self._warn(warnings)
         return self._asked(lambda cluster: fit(cluster, items, question, watch))
 
-    def drain(self, *nodes: str) -> DrainReport:
+    def drain(self, *nodes: str, watch: WatchSteps | None = None) -> DrainReport:
         """Answer what happens to each pod when nodes are drained, in this order.
+
+        Args:
+            *nodes: Their names.
+            watch: Called after each scheduling cycle with the numbers of nodes drained so far, of
+                nodes to drain, and of cycles.
 
         Raises:
             UserError: A node does not exist, or none is named.
@@ -378,13 +384,16 @@ class Cluster:
         if not nodes:
             raise UserError("drain: name at least one node")
         found = find_nodes(nodes, [node.metadata.name for node in self.nodes])
-        return self._asked(lambda cluster: drain(cluster, found))
+        return self._asked(lambda cluster: drain(cluster, found, watch))
 
-    def whatif(self, plan: str | os.PathLike[str] | Mapping[str, Any]) -> WhatIfReport:
+    def whatif(
+        self, plan: str | os.PathLike[str] | Mapping[str, Any], watch: WatchSteps | None = None
+    ) -> WhatIfReport:
         """Answer what a plan of changes does to the pods.
 
         Args:
             plan: As `kubesched whatif` reads it: a file, or plain values.
+            watch: As for `drain`, with steps of the plan instead of nodes.
 
         Raises:
             DecodeError: A file that the plan applies cannot be decoded.
@@ -394,7 +403,7 @@ class Cluster:
         found = read_plan(plan if isinstance(plan, Mapping) else Path(plan))
         self._warn(found.warnings)
         return self._asked(
-            lambda cluster: what_if(cluster, found.steps, found.manifests), found.place
+            lambda cluster: what_if(cluster, found.steps, found.manifests, watch), found.place
         )
 
     def upgrade(
@@ -448,6 +457,7 @@ class Cluster:
         sort_by: str = "cpu",
         room: str | None = None,
         room_like: str | None = None,
+        watch: WatchPods | None = None,
     ) -> TopReport:
         """Add up what pods request.
 
@@ -457,6 +467,7 @@ class Cluster:
             sort_by: `name`, `room`, or a resource.
             room: Count how many more pods of this shape fit, such as `cpu=2,memory=4Gi`.
             room_like: Count how many more pods like this one fit.
+            watch: With `room_like`, called now and then with the number that fit so far.
 
         Raises:
             UserError: A group, label, resource or pod does not exist, or arguments contradict each
@@ -467,7 +478,7 @@ class Cluster:
         like = None
         if room_like is not None:
             like = with_scheduler_name(self._find(room_like, "")[0], self._options.profile)
-        return ask_top(self._state(remembers=True), question, like)
+        return ask_top(self._state(remembers=True), question, like, watch)
 
     def view(self, *, pool_label: str = "", causes: bool = True) -> ClusterView:
         """Return all nodes with what they hold, and the pending pods by cause.
@@ -491,7 +502,6 @@ class Cluster:
 
         async def main() -> T:
             rehearsal = Rehearsal(self._scheduler, seed=self._options.seed)
-            rehearsal.outcomes.on_attempt = self.on_attempt
             rehearsal.load(self.objects)
             for kind in self._given.complete:
                 rehearsal.scheduler.cache.declare_complete(kind)
@@ -581,16 +591,6 @@ class Cluster:
         cluster.load(self.objects)
         cluster.declare_complete(self._given.complete)
         return cluster
-
-    def _added(self, pods: Iterable[Mapping[str, Any]]) -> list[Pod]:
-        classes = [item for item in self.objects if not isinstance(item, Pod)]
-        items = distinct_objects(decoded(pods, Counter()))
-        strange = next((item for item in items if not isinstance(item, Pod)), None)
-        if strange is not None:
-            raise UserError(f"{type(strange).__name__} {strange.metadata.name}: it is not a Pod")
-        found, _ = completed([*classes, *items], Counter())
-        new = [item for item in found if isinstance(item, Pod)]
-        return [with_scheduler_name(pending_again(pod), self._options.profile) for pod in new]
 
 
 def _scheduler_of(options: SchedulerOptions) -> SchedulerSetup:

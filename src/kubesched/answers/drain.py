@@ -11,14 +11,14 @@ Differs:  if pods of a node wait for a budget, the next nodes are drained meanwh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from kubesched.answers.pod_outcomes import PodOutcomes, PreemptedPod
-from kubesched.answers.trial_cluster import TrialCluster, is_mirror
+from kubesched.answers.trial_cluster import TrialCluster, WatchSteps, is_mirror
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.pod import FINISHED
@@ -109,15 +109,18 @@ class DrainReport(Document, frozen=True, kw_only=True):
     unknown: tuple[Unknown, ...] = ()
 
 
-async def drain(cluster: TrialCluster, names: Sequence[str]) -> DrainReport:
-    """Return what happens when nodes are drained in this order."""
+async def drain(
+    cluster: TrialCluster, names: Sequence[str], watch: WatchSteps | None = None
+) -> DrainReport:
+    """Return what happens when nodes are drained in this order; the steps to watch are nodes."""
+    after_node = cluster.watched(watch, len(names))
     cordoned = tuple(name for name in names if is_cordoned(cluster, name))
     for name in names:
         # Before pending pods are placed: none of them goes to a node that is drained.
         cluster.cordon(name)
     await cluster.place_pending()
     earlier = len(cluster.evictions)
-    drained = await drain_nodes(cluster, names)
+    drained = await drain_nodes(cluster, names, after_node)
     outcomes = PodOutcomes(cluster)
     pods = drained.pods(outcomes)
     preempted = outcomes.evicted(earlier)
@@ -152,13 +155,14 @@ class DrainTrial:
         self._round = 0
         self.left: list[Pod] = []
 
-    async def run(self) -> None:
+    async def run(self, after_node: Callable[[], None]) -> None:
         """Cordon the nodes, and evict their pods as far as budgets allow."""
         for name in self._on_node:
             self._cluster.cordon(name)
         for pods in self._on_node.values():
             leaving = [pod for pod in pods if not _stays(pod)]
             self.left += await self._evict(leaving)
+            after_node()
         while self.left:
             left = await self._evict(self.left)
             if len(left) == len(self.left):
@@ -272,10 +276,12 @@ class DrainTrial:
         return names, " and ".join(map(_why_it_refuses, found))
 
 
-async def drain_nodes(cluster: TrialCluster, names: Iterable[str]) -> DrainTrial:
+async def drain_nodes(
+    cluster: TrialCluster, names: Iterable[str], after_node: Callable[[], None] = lambda: None
+) -> DrainTrial:
     """Drain nodes of a settled cluster."""
     found = DrainTrial(cluster, names)
-    await found.run()
+    await found.run(after_node)
     return found
 
 

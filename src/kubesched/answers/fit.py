@@ -47,7 +47,7 @@ from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.pod_info import uid_of
 
 WatchPods: TypeAlias = Callable[[int], object]
-"""Called with the number of pods that fit so far in addition."""
+"""Called with the number of pods that fit so far."""
 
 _NOTES_MAX: Final = 3
 _MORE_FIRST: Final = 8
@@ -182,6 +182,9 @@ async def fit(
     watch: WatchPods | None = None,
 ) -> FitReport:
     """Return whether the workloads among `items`, the objects of manifests, fit into a cluster."""
+    outcomes_so_far = cluster.rehearsal.outcomes
+    if watch is not None:
+        outcomes_so_far.on_attempt = lambda: watch(len(outcomes_so_far.placements))
     given = list(items)
     for item in given:
         if not isinstance(item, WORKLOADS):
@@ -218,7 +221,7 @@ async def fit(
         missing = await missing_nodes(cluster, waiting, question.shapes)
         report = replace(report, missing_nodes=missing)
     if question.more:
-        more = await _more(cluster, asked[0], report, watch)
+        more = await _more(cluster, asked[0], report)
         report = replace(report, more=more)
     return report
 
@@ -350,9 +353,7 @@ def _by_node(outcomes: Iterable[PodOutcomeNow]) -> tuple[PodsOnNode, ...]:
     return tuple(PodsOnNode(node, number) for node, number in sorted(counts.items()))
 
 
-async def _more(
-    cluster: TrialCluster, asked: AskedWorkload, report: FitReport, watch: WatchPods | None
-) -> MorePods:
+async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) -> MorePods:
     """Create pods in growing numbers until one does not fit."""
     if not report.fits:
         return MorePods(0, False, (), (), report.workloads[0].not_placed[0])
@@ -373,8 +374,6 @@ async def _more(
         placed += [one for one in found if one.node]
         left = grouped(found)
         stopped_by = left[0] if left else None
-        if watch is not None:
-            watch(len(placed))
         number = min(2 * number, _MORE_AT_ONCE)
     evicted = PodOutcomes(cluster).evicted(earlier)
     return MorePods(

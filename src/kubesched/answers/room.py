@@ -10,8 +10,8 @@ Rejects:  shapes that ask for nothing, and amounts that cannot be parsed; pods o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -33,6 +33,9 @@ from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.simulation import UnknownOutcomes
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
+
+WatchPods: TypeAlias = Callable[[int], object]
+"""Called with the number of pods that fit so far."""
 
 _EXAMPLE: Final = "cpu=2,memory=4Gi"
 _DEVICES: Final = "DynamicResources"
@@ -119,8 +122,10 @@ def room_for_shape(nodes: NodeTable, shape: Mapping[str, int], text: str) -> Roo
     return RoomPerNode(room, fitting)
 
 
-def room_like(cluster: ClusterState, pod: Pod) -> RoomPerNode:
+def room_like(cluster: ClusterState, pod: Pod, watch: WatchPods | None = None) -> RoomPerNode:
     """Return how many more pods like this one fit; the cluster may hold copies meanwhile.
+
+    `watch` is called now and then with the number that fit so far.
 
     Raises:
         ValueError: The pod is of another scheduler, or uses devices.
@@ -140,7 +145,7 @@ def room_like(cluster: ClusterState, pod: Pod) -> RoomPerNode:
     filled: _Filled | None = None
     if isinstance(first, Placed) and trace.restricted_to is None:
         filled = _fill_nodes(cluster, profile, info, trace)
-    per_row, stopped = filled or _place_copies(cluster, info)
+    per_row, stopped = filled or _place_copies(cluster, info, watch)
     cluster.check_plugins()
     if stopped is not None:
         outcomes.rejected(profile, info, stopped.unschedulable_plugins)
@@ -208,7 +213,7 @@ def _fill_nodes(
     return _Filled(per_row, Diagnosis.of_filter(tuple(nodes.names), statuses))
 
 
-def _place_copies(cluster: ClusterState, info: PodInfo) -> _Filled:
+def _place_copies(cluster: ClusterState, info: PodInfo, watch: WatchPods | None) -> _Filled:
     """Place one copy after another as the scheduler does, then remove them."""
     nodes = cluster.cache.nodes
     per_row = np.zeros(len(nodes), np.int64)
@@ -227,6 +232,8 @@ def _place_copies(cluster: ClusterState, info: PodInfo) -> _Filled:
         cluster.bind(copy, decision.node_name)
         copies.append(copy)
         per_row[decision.row] += 1
+        if watch is not None:
+            watch(len(copies))
     for copy in copies:
         cluster.evict(copy)
     return _Filled(per_row, stopped)

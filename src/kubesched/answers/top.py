@@ -15,7 +15,14 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 from kubesched.answers.owners import Owners
-from kubesched.answers.room import Room, RoomPerNode, parse_pod_shape, room_for_shape, room_like
+from kubesched.answers.room import (
+    Room,
+    RoomPerNode,
+    WatchPods,
+    parse_pod_shape,
+    room_for_shape,
+    room_like,
+)
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.core import Pod
@@ -387,8 +394,12 @@ class TopQuestion(NamedTuple):
     room_like: str | None
 
 
-def ask_top(cluster: ClusterState, question: TopQuestion, like: Pod | None) -> TopReport:
+def ask_top(
+    cluster: ClusterState, question: TopQuestion, like: Pod | None, watch: WatchPods | None = None
+) -> TopReport:
     """Answer the question; `like` is the pod that its `room_like` names.
+
+    `watch` is called now and then with the number of pods like it that fit so far.
 
     Raises:
         UserError: A label or resource does not exist, or options contradict each other.
@@ -407,7 +418,7 @@ def ask_top(cluster: ClusterState, question: TopQuestion, like: Pod | None) -> T
         room = room_for_shape(nodes, shape, question.room)
     elif like is not None:
         try:
-            room = room_like(cluster, like)
+            room = room_like(cluster, like, watch)
         except ValueError as error:
             raise UserError(f"--room-like {question.room_like}: {error}") from error
     return top(cluster, group, pool_label=label, sort_by=sort_by, room=room)

@@ -13,10 +13,10 @@ Differs:  pods of a controller of any kind are created again, with the fields of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -43,6 +43,9 @@ from kubesched.simulator.object_server import NODES, key_of
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Eviction
 from kubesched.snapshot.pod_info import uid_of
+
+WatchSteps: TypeAlias = Callable[[int, int, int], object]
+"""Called with the numbers of steps done, of steps to do, and of scheduling cycles so far."""
 
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
@@ -110,6 +113,25 @@ class TrialCluster:
             evicted = len(self.evictions)
             cost = f", and {count(evicted, 'pod')} would be evicted for that" if evicted else ""
             self.notes[f"{text}{cost}, as without any change."] = None
+
+    def watched(self, watch: WatchSteps | None, steps: int) -> Callable[[], None]:
+        """Call `watch` now and after each scheduling cycle; return what to call after each step."""
+        done = cycles = 0
+
+        def step() -> None:
+            nonlocal done
+            done += 1
+
+        def attempt() -> None:
+            nonlocal cycles
+            cycles += 1
+            assert watch is not None, "else it is not called"
+            watch(done, steps, cycles)
+
+        if watch is not None:
+            watch(done, steps, cycles)
+            self.rehearsal.outcomes.on_attempt = attempt
+        return step
 
     # Consequences of a write.
 

@@ -106,11 +106,13 @@ async def upgrade(
     """Return an order in which nodes can be drained and replaced without breaking a budget.
 
     At most `at_once` nodes are drained at a time. With `may_lose`, pods without a controller may be
-    lost. `watch` is called after each node.
+    lost. `watch` is called at the start and after each node.
     """
-    await cluster.place_pending()
     waiting = sorted(names)
     number = len(waiting)
+    if watch is not None:
+        watch(0, number, 0)
+    await cluster.place_pending()
     cordoned = {name for name in waiting if is_cordoned(cluster, name)}
     steps: list[NodesAtOnce] = []
     blocked: dict[str, NodeThatBlocks] = {}
@@ -165,8 +167,11 @@ async def compact(
 ) -> CompactReport:
     """Return which nodes can be removed, the emptiest first, so that every pod still has a place.
 
-    With `may_lose`, pods without a controller may be lost. `watch` is called after each node.
+    With `may_lose`, pods without a controller may be lost. `watch` is called at the start and after
+    each node.
     """
+    if watch is not None:
+        watch(0, len(names), 0)
     await cluster.place_pending()
     before = use_of(cluster)
     removable: list[NodesAtOnce] = []

@@ -16,7 +16,7 @@ from kubesched.answers.pod_outcomes import (
     grouped,
 )
 from kubesched.answers.top import ResourceRequests
-from kubesched.answers.trial_cluster import TrialCluster, is_daemon
+from kubesched.answers.trial_cluster import TrialCluster, WatchSteps, is_daemon
 from kubesched.api.core import Pod
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
@@ -108,7 +108,10 @@ def _before(uid: str, pod: Pod, cluster: TrialCluster) -> _Was:
 
 
 async def what_if(
-    cluster: TrialCluster, steps: Sequence[tuple[str, PlanStep]], manifests: Manifests
+    cluster: TrialCluster,
+    steps: Sequence[tuple[str, PlanStep]],
+    manifests: Manifests,
+    watch: WatchSteps | None = None,
 ) -> WhatIfReport:
     """Return what a plan changes.
 
@@ -118,12 +121,16 @@ async def what_if(
     Raises:
         QuestionError: A step names something that does not exist.
     """
+    after_step = cluster.watched(watch, len(steps))
     await cluster.place_pending()
     pods = {uid: _before(uid, pod, cluster) for uid, pod in cluster.pods().items()}
     before = use_of(cluster)
     earlier = len(cluster.evictions)
     run = PlanRun(cluster, manifests)
-    done = [await run.carry_out(path, step) for path, step in steps]
+    done = []
+    for path, step in steps:
+        done.append(await run.carry_out(path, step))
+        after_step()
     difference = _Difference(cluster, pods, run.removed)
     # A later step may have let a pod go that waited for a budget.
     waiting = tuple(pod for pod in run.waiting if pod.pod in difference.unmoved)

@@ -33,9 +33,9 @@ from kubesched.cluster.controllers.owner_controller import pod_of
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.server import Plain
 from kubesched.explain.sentences import names
-from kubesched.inputs.completed_input import not_read, unknown_fields
+from kubesched.inputs.completed_input import completed, not_read, unknown_fields
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import distinct_objects, pending_again
+from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.inputs.pod_names import belongs_to
 from kubesched.simulator.local_server import plain_workload
 from kubesched.simulator.object_server import TOPOLOGY_LABELS
@@ -258,6 +258,26 @@ def decoded(
     for number, item in enumerate(objects):
         place = Source(f"{name}[{number}]", 0)
         yield from objects_in(dict(item), place, skipped, namespace=namespace)
+
+
+def more_pods(
+    pods: Iterable[Mapping[str, Any]], objects: Iterable[KubeObject], profile: str | None
+) -> list[Pod]:
+    """Return pending pods given as Kubernetes' JSON, for a cluster of `objects`.
+
+    `profile` is the name of the scheduler that places them; None for each pod's own.
+
+    Raises:
+        DecodeError, UserError: One is invalid, or no pod.
+    """
+    items = distinct_objects(decoded(pods, Counter()))
+    strange = next((item for item in items if not isinstance(item, Pod)), None)
+    if strange is not None:
+        raise UserError(f"{type(strange).__name__} {strange.metadata.name}: it is not a Pod")
+    others = [item for item in objects if not isinstance(item, Pod)]
+    found, _ = completed([*others, *items], Counter())
+    new = [item for item in found if isinstance(item, Pod)]
+    return [with_scheduler_name(pending_again(pod), profile) for pod in new]
 
 
 def _errors_of(found: Loaded) -> Iterator[str]:

@@ -192,18 +192,24 @@ def top(
     """
     from kubesched.cli.top_text import write_top
     from kubesched.cli.trials import open_cluster
+    from kubesched.inputs.status_line import StatusLine
+
+    def watch(fit_so_far: int) -> None:
+        status.show(lambda: f"{fit_so_far:,} more pods fit so far")
 
     if group is not None and not _is_group(group):
         source = replace(source, files=(FILE_PATH.convert(group, None, None), *source.files))
         group = None
-    cluster = open_cluster(source, asked)
-    report = cluster.top(
-        group or "nodes",
-        pool_label=pool_label,
-        sort_by=sort_by,
-        room=shape,
-        room_like=room_like,
-    )
+    with StatusLine() as status:
+        cluster = open_cluster(source, asked)
+        report = cluster.top(
+            group or "nodes",
+            pool_label=pool_label,
+            sort_by=sort_by,
+            room=shape,
+            room_like=room_like,
+            watch=watch,
+        )
     if asked.html is not None:
         # The view has the requests of each node.
         more = [report] if report.group != "nodes" or report.room is not None else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -66,11 +65,11 @@ def fit(
     from kubesched.cli.trial_text import write_fit
     from kubesched.cli.trials import open_cluster
 
-    def watch(fit_so_far: int) -> None:
-        status.show(lambda: f"{fit_so_far} more pods fit so far")
+    def watch(placed: int) -> None:
+        status.show(lambda: f"{placed:,} pods placed so far")
 
-    cluster = open_cluster(source, asked, *manifests)
     with StatusLine() as status:
+        cluster = open_cluster(source, asked, *manifests)
         report = cluster.fit(
             *manifests,
             namespace=namespace,
@@ -114,25 +113,14 @@ def drain(
     from kubesched.cli.trial_text import write_drain
     from kubesched.cli.trials import nodes_and_source, open_cluster
 
+    def watch(drained: int, nodes: int, cycles: int) -> None:
+        status.show(lambda: f"{drained:,} of {nodes:,} nodes drained, {cycles:,} scheduling cycles")
+
     nodes, source = nodes_and_source(words, source)
-    cluster = open_cluster(source, asked)
     with StatusLine() as status:
-        cluster.on_attempt = _counting(status)
-        report = cluster.drain(*nodes)
+        report = open_cluster(source, asked).drain(*nodes, watch=watch)
     write_answer(report, asked.output, write_drain, asked.html)
     return 0 if report.succeeds else EXIT_DIFFERENT
-
-
-def _counting(status: StatusLine) -> Callable[[], None]:
-    """Return a function that counts its calls on the status line, as attempts to place pods."""
-    attempts = 0
-
-    def tried() -> None:
-        nonlocal attempts
-        attempts += 1
-        status.show(lambda: f"attempts to place pods so far: {attempts:,}")
-
-    return tried
 
 
 @click.command()
@@ -177,10 +165,13 @@ def whatif(
     from kubesched.cli.trial_text import write_what_if
     from kubesched.cli.trials import open_cluster
 
-    cluster = open_cluster(source, asked, plan)
+    def watch(done: int, steps: int, cycles: int) -> None:
+        status.show(
+            lambda: f"{done:,} of {steps:,} steps carried out, {cycles:,} scheduling cycles"
+        )
+
     with StatusLine() as status:
-        cluster.on_attempt = _counting(status)
-        report = cluster.whatif(plan)
+        report = open_cluster(source, asked, plan).whatif(plan, watch=watch)
     write_answer(report, asked.output, write_what_if, asked.html)
     return 0 if report.works else EXIT_DIFFERENT
 
@@ -218,8 +209,8 @@ def upgrade(
     def watch(_tried: int, nodes: int, done: int) -> None:
         status.show(lambda: f"{done:,} of {nodes:,} nodes can be upgraded so far")
 
-    cluster = open_cluster(source, asked)
     with StatusLine() as status:
+        cluster = open_cluster(source, asked)
         report = cluster.upgrade(selector, at_once=at_once, force=force, watch=watch)
     write_answer(report, asked.output, partial(write_upgrade, selector=selector), asked.html)
     return 0 if report.works else EXIT_DIFFERENT
@@ -257,8 +248,8 @@ def compact(
     def watch(tried: int, nodes: int, removable: int) -> None:
         status.show(lambda: f"{tried:,} of {nodes:,} nodes tried, {removable:,} can be removed")
 
-    cluster = open_cluster(source, asked)
     with StatusLine() as status:
+        cluster = open_cluster(source, asked)
         report = cluster.compact(selector, force=force, watch=watch)
     write_answer(report, asked.output, write_compact, asked.html)
     return 0 if report.removable else EXIT_DIFFERENT

@@ -89,7 +89,7 @@ class Outcomes(Observer, EvictionObserver):
         self.victims: dict[str, tuple[str, ...]] = {}
         self.attempts: Counter[str] = Counter()
         self.failed_at: dict[str, int] = {}
-        self.on_attempt: Callable[[], None] = lambda: None
+        self.on_attempt: Callable[[], object] = lambda: None
         self._nominated: set[str] = set()
         self._scheduler = scheduler
         self._server = server

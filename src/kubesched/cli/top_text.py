@@ -226,8 +226,8 @@ def _of_resource(
 def kubectl_amount(resource: str, number: int) -> str:
     """Return an amount in kubectl's units, of at most five digits: 3500m, 8, 5376Mi, 32Gi."""
     if resource == "cpu":
-        cores, rest = divmod(number, 1000)
-        return f"{number}m" if rest and len(str(number)) <= _DIGITS_MAX else str(cores)
+        is_exact = number % 1000 and number < 10**_DIGITS_MAX
+        return f"{number}m" if is_exact else str(round(number / 1000))
     if resource not in _BYTES and not resource.startswith(_HUGE_PAGES):
         return str(number)
     for unit, size in _STEPS:

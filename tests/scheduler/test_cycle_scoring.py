@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -139,6 +140,23 @@ def test_a_normalized_score_out_of_bounds_fails_the_cycle(
         f"{score}, it should in the range of [0, 100] after normalizing"
     )
     assert text == failed(decide([plugin], POD, _cluster())).message
+
+
+@pytest.mark.parametrize(
+    ("normalize", "words"),
+    [
+        (None, "in Score for pod default/pod: score must"),
+        (lambda scores: scores, "in NormalizeScore for pod default/pod: normalize_score must"),
+    ],
+)
+def test_a_score_out_of_bounds_is_the_plugin_s_error(
+    normalize: Callable[[object], object] | None, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Commands that are not live end with it."""
+    plugin = toy("P", score={"a": -5, "b": 700}, normalize=normalize, scope=Scope.NODE, sign=_sign)
+    failed(decide([plugin], POD, _cluster()))
+    text = f"plugin P answered wrongly {words} give scores from 0 to 100, not -5 to 700; scale them"
+    assert {text} == {vars(record)["fields"]["err"] for record in caplog.records}
 
 
 @pytest.mark.parametrize("scope", list(Scope))

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
+from kubesched.framework.plugin_answers import WrongAnswerError
+from kubesched.framework.plugin_error import extension_point_of
 from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.phase_timer import PRE_SCORE, SCORE
@@ -152,13 +154,29 @@ class Scoring:
             (plugin, raw, self._normalize(attempt, plugin, raw, rows)) for plugin, raw in asked
         ]
         for plugin, raw, scores in normalized:
-            failures.check_scores(plugin.name, scores)
+            self._check(attempt, plugin, scores)
             weight = self._profile.score_weights[plugin.name]
             gained = scores * weight
             totals = gained if totals is None else np.add(totals, gained, out=totals)
             if attempt.trace is not None:
                 attempt.trace.scores.append(ScoreTrace(plugin.name, weight, raw, scores))
         return np.zeros(len(rows), np.int64) if totals is None else totals
+
+    def _check(
+        self, attempt: Attempt, plugin: ScorePlugin[object], scores: NDArray[np.int64]
+    ) -> None:
+        """Report a plugin with a score outside 0..100, and raise PluginFailure."""
+        try:
+            failures.check_scores(plugin.name, scores)
+        except PluginFailure as failure:
+            method = plugin.normalize_score if plugin.normalizes else plugin.score
+            found = f"{scores.min()} to {scores.max()}"
+            error = WrongAnswerError(
+                method.__name__, f"must give scores from 0 to 100, not {found}; scale them"
+            )
+            point = extension_point_of(method)
+            text = self._profile.report(plugin, point, attempt.pod.key, error)
+            raise PluginFailure(failure.status, text) from error
 
     def _ask_score(
         self, attempt: Attempt, plugin: ScorePlugin[object], nodes: NodeTable

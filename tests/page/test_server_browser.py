@@ -114,7 +114,7 @@ def test_server_that_has_ended(window: Browser) -> None:
         context = serving(cluster.kubeconfig)
         url = context.__enter__()
         with live_page(window, url) as (page, _):
-            expect(page.get_by_role("status").first).to_contain_text("Live")
+            expect(page.get_by_role("status").first).to_contain_text("Unchanged since")
             context.__exit__(None, None, None)
             expect(page.get_by_role("status").first).to_contain_text("has kubesched ui ended?")
             expect(page.locator(".lead")).to_contain_text("on 1 node")

@@ -48,7 +48,7 @@ export async function follow(show) {
 }
 
 function State({ problem, since }) {
-  const text = problem ? `${problem[0].toUpperCase()}${problem.slice(1)}` : `Live; last change seen at ${since}`;
+  const text = problem ? `${problem[0].toUpperCase()}${problem.slice(1)}` : `Unchanged since ${since}`;
   return html`<p class=${problem ? "note live" : "live dim"} role="status">${text}${problem && since ? `. Below is what was there at ${since}.` : ""}</p>`;
 }
 

@@ -252,3 +252,10 @@ def test_errors_about_unknown_names_list_the_known_ones(step: dict[str, Any], me
     with pytest.raises(QuestionError) as raised:
         planned([node("a", zone="x"), node("b", zone="x"), *web("a")], step)
     assert str(raised.value).startswith(message)
+
+
+def test_a_node_that_an_earlier_step_has_removed() -> None:
+    """The error does not suggest another name."""
+    with pytest.raises(QuestionError) as raised:
+        planned([node("a"), node("b")], {"removeNode": "a"}, {"cordon": "a"})
+    assert "steps[1].cordon: a: an earlier step has removed this node" == str(raised.value)

@@ -351,7 +351,7 @@ def _decoded(name: str, value: Any) -> PlanStep:
     try:
         found = msgspec.convert(value, step)
     except msgspec.ValidationError as error:
-        problem, path = field_problem(error)
+        problem, path = field_problem(error, value)
         raise ValueError(f"{name}{path.removeprefix('$')}: {_reworded(problem, step)}") from error
     try:
         found.check()

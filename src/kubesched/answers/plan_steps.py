@@ -63,6 +63,7 @@ class PlanRun:
     def __init__(self, cluster: TrialCluster, manifests: Manifests) -> None:
         self._cluster = cluster
         self._manifests = manifests
+        self._removed_nodes: set[str] = set()
         self.removed: set[str] = set()
         self.waiting: list[DrainedPod] = []
 
@@ -127,6 +128,7 @@ class PlanRun:
         return f"lose zone {step.zone}: {count(len(nodes), 'node')} with {count(pods, 'pod')}"
 
     def _remove(self, nodes: Sequence[str]) -> int:
+        self._removed_nodes.update(nodes)
         for name in nodes:
             # No replacement is placed on a node that is about to be removed.
             self._cluster.cordon(name)
@@ -210,7 +212,9 @@ class PlanRun:
         known = frozenset(existing)
         for name in wanted:
             if name not in known:
-                raise QuestionError(_no_such("node", name, existing))
+                is_gone = name in self._removed_nodes
+                gone = f"{name}: an earlier step has removed this node"
+                raise QuestionError(gone if is_gone else _no_such("node", name, existing))
         return wanted
 
     # Workloads.

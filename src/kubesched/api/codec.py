@@ -347,9 +347,7 @@ def _json(decoder: msgspec.json.Decoder[Any], raw: Any, source: Source) -> Any:
 
 
 def _validation_error(error: msgspec.ValidationError, source: Source, raw: Raw) -> DecodeError:
-    problem, path = field_problem(error)
-    if _ENTRY in path:
-        path = _with_keys(path, problem, raw)
+    problem, path = field_problem(error, raw)
     return DecodeError(source, problem, object_name=_name_of(raw), path=path)
 
 
@@ -377,10 +375,12 @@ def _along(steps: list[str], value: Any) -> Iterator[tuple[str, Any]]:
             yield name + below, found
 
 
-def field_problem(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Return what is wrong, with a remedy if there is one, and the field's path from `$`."""
+def field_problem(error: msgspec.ValidationError, raw: Raw) -> tuple[str, str]:
+    """Return what is wrong in `raw`, with a remedy if there is one, and the field's path."""
     match = _PATH.fullmatch(str(error))
     problem, path = (match["expected"], match["path"]) if match else (str(error), "")
+    if _ENTRY in path:
+        path = _with_keys(path, problem, raw)
     remedy = "; write it in quotes" if _UNQUOTED.fullmatch(problem) else ""
     return f"{problem[:1].lower()}{problem[1:]}{remedy}", path
 

@@ -6,7 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from kubesched.answers.workload_pods import Workload, make, owns, replacement_of, replicas_of
+from kubesched.answers.workload_pods import (
+    Workload,
+    make,
+    owns,
+    read_manifests,
+    replacement_of,
+    replicas_of,
+)
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod
 from kubesched.testing.builders import make_pod
@@ -137,3 +144,17 @@ def test_a_replacement_is_pending_and_unnamed() -> None:
 def test_a_pod_without_a_controller_is_not_replaced(owner: str) -> None:
     """Nor is a static pod, whose owner is its node."""
     assert replacement_of(running("x", "n", owner=owner and "n", kind=owner)) is None
+
+
+def test_quotas_and_limit_ranges_are_named() -> None:
+    """They are not read, and may keep pods from being created."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    manifests: list[dict[str, Any]] = [{**pod, "spec": {"containers": [{"name": "c"}]}}]
+    assert [] == read_manifests(manifests, "default")[1]
+    manifests += [
+        {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}}
+        for kind in ("ResourceQuota", "LimitRange", "Secret")
+    ]
+    assert [
+        "not read: LimitRange and ResourceQuota, which may keep pods from being created"
+    ] == read_manifests(manifests, "default")[1]

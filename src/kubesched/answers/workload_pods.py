@@ -43,6 +43,7 @@ from kubesched.simulator.soundness import spec_errors
 
 _JOB_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
 _ONE_RUN: Final = "1"
+_LIMITS: Final = ("v1/LimitRange", "v1/ResourceQuota")
 
 Scaled: TypeAlias = Deployment | ReplicaSet | StatefulSet | ReplicationController | Job | CronJob
 """Workloads with a number of pods."""
@@ -245,7 +246,14 @@ def read_manifests(
             f"{where}: no workload in it; name files with Deployments, StatefulSets, DaemonSets, "
             "Jobs, CronJobs, ReplicaSets, ReplicationControllers or Pods"
         )
-    return own, [*unknown_fields(files), *not_read(own, skipped)]
+    return own, [*unknown_fields(files), *not_read(own, skipped), *_limits(skipped)]
+
+
+def _limits(skipped: Counter[str]) -> Iterator[str]:
+    """Yield a warning about skipped objects because of which pods may not be created."""
+    found = [name.partition("/")[2] for name in _LIMITS if skipped[name]]
+    if found:
+        yield f"not read: {names(found)}, which may keep pods from being created"
 
 
 def decoded(

@@ -41,7 +41,8 @@ def fit(
 
     MANIFESTS are files or directories with Deployments, StatefulSets, DaemonSets, Jobs, CronJobs
     (one run), ReplicaSets, ReplicationControllers and Pods; `-` is stdin, such as the output of
-    kustomize or helm. Other objects that scheduling reads, such as claims, are added too.
+    kustomize or helm. Other objects that scheduling reads, such as claims, are added too. Quotas
+    and limit ranges, which may keep pods from being created, are not read.
 
     The cluster is the live one of the current context, which is only read, or that of --cluster
     FILE. Each workload's pods are created as its controller creates them, and are scheduled

@@ -170,7 +170,7 @@ def test_top_reports_progress_of_counting_room() -> None:
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda cluster: cluster.drain(), "drain: name at least one node"),
+        (lambda cluster: cluster.drain(), "drain: give either the names of nodes or a selector"),
         (lambda cluster: cluster.upgrade(at_once=0), "at_once: 0 nodes are too few"),
         (lambda cluster: cluster.top("podz"), "podz: there is no such group; there are nodes, "),
         (lambda cluster: cluster.whatif("none.yaml"), "none.yaml: it cannot be read: No such"),

@@ -76,6 +76,13 @@ def test_nodes_as_kubectl_prints_their_names(cluster: Path) -> None:
     assert ["alpha"] == report["nodes"]
 
 
+def test_nodes_with_labels(cluster: Path) -> None:
+    """A selector stands for the names of its nodes."""
+    named = run("drain", "alpha", cluster, "-o", "json")
+    selected = run("drain", "-l", "kubernetes.io/hostname=alpha", cluster, "-o", "json")
+    assert (named.exit_code, named.stdout) == (selected.exit_code, selected.stdout)
+
+
 def test_the_report(cluster: Path) -> None:
     """Every pod of the node has a fate."""
     report = json.loads(run("drain", "alpha", cluster, "-o", "json").stdout)
@@ -93,6 +100,15 @@ def test_the_report(cluster: Path) -> None:
             "deploy/web: it is no node, and there is no such file; name a node",
         ),
         (["cluster.json"], "cluster.json: it is a file; name a node before it"),
+        ([], "name a node, or give a --selector such as pool=a"),
+        (
+            ["alpha", "-l", "pool=a", "cluster.json"],
+            "alpha: there is a --selector already; leave out one",
+        ),
+        (
+            ["-l", "pool=z", "cluster.json"],
+            "--selector pool=z: no node has these labels",
+        ),
         (["alpha", "none.json"], "none.json: it cannot be read: No such file or directory"),
     ],
 )

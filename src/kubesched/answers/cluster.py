@@ -52,9 +52,8 @@ from kubesched.inputs.cluster_input import owned, read_cluster
 from kubesched.inputs.completed_input import ALL_KINDS, ClusterInput, completed
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
-    check_plugins,
     distinct_objects,
-    load_scheduler,
+    load_checked_scheduler,
     new_cluster,
     pending_again,
     with_scheduler_name,
@@ -121,7 +120,7 @@ class Cluster:
             UserError: A file, plugin or profile is invalid, or a live cluster cannot be read.
             DecodeError, ConfigError, SetupError: A file cannot be used.
         """
-        scheduler = _scheduler_of(options)
+        scheduler = load_checked_scheduler(options)
         given = read_cluster(source, pod_files, expects_pods=expects_pods)
         return cls(given, scheduler, options, warn)
 
@@ -196,7 +195,7 @@ class Cluster:
             DecodeError: An object cannot be decoded.
         """
         options = SchedulerOptions.of(scheduler)
-        setup = _scheduler_of(options)
+        setup = load_checked_scheduler(options)
         given = distinct_objects(decoded(objects, Counter()))
         found, warnings = completed(given, Counter())
         kinds = ALL_KINDS if complete else ()
@@ -212,7 +211,7 @@ class Cluster:
 
     def under(self, options: SchedulerOptions) -> Self:
         """Return the same cluster with another scheduler, as commands name it."""
-        return type(self)(self._given, _scheduler_of(options), options)
+        return type(self)(self._given, load_checked_scheduler(options), options)
 
     @property
     def pods(self) -> list[Pod]:
@@ -369,20 +368,26 @@ class Cluster:
         self._warn(warnings)
         return self._asked(lambda cluster: fit(cluster, items, question, watch))
 
-    def drain(self, *nodes: str, watch: WatchSteps | None = None) -> DrainReport:
+    def drain(
+        self, *nodes: str, selector: str = "", watch: WatchSteps | None = None
+    ) -> DrainReport:
         """Answer what happens to each pod when nodes are drained, in this order.
 
         Args:
             *nodes: Their names.
+            selector: Their labels, such as `pool=a`, instead of names.
             watch: Called after each scheduling cycle with the numbers of nodes drained so far, of
                 nodes to drain, and of cycles.
 
         Raises:
-            UserError: A node does not exist, or none is named.
+            UserError: A node does not exist, or none is named; the selector is wrong, or selects
+                none; both are given.
             PluginError: A plugin raised.
         """
-        if not nodes:
-            raise UserError("drain: name at least one node")
+        if bool(nodes) == bool(selector):
+            raise UserError("drain: give either the names of nodes or a selector")
+        if selector:
+            return self._asked_of_nodes(selector, partial(drain, watch=watch))
         found = find_nodes(nodes, [node.metadata.name for node in self.nodes])
         return self._asked(lambda cluster: drain(cluster, found, watch))
 
@@ -591,10 +596,3 @@ class Cluster:
         cluster.load(self.objects)
         cluster.declare_complete(self._given.complete)
         return cluster
-
-
-def _scheduler_of(options: SchedulerOptions) -> SchedulerSetup:
-    setup = load_scheduler(options)
-    # Its errors come before those of the input.
-    check_plugins(setup, options.config)
-    return setup

@@ -84,13 +84,15 @@ def fit(
 
 
 @click.command()
-@click.argument("words", metavar="NODE... [FILES]...", nargs=-1, required=True)
+@click.argument("words", metavar="[NODE]... [FILES]...", nargs=-1)
 @cluster_flags
+@table_options("drain")
 @answer_options
 def drain(
     asked: AnswerOptions,
     source: ClusterSource,
     words: tuple[str, ...],
+    selector: str,
 ) -> int:
     """Tell what happens when NODEs are drained, pod by pod. Nothing is changed.
 
@@ -108,7 +110,7 @@ def drain(
     \b
     Examples:
       kubesched drain node-7
-      kubesched drain node-7 node-8 --context production
+      kubesched drain -l pool=a --context production
       kubesched drain node-7 cluster.json -o json
     """
     from kubesched.cli.trial_text import write_drain
@@ -117,9 +119,9 @@ def drain(
     def watch(drained: int, nodes: int, cycles: int) -> None:
         status.show(lambda: f"{drained:,} of {nodes:,} nodes drained, {cycles:,} scheduling cycles")
 
-    nodes, source = nodes_and_source(words, source)
+    nodes, source = nodes_and_source(words, source, selector)
     with StatusLine() as status:
-        report = open_cluster(source, asked).drain(*nodes, watch=watch)
+        report = open_cluster(source, asked).drain(*nodes, selector=selector, watch=watch)
     write_answer(report, asked.output, write_drain, asked.html)
     return 0 if report.succeeds else EXIT_DIFFERENT
 

@@ -33,16 +33,20 @@ def open_cluster(source: ClusterSource, asked: AnswerOptions, *files: Path) -> C
 
 
 def nodes_and_source(
-    words: Sequence[str], source: ClusterSource
+    words: Sequence[str], source: ClusterSource, selector: str
 ) -> tuple[list[str], ClusterSource]:
     """Return the names of nodes among the words, and the cluster with the files after them.
 
     Raises:
-        UserError: There are files only, or files beside a live cluster.
+        UserError: There are neither nodes nor a selector, or both, or files beside a live cluster.
     """
+    if not (words or selector):
+        raise UserError("name a node, or give a --selector such as pool=a")
     first = next((at for at, word in enumerate(words) if _is_file(word)), len(words))
     files = tuple(Path(word) for word in words[first:])
-    if not first:
+    if first and selector:
+        raise UserError(f"{words[0]}: there is a --selector already; leave out one")
+    if not (first or selector):
         if words[0] != STANDARD_INPUT and not Path(words[0]).exists():
             raise UserError(f"{words[0]}: it is no node, and there is no such file; name a node")
         raise UserError(f"{words[0]}: it is a file; name a node before it")

@@ -25,7 +25,7 @@ from kubesched.client.connect import new_event_loop
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.live_cluster import FollowedCluster
-from kubesched.inputs.loading import check_plugins, load_scheduler
+from kubesched.inputs.loading import load_checked_scheduler
 from kubesched.inputs.scenario_input import (
     is_scenario,
     read_scenario,
@@ -61,8 +61,7 @@ def run_ui(
         UserError: The cluster cannot be read, or the port cannot be used.
         DecodeError, ConfigError, SetupError: A file cannot be used.
     """
-    scheduler = load_scheduler(options)
-    check_plugins(scheduler, options.config)
+    scheduler = load_checked_scheduler(options)
     with tempfile.TemporaryDirectory(prefix="kubesched-ui-") as name:
         ui = _Ui(options, source, scheduler, _saved(source, options), seed, Path(name))
         with asyncio.Runner(loop_factory=new_event_loop) as runner:

@@ -157,6 +157,15 @@ def check_plugins(scheduler: SchedulerSetup, config: Path | None) -> None:
         build_profiles(scheduler, Random(0))  # noqa: S311 - nothing is drawn
 
 
+def load_checked_scheduler(
+    options: SchedulerOptions, inline: Mapping[str, Any] | None = None
+) -> SchedulerSetup:
+    """Do as `load_scheduler`, then as `check_plugins`."""
+    setup = load_scheduler(options, inline)
+    check_plugins(setup, options.config)
+    return setup
+
+
 def new_cluster(
     scheduler: SchedulerSetup, options: SchedulerOptions, *, remembers: bool = True
 ) -> ClusterState:

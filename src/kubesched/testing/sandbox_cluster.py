@@ -39,7 +39,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import check_plugins, in_file, load_scheduler
+from kubesched.inputs.loading import in_file, load_checked_scheduler
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.sandbox.access import HOST, SandboxAccess
 from kubesched.sandbox.assembly import CAPACITY, Population, needs_alpha
@@ -358,9 +358,7 @@ def _setup_of(
         inline = {**_HEAD, **config}
     elif config is not None:
         options = replace(options, config=Path(config))
-    setup = load_scheduler(options, inline)
-    check_plugins(setup, options.config)
-    return setup
+    return load_checked_scheduler(options, inline)
 
 
 def _nodes_of(nodes: int | Iterable[Node | Mapping[str, Any]]) -> list[Plain]:

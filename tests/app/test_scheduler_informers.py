@@ -62,6 +62,22 @@ def test_taint_rules_are_watched_behind_their_gate() -> None:
     assert [("devicetaintrules", "v1beta2")] == found
 
 
+def test_a_cluster_without_devices() -> None:
+    """Without DynamicResources and its gate, no kind of resource.k8s.io is watched."""
+    text = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      disabled: [{name: DynamicResources}]
+"""
+    gates = FeatureGates.of({"DRAExtendedResource": False})
+    groups = {kind.group for kind in watched_kinds(plugins_of(text, gates), gates)}
+    assert "storage.k8s.io" in groups
+    assert "resource.k8s.io" not in groups
+
+
 def test_kinds_that_no_plugin_reads_are_left_alone() -> None:
     """A profile of two plugins needs nodes, namespaces and pods."""
     text = """

@@ -25,6 +25,7 @@ SERVER = "https://server:6443"
 REFUSED = ApiError(0, "ConnectionRefused", "connect: connection refused")
 UNAUTHORIZED = ApiError(401, "Unauthorized", "Unauthorized")
 FORBIDDEN = ApiError(403, "Forbidden", 'nodes is forbidden: User "u" cannot list resource "nodes"')
+NOT_SERVED = ApiError(404, "NotFound", "the server answered 404 Not Found")
 BROKEN = ApiError(500, "InternalError", "etcdserver: leader changed")
 END = (
     b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":'
@@ -111,6 +112,13 @@ def test_a_start_without_delay_logs_nothing(caplog: pytest.LogCaptureFixture) ->
             f"The API server at {SERVER} forbids reading 2 of 2 kinds, such as nodes: {FORBIDDEN}; "
             "bind the user to the cluster roles system:kube-scheduler and system:volume-scheduler",
             id="forbidden",
+        ),
+        pytest.param(
+            NOT_SERVED,
+            f"The API server at {SERVER} does not serve 2 of 2 kinds, such as nodes: "
+            "the server answered 404 Not Found; turn off the plugins and feature gates that read "
+            "them",
+            id="not-served",
         ),
     ],
 )

@@ -68,7 +68,6 @@ _READ_BY: Final[Mapping[str, _Classes]] = {
     "NodeVolumeLimits": _VOLUMES,
     "DefaultPreemption": (PodDisruptionBudget,),
     "DynamicResources": (ResourceClaim, ResourceSlice, DeviceClass),
-    "NodeResourcesFit": (DeviceClass,),
 }
 _BY_RESOURCE: Final = {
     f"{kind.group}/{kind.kind}" if kind.group else kind.kind: kind
@@ -102,6 +101,8 @@ def watched_kinds(plugins: Iterable[Plugin], gates: FeatureGates) -> tuple[Kind,
     found = {type_: kind_of(type_) for type_ in _ALWAYS}
     for plugin in plugins:
         found.update((type_, kind_of(type_)) for type_ in _READ_BY.get(plugin.name, ()))
+        if plugin.name == "NodeResourcesFit" and gates.enabled("DRAExtendedResource"):
+            found[DeviceClass] = kind_of(DeviceClass)
         for registration in plugin.events_to_register() or ():
             kind = _BY_RESOURCE.get(registration.event.resource)
             if kind is not None and kind.type is not Pod:
@@ -120,6 +121,7 @@ _PAUSE_SECONDS_MIN: Final = 10.0
 _PAUSE_SECONDS_MAX: Final = 300.0
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
 
 log = logging.getLogger(__name__)
 
@@ -148,9 +150,9 @@ def _problem(informers: Informers, server: str) -> str:
     """Return the problem and its remedy, "" without a problem."""
     found = {name: informer.failure for name, informer in informers.by_name.items()}
     errors = {name: each.message for name, each in found.items() if each.message}
-    unauthorized, forbidden = (
+    unauthorized, forbidden, missing = (
         [name for name in errors if found[name].code == code]
-        for code in (_UNAUTHORIZED, _FORBIDDEN)
+        for code in (_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND)
     )
     unsynced = [name for name, informer in informers.by_name.items() if not informer.has_synced]
     if unauthorized:
@@ -163,6 +165,12 @@ def _problem(informers: Informers, server: str) -> str:
             f"The API server at {server} forbids reading {len(forbidden)} of {len(found)} kinds, "
             f"such as {forbidden[0]}: {errors[forbidden[0]]}; bind the user to the cluster roles "
             "system:kube-scheduler and system:volume-scheduler"
+        )
+    if missing:
+        return (
+            f"The API server at {server} does not serve {len(missing)} of {len(found)} kinds, "
+            f"such as {missing[0]}: {errors[missing[0]]}; turn off the plugins and feature gates "
+            "that read them"
         )
     example = next((f", such as {name}: {error}" for name, error in errors.items()), "")
     if unsynced:

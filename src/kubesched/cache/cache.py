@@ -207,7 +207,9 @@ class Cache:
                 self._waiting_for_node.setdefault(info.node_name, {})[info.uid] = info
             else:
                 on_rows.append((row, info))
-        self.nodes.add_pods(on_rows)
+        if on_rows:
+            # It reads all rows: loading nodes one by one would take quadratic time.
+            self.nodes.add_pods(on_rows)
 
     def update_pod(self, pod: Pod) -> PodInfo:
         """Update an observed pod.

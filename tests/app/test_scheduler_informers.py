@@ -2,6 +2,8 @@
 
 from random import Random
 
+import pytest
+
 from kubesched.api.core import Node, Pod
 from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.config.feature_gates import FeatureGates
@@ -30,6 +32,14 @@ RECORDED = [
     "storageclasses",
     "volumeattachments",
 ]
+_VOLUMES = {
+    "csidrivers",
+    "csinodes",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "storageclasses",
+}
+_OWNERS = {"services", "replicationcontrollers", "replicasets", "statefulsets"}
 
 
 def plugins_of(text: str, gates: FeatureGates) -> list[Plugin]:
@@ -64,31 +74,48 @@ def test_taint_rules_are_watched_behind_their_gate() -> None:
 
 def test_a_cluster_without_devices() -> None:
     """Without DynamicResources and its gate, no kind of resource.k8s.io is watched."""
-    text = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- plugins:
-    multiPoint:
-      disabled: [{name: DynamicResources}]
-"""
     gates = FeatureGates.of({"DRAExtendedResource": False})
-    groups = {kind.group for kind in watched_kinds(plugins_of(text, gates), gates)}
+    plugins = plugins_of(_with("disabled: [{name: DynamicResources}]"), gates)
+    groups = {kind.group for kind in watched_kinds(plugins, gates)}
     assert "storage.k8s.io" in groups
     assert "resource.k8s.io" not in groups
 
 
 def test_kinds_that_no_plugin_reads_are_left_alone() -> None:
     """A profile of two plugins needs nodes, namespaces and pods."""
-    text = """
+    gates = FeatureGates()
+    text = _with("disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: DefaultBinder}]")
+    kinds = [kind.type for kind in watched_kinds(plugins_of(text, gates), gates)]
+    assert (Node, Pod, 3) == (kinds[0], kinds[-1], len(kinds))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "expected"),
+    [
+        pytest.param("NodeVolumeLimits", _VOLUMES | {"volumeattachments"}, id="limits"),
+        pytest.param("VolumeBinding", _VOLUMES | {"csistoragecapacities"}, id="binding"),
+        pytest.param("PodTopologySpread", _OWNERS, id="spread"),
+        pytest.param("DefaultPreemption", {"poddisruptionbudgets"}, id="preemption"),
+        pytest.param("NodeResourcesFit", {"deviceclasses"}, id="fit"),
+    ],
+)
+def test_kinds_of_one_plugin(plugin: str, expected: set[str]) -> None:
+    """Those that it reads, whether or not it registers for their events."""
+    gates = FeatureGates()
+    text = _with(
+        "disabled: [{name: '*'}], "
+        f"enabled: [{{name: PrioritySort}}, {{name: DefaultBinder}}, {{name: {plugin}}}]"
+    )
+    found = {kind.plural for kind in watched_kinds(plugins_of(text, gates), gates)}
+    assert expected == found - {"nodes", "namespaces", "pods"}
+
+
+def _with(multi_point: str) -> str:
+    """Return a configuration with this set of plugins at multiPoint."""
+    return f"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
 - plugins:
-    multiPoint:
-      disabled: [{name: '*'}]
-      enabled: [{name: PrioritySort}, {name: DefaultBinder}]
+    multiPoint: {{{multi_point}}}
 """
-    gates = FeatureGates()
-    kinds = [kind.type for kind in watched_kinds(plugins_of(text, gates), gates)]
-    assert (Node, Pod, 3) == (kinds[0], kinds[-1], len(kinds))

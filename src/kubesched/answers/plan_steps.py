@@ -211,10 +211,10 @@ class PlanRun:
         )
         known = frozenset(existing)
         for name in wanted:
+            if name in self._removed_nodes - known:
+                raise QuestionError(f"{name}: an earlier step has removed this node")
             if name not in known:
-                is_gone = name in self._removed_nodes
-                gone = f"{name}: an earlier step has removed this node"
-                raise QuestionError(gone if is_gone else _no_such("node", name, existing))
+                raise QuestionError(_no_such("node", name, existing))
         return wanted
 
     # Workloads.

@@ -22,7 +22,6 @@ from kubesched.api.core import (
     Namespace,
     Node,
     PersistentVolume,
-    PersistentVolumeClaim,
     Pod,
     ReplicationController,
     Service,
@@ -30,16 +29,10 @@ from kubesched.api.core import (
 from kubesched.api.event_handler import ResourceEventHandler
 from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from kubesched.api.resource import DeviceTaintRule
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import KINDS, Kind, kind_of
-from kubesched.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    StorageClass,
-    VolumeAttachment,
-)
+from kubesched.api.storage import CSIDriver, StorageClass
 from kubesched.client.informers import Informers
 from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, Rest
 from kubesched.config.feature_gates import FeatureGates
@@ -49,26 +42,14 @@ from kubesched.scheduler.loop import Scheduler
 _Classes = tuple[type[KubeObject], ...]
 
 _ALWAYS: Final[_Classes] = (Node, Namespace)
-_VOLUMES: Final[_Classes] = (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    CSINode,
-    CSIDriver,
-    CSIStorageCapacity,
-    VolumeAttachment,
-)
 _OWNERS: Final[_Classes] = (Service, ReplicationController, ReplicaSet, StatefulSet)
-_READ_BY: Final[Mapping[str, _Classes]] = {
+_READ_WITHOUT_EVENTS: Final[Mapping[str, _Classes]] = {
     "PodTopologySpread": _OWNERS,
     "SelectorSpread": _OWNERS,
-    "VolumeBinding": _VOLUMES,
-    "VolumeRestrictions": (PersistentVolumeClaim,),
-    "VolumeZone": (PersistentVolume, PersistentVolumeClaim, StorageClass),
-    "NodeVolumeLimits": _VOLUMES,
+    "NodeVolumeLimits": (PersistentVolume, StorageClass, CSIDriver),
     "DefaultPreemption": (PodDisruptionBudget,),
-    "DynamicResources": (ResourceClaim, ResourceSlice, DeviceClass),
 }
+"""What a plugin reads besides the kinds whose events it registers for."""
 _BY_RESOURCE: Final = {
     f"{kind.group}/{kind.kind}" if kind.group else kind.kind: kind
     for kind in KINDS
@@ -100,9 +81,8 @@ def watched_kinds(plugins: Iterable[Plugin], gates: FeatureGates) -> tuple[Kind,
     """
     found = {type_: kind_of(type_) for type_ in _ALWAYS}
     for plugin in plugins:
-        found.update((type_, kind_of(type_)) for type_ in _READ_BY.get(plugin.name, ()))
-        if plugin.name == "NodeResourcesFit" and gates.enabled("DRAExtendedResource"):
-            found[DeviceClass] = kind_of(DeviceClass)
+        read = _READ_WITHOUT_EVENTS.get(plugin.name, ())
+        found.update((type_, kind_of(type_)) for type_ in read)
         for registration in plugin.events_to_register() or ():
             kind = _BY_RESOURCE.get(registration.event.resource)
             if kind is not None and kind.type is not Pod:

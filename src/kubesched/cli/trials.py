@@ -40,13 +40,14 @@ def nodes_and_source(
     Raises:
         UserError: There are neither nodes nor a selector, or both, or files beside a live cluster.
     """
-    if not (words or selector):
-        raise UserError("name a node, or give a --selector such as pool=a")
     first = next((at for at, word in enumerate(words) if _is_file(word)), len(words))
     files = tuple(Path(word) for word in words[first:])
-    if first and selector:
-        raise UserError(f"{words[0]}: there is a --selector already; leave out one")
-    if not (first or selector):
+    if selector:
+        if first:
+            raise UserError(f"{words[0]}: there is a --selector already; leave out one")
+    elif not words:
+        raise UserError("name a node, or give a --selector such as pool=a")
+    elif not first:
         if words[0] != STANDARD_INPUT and not Path(words[0]).exists():
             raise UserError(f"{words[0]}: it is no node, and there is no such file; name a node")
         raise UserError(f"{words[0]}: it is a file; name a node before it")

@@ -160,7 +160,10 @@ def check_plugins(scheduler: SchedulerSetup, config: Path | None) -> None:
 def load_checked_scheduler(
     options: SchedulerOptions, inline: Mapping[str, Any] | None = None
 ) -> SchedulerSetup:
-    """Do as `load_scheduler`, then as `check_plugins`."""
+    """Load the scheduler of the options, and build its plugins once to report their errors.
+
+    Arguments and errors are those of `load_scheduler` and `check_plugins`.
+    """
     setup = load_scheduler(options, inline)
     check_plugins(setup, options.config)
     return setup

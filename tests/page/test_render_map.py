@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from kubesched import Cluster
+from kubesched.page.render import render
 from tests.page.browsing import opened, violations
 
 pytestmark = pytest.mark.slow
@@ -19,6 +21,33 @@ def test_the_answer_comes_first(window: Browser, map_file: Path) -> None:
     assert "on 120 nodes in 3 zones" in lead
     assert "18 pods are pending for 3 reasons." in lead
     assert [] == wrong
+
+
+def test_pods_that_fit_are_counted_apart(window: Browser, tmp_path: Path) -> None:
+    """They wait for the scheduler, and for no reason."""
+    file = tmp_path / "map.html"
+    view = Cluster.from_files("examples/demo/cluster.yaml").view()
+    file.write_text(render([view], "kubesched top"), encoding="utf-8")
+    with opened(window, file) as (page, _):
+        assert "8 pods are pending; 6 of them fit now." in page.locator("h1").inner_text()
+
+
+def test_on_a_phone_a_row_shows_only_what_it_has(window: Browser, tmp_path: Path) -> None:
+    """A pod that stays goes to no node, so this heading is left out."""
+    file = tmp_path / "drain.html"
+    report = Cluster.from_files("examples/drain-and-upgrade/cluster.yaml").drain("a-1")
+    file.write_text(render([report], "kubesched drain"), encoding="utf-8")
+    with opened(window, file, width=480) as (page, _):
+        moved, stays = (
+            page.locator("tr", has_text=pod)
+            .get_by_role("cell")
+            .evaluate_all(
+                "cells => cells.filter(one => one.offsetParent).map(one => one.dataset.heading)"
+            )
+            for pod in ("shop/web-5d-1", "shop/agent-1")
+        )
+    assert "Goes to" in moved
+    assert ["On node", "Outcome"] == stays
 
 
 def test_a_node_is_opened_by_mouse_and_closed(window: Browser, map_file: Path) -> None:

@@ -27,9 +27,9 @@ export function clusterSentence(view) {
     return name.includes("/") && given ? [`${number(given - sum(view.nodes.requested[at]))} of ${number(given)} ${name} are free`] : [];
   });
   const causes = view.pending.filter((group) => !group.fits).length;
-  const waits = view.pendingPods
-    ? `${plural(view.pendingPods, "pod is", "pods are")} pending${causes ? ` for ${plural(causes, "reason")}` : ""}.`
-    : "No pod is pending.";
+  const fitting = sum(view.pending.filter((group) => group.fits).map((group) => group.count));
+  const detail = fitting ? `; ${number(fitting)} of them ${fitting === 1 ? "fits" : "fit"} now` : causes ? ` for ${plural(causes, "reason")}` : "";
+  const waits = view.pendingPods ? `${plural(view.pendingPods, "pod is", "pods are")} pending${detail}.` : "No pod is pending.";
   return [`Pods request ${used || "nothing"} on ${plural(view.nodes.names.length, "node")}${where}.`, ...free.map((text) => `${text}.`), waits].join(" ");
 }
 

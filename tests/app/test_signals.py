@@ -42,15 +42,15 @@ def test_a_blocked_loop(
 
     async def main() -> None:
         leave = partial(left.append, 1)
-        with handled_signals(lambda: None, lambda: None, leave, patience_seconds=0.01):
+        with handled_signals(lambda: None, lambda: None, leave, patience_seconds=0.2):
             os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.1)  # noqa: ASYNC251 - what is tested
+            time.sleep(0.6)  # noqa: ASYNC251 - what is tested
             os.kill(os.getpid(), signal.SIGINT)
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(main())
     assert [1, 1] == left
-    assert "time.sleep(0.1)" in caplog.text
+    assert "time.sleep(0.6)" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -20,4 +20,5 @@ def test_notebooks_have_current_output() -> None:
     done = subprocess.run(  # noqa: S603 - our own words
         [sys.executable, *files], capture_output=True, text=True, check=False
     )
-    assert ("", 0) == (done.stderr, done.returncode)
+    # Not "nothing on stderr": a kernel may log that its sockets closed before its last message.
+    assert done.returncode == 0, done.stderr

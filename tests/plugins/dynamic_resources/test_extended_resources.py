@@ -10,10 +10,10 @@ from kubesched.api.resource import EXTENDED_RESOURCE_CLAIM_ANNOTATION
 from kubesched.framework.dra import DeviceClasses
 from kubesched.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY_NAME,
+    new_special_claim,
     node_requests,
-    special_claim,
 )
-from tests.plugins.dynamic_resources.objects import claim, device_class
+from tests.plugins.dynamic_resources.objects import device_class
 
 GPU = "example.com/gpu"
 CLASSES = DeviceClasses([device_class("gpu", extended_resource_name=GPU)])
@@ -105,20 +105,11 @@ def test_requests_are_named_by_position() -> None:
     assert "container-0-request-2" == one.name
 
 
-def test_special_claim() -> None:
-    """A new claim, the claim of an earlier attempt, or None if the pod needs none."""
-    asking = pod(container("a", 1))
-    assert special_claim(asking, ["other.com/x"], CLASSES, ()) is None
-    new = special_claim(asking, [GPU], CLASSES, ())
-    assert new is not None
+def test_new_special_claim() -> None:
+    """It belongs to the pod, which controls it."""
+    new = new_special_claim(pod(container("a", 1)))
     assert IN_MEMORY_NAME == new.metadata.name
     assert "p-extended-resources-" == new.metadata.generate_name
-    owner = OwnerReference(kind="Pod", name="p", uid="u", controller=True)
-    left = claim(
-        name="p-extended-resources-abc",
-        owner_references=(owner,),
-        annotations={EXTENDED_RESOURCE_CLAIM_ANNOTATION: "true"},
-    )
-    assert left is special_claim(asking, [GPU], CLASSES, [claim(), left])
-    implicit = "deviceclass.resource.kubernetes.io/gpu"
-    assert special_claim(asking, [implicit], CLASSES, ()) is not None
+    owner = OwnerReference(api_version="v1", kind="Pod", name="p", uid="u", controller=True)
+    assert (owner,) == new.metadata.owner_references
+    assert "true" == new.metadata.annotations[EXTENDED_RESOURCE_CLAIM_ANNOTATION]

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.resource import DeviceCapacity, ResourceClaim
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.status import NodeToStatus
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
+from kubesched.plugins.dynamic_resources.filtering import NodeFilter
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node
-from tests.plugins.dynamic_resources.cluster import Cluster, local, user_of
+from tests.plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
 from tests.plugins.dynamic_resources.objects import (
     alternative,
     claim,
@@ -53,28 +55,34 @@ _ASKED = (
     (first_available("r", alternative("two", count=2), alternative("one")),),
     (request(allocation_mode="All"),),
 )
+_OTHER = "example.com/nic"
+_EXTENDED: tuple[dict[str, str | int], ...] = ({}, {GPU: 1}, {GPU: 2}, {GPU: 1, _OTHER: 1})
 Answers = list[tuple[object, object]]
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["keep", "undo", "write", "release", "label", "come", "slice"]),
+        st.sampled_from(["keep", "undo", "write", "release", "label", "come", "slice", "offer"]),
         st.integers(0, len(_ASKED) - 1),
         st.integers(0, 2),
         st.booleans(),
+        st.sampled_from(_EXTENDED),
     ),
     max_size=16,
 )
 
 
 def _filtered(
-    cluster: Cluster, plugin: DynamicResources, pod: PodInfo, rows: list[int]
+    cluster: Cluster, plugin: DynamicResources, pod: PodInfo, rows: list[int], *, one_by_one: bool
 ) -> tuple[CycleState, Answers]:
     """Return the status and the allocation of these rows."""
     cycle, nodes = CycleState(), cluster.snapshot.nodes
     state = plugin.pre_filter(cycle, pod, cluster.snapshot).state
     cycle.filter_states[plugin.name] = state
     assert state is not None
-    if len(rows) < len(nodes):
+    if one_by_one:
+        alone = NodeFilter(state, pod.pod, None)
+        statuses = NodeToStatus.of([alone.filter(nodes.nodes[row]) for row in rows])
+    elif len(rows) < len(nodes):
         statuses = plugin.filter(state, pod, nodes.take(np.array(rows, np.intp)))
     else:
         statuses = plugin.filter(state, pod, nodes)
@@ -87,12 +95,14 @@ def _filtered(
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(steps)
-def test_kept_results_equal_new_ones(story: list[tuple[str, int, int, bool]]) -> None:
+def test_kept_results_equal_new_ones(
+    story: list[tuple[str, int, int, bool, dict[str, str | int]]],
+) -> None:
     """While allocations are kept, undone, written and released, and nodes and slices change."""
     nodes = [make_node(f"n{at}") for at in range(1, 4)]
-    cluster = Cluster(device_class(), *_SLICES, nodes=nodes)
+    cluster = Cluster(device_class(), gpu_class(), *_SLICES, nodes=nodes)
     table = cluster.snapshot.nodes
-    for at, (what, which, where, everywhere) in enumerate(story):
+    for at, (what, which, where, everywhere, extended) in enumerate(story):
         if what == "release":
             for written in list(cluster.store.list(ResourceClaim))[:1]:
                 cluster.store.delete(written)
@@ -100,16 +110,20 @@ def test_kept_results_equal_new_ones(story: list[tuple[str, int, int, bool]]) ->
             cluster.store.put(local("s2", "n2", which))
         elif what == "label":
             table.update_node(make_node("n2", labels={"rack": "ab"[which % 2]}))
+        elif what == "offer":
+            offered = {GPU: which % 2, _OTHER: which // 2}
+            table.update_node(make_node("n1", allocatable=offered))
         elif what == "come" and "n3" in table.row_of:
             table.remove_node("n3")
         elif what == "come":
             table.add_node(make_node("n3"))
         cluster.store.put(claim(*_ASKED[which], name=f"c{at}"))
-        pod = user_of(f"c{at}", name=f"p{at}")
+        claims = (f"c{at}",) if which or not extended else ()
+        pod = user_of(*claims, name=f"p{at}", requests=extended)
         rows = [row for row in range(len(table)) if everywhere or row != where]
-        cycle, found = _filtered(cluster, cluster.plugin, pod, rows)
+        cycle, found = _filtered(cluster, cluster.plugin, pod, rows, one_by_one=False)
         fresh = DynamicResources(DynamicResourcesArgs(), cluster.handle)
-        assert _filtered(cluster, fresh, pod, rows)[1] == found
+        assert _filtered(cluster, fresh, pod, rows, one_by_one=True)[1] == found
         if what in ("keep", "undo", "write"):
             fitting = [row for row, each in zip(rows, found, strict=True) if each[1] is not None]
             _reserve(cluster, cycle, pod, what, fitting)

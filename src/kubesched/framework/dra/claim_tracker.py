@@ -18,7 +18,11 @@ from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from kubesched.api.quantity import nano_value
-from kubesched.api.resource import AllocationResult, ResourceClaim
+from kubesched.api.resource import (
+    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
+    AllocationResult,
+    ResourceClaim,
+)
 from kubesched.snapshot.objects import ChangeLog, Objects
 
 DeviceID = tuple[str, str, str]
@@ -111,6 +115,8 @@ class ClaimTracker:
         self._seen_in: Objects | None = None
         self._seen_version = 0
         self._state = AllocatedState()
+        self._special: dict[str, dict[_Key, None]] = {}
+        self._pod_of: dict[_Key, str] = {}
 
     # Claims.
 
@@ -135,6 +141,12 @@ class ClaimTracker:
             created = self._newest(key, None)
             if created is not None:
                 yield created
+
+    def special_claim(self, objects: Objects, pod_uid: str) -> ResourceClaim | None:
+        """Return the claim that was created for a pod's extended resources, or None."""
+        self._catch_up(objects)
+        found = (self.get(objects, *key) for key in self._special.get(pod_uid, ()))
+        return next(filter(None, found), None)
 
     def assume(self, claim: ResourceClaim, *, is_created: bool = False) -> None:
         """Use a claim that the API server returned, until the informer has it.
@@ -232,7 +244,7 @@ class ClaimTracker:
             current = [
                 (claim.metadata.namespace, claim.metadata.name) for claim in self.list(objects)
             ]
-            changed = (*self._seen, *current)
+            changed = (*self._seen, *self._pod_of, *current)
         written, self._changed = self._changed, []
         for key in dict.fromkeys((*changed, *written)):
             namespace, name = key
@@ -242,6 +254,7 @@ class ClaimTracker:
 
     def _see(self, key: _Key, claim: ResourceClaim | None) -> None:
         """Replace the counted version of a claim."""
+        self._file_special(key, claim)
         before = self._seen.pop(key, None)
         if claim is not None and claim.status.allocation is not None:
             self._seen[key] = claim
@@ -255,6 +268,19 @@ class ClaimTracker:
         if before is not None:
             self._count(before, -1)
 
+    def _file_special(self, key: _Key, claim: ResourceClaim | None) -> None:
+        """Note which pod a claim for extended resources was created for."""
+        uid = "" if claim is None else _pod_served(claim)
+        before = self._pod_of.pop(key, "")
+        if before and before != uid:
+            of_pod = self._special[before]
+            of_pod.pop(key)
+            if not of_pod:
+                del self._special[before]
+        if uid:
+            self._pod_of[key] = uid
+            self._special.setdefault(uid, {})[key] = None
+
     def _drop_pending(self, uid: str) -> None:
         pending = self._pending.pop(uid, None)
         if pending is not None:
@@ -264,6 +290,13 @@ class ClaimTracker:
         allocation = claim.status.allocation
         if allocation is not None:
             self._state.count(allocation, sign, consumable=self._consumable)
+
+
+def _pod_served(claim: ResourceClaim) -> str:
+    """Return the uid of the pod whose extended resources the claim is for, or ""."""
+    if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) != "true":
+        return ""
+    return next((owner.uid for owner in claim.metadata.owner_references if owner.controller), "")
 
 
 def _version(claim: ResourceClaim) -> int:

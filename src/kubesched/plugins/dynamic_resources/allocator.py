@@ -25,13 +25,8 @@ from kubesched.api.resource import (
 from kubesched.framework.dra import AllocatedState, DeviceClasses
 from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt, GiveBack
 from kubesched.plugins.dynamic_resources.consumption import AvailableCounters, ConsumedCounters
-from kubesched.plugins.dynamic_resources.node_devices import (
-    CandidateDevice,
-    Features,
-    NodeDevices,
-    Wanted,
-)
-from kubesched.plugins.dynamic_resources.pools import PoolIndex
+from kubesched.plugins.dynamic_resources.node_devices import Features, NodeDevices, Wanted
+from kubesched.plugins.dynamic_resources.pools import CandidateDevice, PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import NodeResults, RememberedSearches
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest, requests_of
 from kubesched.plugins.dynamic_resources.results import allocation_result

@@ -18,12 +18,12 @@ from kubesched.api.resource import DeviceAttribute, DeviceConstraint, ResourceCl
 from kubesched.framework.dra import AllocatedState, DeviceID
 from kubesched.plugins.dynamic_resources.consumption import ConsumedCounters, consumed_capacity
 from kubesched.plugins.dynamic_resources.node_devices import (
-    CandidateDevice,
     Capacities,
     Features,
     NodeDevices,
     Wanted,
 )
+from kubesched.plugins.dynamic_resources.pools import CandidateDevice
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 from kubesched.plugins.dynamic_resources.results import Chosen
 

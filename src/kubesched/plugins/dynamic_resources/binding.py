@@ -105,10 +105,10 @@ class ClaimBinder:
         return known if known is not None and is_same else claim
 
     def _found(self) -> NodeAllocation:
-        return self._state.nodes.get(self._node_name) or NodeAllocation(())
+        return self._state.nodes.get(self._node_name) or NodeAllocation()
 
     async def _create(self) -> ResourceClaim:
-        special = self._found().special_claim
+        special = self._found().special.claim
         if special is None:
             raise ClaimBindingError(f"extended resource claim not found for node {self._node_name}")
         metadata: ObjectMeta = replace(special.metadata, name="", uid="")
@@ -125,7 +125,7 @@ class ClaimBinder:
         return created
 
     async def _write_pod_status(self, claim: ResourceClaim) -> None:
-        mappings = self._found().mappings
+        mappings = self._found().special.mappings
         key = self._pod.metadata.key
         if not mappings:
             raise ClaimBindingError(

@@ -15,7 +15,8 @@ from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt
 from kubesched.plugins.dynamic_resources.claims import results_of
 from kubesched.plugins.dynamic_resources.consumption import ConsumedCounters
-from kubesched.plugins.dynamic_resources.node_devices import CandidateDevice, NodeDevices, Wanted
+from kubesched.plugins.dynamic_resources.node_devices import NodeDevices, Wanted
+from kubesched.plugins.dynamic_resources.pools import CandidateDevice
 from kubesched.plugins.dynamic_resources.requests import ParsedRequest
 from kubesched.plugins.shared.node_selector_text import describe_selector
 

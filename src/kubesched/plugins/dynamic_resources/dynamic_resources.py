@@ -95,8 +95,8 @@ from kubesched.plugins.dynamic_resources.claims import (
 )
 from kubesched.plugins.dynamic_resources.extended_resources import (
     is_in_memory,
+    new_special_claim,
     requested_scalars,
-    special_claim,
 )
 from kubesched.plugins.dynamic_resources.filtering import NodeFilter
 from kubesched.plugins.dynamic_resources.hints import BY_CLAIM, after_claim_change, after_pod_change
@@ -108,7 +108,7 @@ from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo, uid_of
 from kubesched.snapshot.snapshot import Snapshot
 
 _FILTER_TIMEOUT_SECONDS: Final = 10.0
@@ -363,8 +363,8 @@ class DynamicResources(
         for at, result in zip(to_allocate, found.results, strict=True):
             allocation = number_shares(result, self._new_id)
             claim = state.claims[at]
-            if state.is_special(at) and found.special_claim is not None:
-                claim = found.special_claim
+            if state.is_special(at) and found.special.claim is not None:
+                claim = found.special.claim
             status = replace(claim.status, allocation=allocation)
             allocated = with_finalizer(replace(claim, status=status))
             group = self._group_of(pod.pod)
@@ -405,6 +405,7 @@ class DynamicResources(
             return _NO_STATE if self._has_no_state(cycle) else SUCCESS
         if self._writer is None:
             return failure("no client to write ResourceClaims with")
+        state.forget_others(node_name)
         observer = self.handle.services.observer
         objects = self.handle.objects
         binder = ClaimBinder(
@@ -444,10 +445,9 @@ class DynamicResources(
     def _special_claim(
         self, pod: Pod, scalars: dict[str, int], objects: Objects
     ) -> ResourceClaim | None:
-        if not scalars:
+        if not scalars or not any(map(device_classes_of(objects).backs, scalars)):
             return None
-        classes = device_classes_of(objects)
-        return special_claim(pod, scalars, classes, self._tracker.list(objects))
+        return self._tracker.special_claim(objects, uid_of(pod)) or new_special_claim(pod)
 
     def _group_of(self, pod: Pod) -> str:
         """Return the name of the pod's group, or ""."""

@@ -41,6 +41,19 @@ class NodeRequests:
     mappings: tuple[ContainerExtendedResourceRequest, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class NodeClaim:
+    """The special claim as some nodes need it.
+
+    Attributes:
+        claim: The claim, with the requests that devices must satisfy; None if there is none.
+        mappings: Which request provides which container's resource.
+    """
+
+    claim: ResourceClaim | None = None
+    mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+
+
 def requested_scalars(requests: Mapping[str, int]) -> dict[str, int]:
     """Return the requests above 0 that devices could back."""
     return {
@@ -50,28 +63,8 @@ def requested_scalars(requests: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def special_claim(
-    pod: Pod, scalars: Iterable[str], classes: DeviceClasses, claims: Iterable[ResourceClaim]
-) -> ResourceClaim | None:
-    """Return the pod's special claim, existing or new; None if the pod needs none."""
-    if not any(classes.backs(name) for name in scalars):
-        return None
-    for claim in claims:
-        if _is_special_claim_of(claim, pod):
-            return claim
-    return _new_special_claim(pod)
-
-
-def _is_special_claim_of(claim: ResourceClaim, pod: Pod) -> bool:
-    if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) != "true":
-        return False
-    return any(
-        owner.controller and owner.name == pod.metadata.name and owner.uid == pod.metadata.uid
-        for owner in claim.metadata.owner_references
-    )
-
-
-def _new_special_claim(pod: Pod) -> ResourceClaim:
+def new_special_claim(pod: Pod) -> ResourceClaim:
+    """Return the pod's special claim before it is created."""
     metadata = pod.metadata
     owner = OwnerReference(
         api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid, controller=True
@@ -93,9 +86,13 @@ def is_in_memory(claim: ResourceClaim) -> bool:
     return claim.metadata.name == IN_MEMORY_NAME
 
 
-def with_requests(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> ResourceClaim:
-    """Return the special claim with the requests for a node."""
-    return replace(claim, spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests)))
+def claim_on_node(
+    special: ResourceClaim, pod: Pod, resources: Iterable[str], classes: DeviceClasses
+) -> NodeClaim:
+    """Return the special claim for nodes on which devices must provide `resources`."""
+    found = node_requests(pod, resources, classes)
+    spec = ResourceClaimSpec(devices=DeviceClaim(requests=found.requests))
+    return NodeClaim(replace(special, spec=spec), found.mappings)
 
 
 def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClasses) -> NodeRequests:

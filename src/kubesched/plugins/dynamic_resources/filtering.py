@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.quantity import value
@@ -20,14 +21,19 @@ from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, u
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected, SearchExhausted
 from kubesched.plugins.dynamic_resources.claims import BindingFailedError, is_ready_for_binding
 from kubesched.plugins.dynamic_resources.describing import describe_allocation, describe_devices
-from kubesched.plugins.dynamic_resources.extended_resources import (
-    NodeRequests,
-    node_requests,
-    with_requests,
+from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim, claim_on_node
+from kubesched.plugins.dynamic_resources.remembered_searches import (
+    NOT_SEARCHED,
+    SOLVED,
+    UNSOLVED,
+    NodeResults,
 )
-from kubesched.plugins.dynamic_resources.remembered_searches import NOT_SEARCHED, SOLVED, UNSOLVED
 from kubesched.plugins.dynamic_resources.requests import AllocationError
-from kubesched.plugins.dynamic_resources.state import DynamicResourcesState, NodeAllocation
+from kubesched.plugins.dynamic_resources.state import (
+    NO_CLAIM,
+    DynamicResourcesState,
+    NodeAllocation,
+)
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -35,7 +41,6 @@ _NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 _NOT_ALLOCATABLE: Final = unresolvable("cannot allocate all claims")
 _LEFTOVER: Final = unresolvable("cannot schedule extended resource claim")
 _CANNOT_FIT: Final = unresolvable("cannot fit resource")
-_NO_REQUESTS: Final = NodeRequests((), ())
 
 IsTimedOut = Callable[[ResourceClaim], bool]
 
@@ -70,13 +75,12 @@ class NodeFilter:
 
         If only the search for devices decides, nodes with a kept result are not searched again.
         """
-        state, kept = self._state, None
-        if state.allocator and not (state.has_special_claim or self._bound or self._shares):
-            kept = state.kept = state.allocator.kept_results(self._to_allocate)
+        kept = self._kept_results()
         if kept is None:
             return NodeToStatus.of([self.filter(node) for node in nodes.nodes])
         rows = snapshot.rows_of(nodes)
         index = np.array(kept.outcomes(snapshot.nodes)[rows])
+        index[self._needs_another_claim(nodes)] = NOT_SEARCHED
         missing = np.flatnonzero(index == NOT_SEARCHED)
         asked = np.arange(len(snapshot.nodes))[rows][missing].tolist()
         found = NodeToStatus.of([self.filter(snapshot.nodes.nodes[row]) for row in asked])
@@ -85,23 +89,23 @@ class NodeFilter:
 
     def filter(self, node: Node) -> Status:
         """Return success if the node satisfies all claims."""
-        requests = _NO_REQUESTS
+        special = NO_CLAIM
         if self._state.special_claim is not None:
             answer = self._extended_resources(self._state.special_claim, node)
             if isinstance(answer, Status):
                 return answer
-            requests = answer
-        return self._claims(node, requests)
+            special = answer
+        return self._claims(node, special)
 
     def describe(self, node: Node) -> str:
         """Return what the node lacks, by claim and request."""
         state, special = self._state, self._state.special_claim
-        answer = _NO_REQUESTS if special is None else self._extended_resources(special, node)
+        answer = NO_CLAIM if special is None else self._extended_resources(special, node)
         if isinstance(answer, Status):
             lacking = [name for name in sorted(state.scalars) if not self._is_offered(name, node)]
             return f"neither the node nor a DeviceClass offers {', '.join(lacking)}"
         if state.allocator is not None:
-            claims = self._claims_to_allocate(special and with_requests(special, answer.requests))
+            claims = self._claims_to_allocate(answer)
             if state.allocator.allocate(node, claims) is None:
                 return describe_devices(state.allocator, node, claims)
         return "; ".join(
@@ -113,19 +117,50 @@ class NodeFilter:
     def _is_offered(self, name: str, node: Node) -> bool:
         return name in node.status.allocatable or self._state.classes.backs(name)
 
-    def _extended_resources(self, special: ResourceClaim, node: Node) -> NodeRequests | Status:
-        """Return the requests that devices must satisfy, or the node's final status."""
+    def _kept_results(self) -> NodeResults | None:
+        """Return the results kept for such claims; None if more than the search decides.
+
+        Most nodes offer none of the extended resources that devices back, and all of the others:
+        the results are for the special claim of these nodes.
+        """
+        state, special = self._state, self._state.special_claim
+        if state.allocator is None or self._bound or self._shares:
+            return None
+        if special is not None:
+            if special.spec.devices.requests:
+                return None
+            backed = tuple(filter(state.classes.backs, sorted(state.scalars)))
+            state.kept_special = self._special_for(special, backed)
+        claims = self._claims_to_allocate(state.kept_special)
+        state.kept = state.allocator.kept_results(claims)
+        return state.kept
+
+    def _needs_another_claim(self, nodes: NodeTable) -> NDArray[np.bool_]:
+        """Bool per row: whether the kept results are not for its special claim."""
+        found = np.zeros(len(nodes), np.bool_)
+        if self._state.has_special_claim:
+            for name in self._state.scalars:
+                offers = nodes.allocatable_of(name) != 0
+                found |= offers if self._state.classes.backs(name) else ~offers
+        return found
+
+    def _extended_resources(self, special: ResourceClaim, node: Node) -> NodeClaim | Status:
+        """Return the special claim as the node needs it, or the node's final status."""
         if special.spec.devices.requests:
             return _LEFTOVER
         resources = self._backed_by_devices(node)
         if resources is None:
             return _CANNOT_FIT
         if not resources and not self._state.has_user_claims:
+            self._state.nodes[node.metadata.name] = NodeAllocation()
             return SUCCESS
-        known = self._state.requests_by_resources.get(resources)
+        return self._special_for(special, resources)
+
+    def _special_for(self, special: ResourceClaim, resources: tuple[str, ...]) -> NodeClaim:
+        known = self._state.special_by_resources.get(resources)
         if known is None:
-            known = node_requests(self._pod, resources, self._state.classes)
-            self._state.requests_by_resources[resources] = known
+            known = claim_on_node(special, self._pod, resources, self._state.classes)
+            self._state.special_by_resources[resources] = known
         return known
 
     def _backed_by_devices(self, node: Node) -> tuple[str, ...] | None:
@@ -139,20 +174,17 @@ class NodeFilter:
                 return None
         return tuple(backed)
 
-    def _claims(self, node: Node, requests: NodeRequests) -> Status:
+    def _claims(self, node: Node, special: NodeClaim) -> Status:
         state = self._state
         unavailable = [at for at in self._bound if self._is_unavailable(at, node)]
         found: NodeAllocation | None = None
         if state.allocator is not None:
-            special = state.special_claim
-            if special is not None:
-                special = with_requests(special, requests.requests)
             results = self._allocate(state.allocator, node, special)
             if isinstance(results, Status):
                 return results
             if self._shares:
                 results = self._with_shared(results)
-            found = NodeAllocation(results, special, requests.mappings)
+            found = NodeAllocation(results, special)
         if unavailable:
             # An allocation that is not written yet cannot be deallocated.
             written = [at for at in unavailable if state.shared[at] is None]
@@ -176,7 +208,7 @@ class NodeFilter:
             return True
 
     def _allocate(
-        self, allocator: Allocator, node: Node, special: ResourceClaim | None
+        self, allocator: Allocator, node: Node, special: NodeClaim
     ) -> tuple[AllocationResult, ...] | Status:
         try:
             results = allocator.allocate(node, self._claims_to_allocate(special))
@@ -189,11 +221,11 @@ class NodeFilter:
             return failure(f"node {name}: timed out trying to allocate devices")
         return _NOT_ALLOCATABLE if results is None else results
 
-    def _claims_to_allocate(self, special: ResourceClaim | None) -> list[ResourceClaim]:
+    def _claims_to_allocate(self, special: NodeClaim) -> list[ResourceClaim]:
         """Return the claims without an allocation; the special one with the node's requests."""
-        if special is None or not self._allocates_special:
+        if special.claim is None or not self._allocates_special:
             return self._to_allocate
-        return [*self._to_allocate[:-1], special]
+        return [*self._to_allocate[:-1], special.claim]
 
     def _with_shared(self, results: tuple[AllocationResult, ...]) -> tuple[AllocationResult, ...]:
         """Return one result per claim without an allocation, including shared pending ones."""

@@ -7,20 +7,18 @@ Differs:  nothing.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from kubesched.api.core import Node
-from kubesched.api.resource import (
-    ALL,
-    EXACT_COUNT,
-    Device,
-    DeviceClass,
-    ResourceClaim,
-    ResourceSlice,
-)
+from kubesched.api.resource import ALL, EXACT_COUNT, DeviceClass, ResourceClaim
 from kubesched.framework.dra import DeviceClasses, DeviceID
 from kubesched.plugins.dynamic_resources.consumption import has_capacity
-from kubesched.plugins.dynamic_resources.pools import Pool, PoolError, PoolIndex, matches_node
+from kubesched.plugins.dynamic_resources.pools import (
+    CandidateDevice,
+    PoolError,
+    PoolIndex,
+    candidates_of,
+    matches_node,
+)
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 
@@ -37,15 +35,6 @@ class Features:
     device_taints: bool = True
     binding_conditions: bool = True
     consumable_capacity: bool = True
-
-
-class CandidateDevice(NamedTuple):
-    """A device with its id, slice and pool."""
-
-    id: DeviceID
-    device: Device
-    slice: ResourceSlice
-    pool: Pool
 
 
 @dataclass(slots=True, eq=False)
@@ -92,12 +81,7 @@ class NodeDevices:
             self.pools = index.pools(node)
         except PoolError as error:
             raise AllocationError(f"gather pool information: {error}") from error
-        self.candidates = [
-            candidate
-            for pool in self.pools
-            if not pool.is_incomplete and not pool.is_invalid
-            for candidate in _candidates(pool)
-        ]
+        self.candidates = index.candidates(node)
 
     def want(self, claim: ResourceClaim, request: ParsedRequest, allocated: Capacities) -> Wanted:
         """Check a request and determine how many devices it needs. Raises AllocationError."""
@@ -170,7 +154,7 @@ class NodeDevices:
                 )
             wanted.all_devices += [
                 candidate
-                for candidate in _candidates(pool)
+                for candidate in candidates_of(pool)
                 if self.is_selectable(claim, wanted, candidate)
                 and self.has_capacity(wanted.request, candidate, allocated, {})
             ]
@@ -190,12 +174,3 @@ class NodeDevices:
             return matches_node(device, self._node)
         except PoolError as error:
             raise AllocationError(str(error)) from error
-
-
-def _candidates(pool: Pool) -> list[CandidateDevice]:
-    driver, name = pool.id
-    return [
-        CandidateDevice((driver, name, device.name), device, item, pool)
-        for item in pool.slices
-        for device in item.spec.devices
-    ]

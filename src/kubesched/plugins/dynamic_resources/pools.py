@@ -8,12 +8,14 @@ Invariants: pools are ordered by driver and name, those with binding conditions 
 Differs:  slices are indexed once for all nodes, and the pools of a node are cached.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
 
 from kubesched.api.core import Node
 from kubesched.api.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
-from kubesched.framework.dra import NodeSelectorError, is_for_node
+from kubesched.framework.dra import DeviceID, NodeSelectorError, is_for_node
 
 PoolID = tuple[str, str]
 """Driver and pool name."""
@@ -49,6 +51,23 @@ class Pool:
         return "/".join(self.id)
 
 
+class CandidateDevice(NamedTuple):
+    """A device with its id, slice and pool."""
+
+    id: DeviceID
+    device: Device
+    slice: ResourceSlice
+    pool: Pool
+
+
+def candidates_of(pool: Pool) -> Iterator[CandidateDevice]:
+    """Yield the devices of a pool for the node."""
+    driver, name = pool.id
+    for item in pool.slices:
+        for device in item.spec.devices:
+            yield CandidateDevice((driver, name, device.name), device, item, pool)
+
+
 def matches_node(where: Device | ResourceSliceSpec, node: Node) -> bool:
     """Whether the node selection of a slice or device includes the node; raises PoolError."""
     try:
@@ -71,6 +90,7 @@ class PoolIndex:
         self._shared: list[ResourceSlice] = []
         self._by_pool: dict[PoolID, list[ResourceSlice]] = {}
         self._known: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
+        self._candidates: dict[str, tuple[tuple[Pool, ...], tuple[CandidateDevice, ...]]] = {}
         self._readers: dict[PoolID, dict[str, None]] = {}
         for item in slices:
             spec = item.spec
@@ -99,6 +119,19 @@ class PoolIndex:
                 # The devices of other pools cannot be allocated on the node.
                 if pool.slices:
                     self._readers.setdefault(pool.id, {})[name] = None
+        return known[1]
+
+    def candidates(self, node: Node) -> Sequence[CandidateDevice]:
+        """Return the devices of complete and valid pools; cached as the pools are.
+
+        Raises PoolError.
+        """
+        name, pools = node.metadata.name, self.pools(node)
+        known = self._candidates.get(name)
+        if known is None or known[0] is not pools:
+            usable = (pool for pool in pools if not pool.is_incomplete and not pool.is_invalid)
+            found = tuple(chain.from_iterable(map(candidates_of, usable)))
+            known = self._candidates[name] = (pools, found)
         return known[1]
 
     def readers(self, pool: PoolID) -> Iterable[str]:

@@ -27,7 +27,9 @@ Results = tuple[AllocationResult, ...] | None
 """One result per claim, or None if there is no solution on the node."""
 
 SOLVED, UNSOLVED, NOT_SEARCHED = 0, 1, 2
-_CLAIMS_MAX: Final = 8
+_CLAIMS_MAX: Final = 256
+_RESULTS_MAX: Final = 100_000
+"""About 1 KiB each."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -47,6 +49,10 @@ class NodeResults:
         self._outcomes: NDArray[np.int32] = np.zeros(0, np.int32)
         self._table: NodeColumns | None = None
         self._epoch = -1
+
+    def __len__(self) -> int:
+        """Number of nodes with a result."""
+        return len(self._found)
 
     def get(self, node: Node) -> Found | None:
         """Return what a search on the node would find, if it is known."""
@@ -112,12 +118,17 @@ class RememberedSearches:
         key = _encode([claim.spec.devices for claim in claims])
         found = self._by_claims.get(key)
         if found is None:
+            self._make_room()
             found = self._by_claims[key] = NodeResults()
-            if len(self._by_claims) > _CLAIMS_MAX:
-                self._by_claims.popitem(last=False)
         else:
             self._by_claims.move_to_end(key)
         return found
+
+    def _make_room(self) -> None:
+        """Drop the least recently used claims if there are too many, or too many results."""
+        kept, results = self._by_claims, sum(map(len, self._by_claims.values()))
+        while kept and (len(kept) >= _CLAIMS_MAX or results > _RESULTS_MAX):
+            results -= len(kept.popitem(last=False)[1])
 
     def _forget_changed(self) -> None:
         """Drop the results for nodes that can use a device that changed."""

@@ -21,7 +21,7 @@ from kubesched.api.resource import (
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
-from kubesched.plugins.dynamic_resources.node_devices import CandidateDevice
+from kubesched.plugins.dynamic_resources.pools import CandidateDevice
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 
 UNNUMBERED_SHARE = ""

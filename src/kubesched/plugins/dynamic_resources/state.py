@@ -12,15 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesched.api.core import ContainerExtendedResourceRequest, NodeSelector
+from kubesched.api.core import NodeSelector
 from kubesched.api.resource import FIRST_AVAILABLE_MAX, AllocationResult, ResourceClaim
 from kubesched.framework.dra import DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator
-from kubesched.plugins.dynamic_resources.extended_resources import NodeRequests
+from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
 from kubesched.plugins.dynamic_resources.remembered_searches import NodeResults
 from kubesched.snapshot.snapshot import Snapshot
 
 NO_CLASSES: Final = DeviceClasses(())
+NO_CLAIM: Final = NodeClaim()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,11 @@ class NodeAllocation:
 
     Attributes:
         results: The allocation of each claim without one.
-        special_claim: The special claim for this node, if it needs one.
-        mappings: Which request provides which container's extended resource.
+        special: The special claim as this node needs it.
     """
 
-    results: tuple[AllocationResult, ...]
-    special_claim: ResourceClaim | None = None
-    mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    results: tuple[AllocationResult, ...] = ()
+    special: NodeClaim = NO_CLAIM
 
 
 @dataclass(slots=True, eq=False)
@@ -55,8 +54,9 @@ class DynamicResourcesState:
         unavailable: Positions of allocated claims that a node could not use, in order.
         nodes: Node name -> allocations found there for this pod.
         kept: Allocations found for earlier pods with equal claims; None if they may not be reused.
+        kept_special: The special claim that the kept allocations are for.
         snapshot: The snapshot of the cycle, set by PreFilter.
-        requests_by_resources: Resources -> requests that devices must satisfy, as a cache.
+        special_by_resources: Resources that devices must provide -> the special claim, as a cache.
     """
 
     claims: list[ResourceClaim] = field(default_factory=list)
@@ -71,8 +71,9 @@ class DynamicResourcesState:
     unavailable: dict[int, None] = field(default_factory=dict)
     nodes: dict[str, NodeAllocation] = field(default_factory=dict)
     kept: NodeResults | None = None
+    kept_special: NodeClaim = NO_CLAIM
     snapshot: Snapshot | None = None
-    requests_by_resources: dict[tuple[str, ...], NodeRequests] = field(default_factory=dict)
+    special_by_resources: dict[tuple[str, ...], NodeClaim] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -119,8 +120,14 @@ class DynamicResourcesState:
             results = self.kept.solution(node_name)
             if results is not None:
                 # The kept results change with the next pod, and this pod may be reserved twice.
-                found = self.nodes[node_name] = NodeAllocation(results)
+                found = self.nodes[node_name] = NodeAllocation(results, self.kept_special)
         return found
+
+    def forget_others(self, node_name: str) -> None:
+        """Keep only what was found for the chosen node: the pod may wait long for its binding."""
+        found = self.allocation_on(node_name)
+        self.nodes = {} if found is None else {node_name: found}
+        self.kept = self.allocator = self.snapshot = None
 
     def has_alternatives(self) -> bool:
         """Whether a request has alternatives; otherwise all nodes score 0."""

@@ -16,6 +16,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 CSI_DRIVER: Final = "ebs.csi.aws.com"
 DRA_DRIVER: Final = "test-driver.cdi.k8s.io"
 CREATED: Final = "2026-06-01T00:00:00Z"
+_CLASSES_WITH_RESOURCES: Final = 25
 _DEVICES_PER_NODE: Final = 10
 _TEAM: Final = {"matchLabels": {"team": "devops"}}
 _SCHED: Final = ["sched-1", "sched-0"]
@@ -332,11 +333,20 @@ PodObjects = Callable[[Json, int], list[Json]]
 
 def with_extended_resource(pod: Json, index: int) -> list[Json]:
     """Request one unit of the resource that a single node has."""
-    amounts = {f"foo.com/bar-{index}": "1"}
-    container = pod["spec"]["containers"][0]
-    resources = {"requests": amounts, "limits": dict(amounts)}
-    pod["spec"] = {**pod["spec"], "containers": [{**container, "resources": resources}]}
+    _request(pod, f"foo.com/bar-{index}")
     return []
+
+
+def with_device_backed_resource(pod: Json, index: int) -> list[Json]:
+    """Request one unit of a resource that a device class backs, each class in turn."""
+    _request(pod, f"example.com/gpu-{index % _CLASSES_WITH_RESOURCES}")
+    return []
+
+
+def _request(pod: Json, resource: str) -> None:
+    container = pod["spec"]["containers"][0]
+    resources = {"requests": {resource: "1"}, "limits": {resource: "1"}}
+    pod["spec"] = {**pod["spec"], "containers": [{**container, "resources": resources}]}
 
 
 def with_in_tree_volume(pod: Json, index: int) -> list[Json]:
@@ -442,9 +452,19 @@ SERVICE: Final[Json] = {
     },
 }
 
-DEVICE_CLASS: Final[Json] = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "DeviceClass",
-    "metadata": metadata("test-class", 2),
-    "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{DRA_DRIVER}"'}}]},
-}
+
+def _device_class(name: str, number: int, **spec: object) -> Json:
+    selectors = [{"cel": {"expression": f'device.driver == "{DRA_DRIVER}"'}}]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": metadata(name, number),
+        "spec": {"selectors": selectors, **spec},
+    }
+
+
+DEVICE_CLASS: Final = _device_class("test-class", 2)
+CLASSES_WITH_RESOURCES: Final = tuple(
+    _device_class(f"test-class-{at}", 10 + at, extendedResourceName=f"example.com/gpu-{at}")
+    for at in range(_CLASSES_WITH_RESOURCES)
+)

@@ -22,6 +22,8 @@ from kubesched.api.core import Pod
 from kubesched.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.dra import ClaimTracker
+from kubesched.plugins.dynamic_resources import DynamicResources
+from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
@@ -172,8 +174,7 @@ class Run:
         for _ in range(_ATTEMPTS_MAX):
             decision = self._decide(info, trace)
             if isinstance(decision, Placed):
-                if pod.spec.resource_claims:
-                    self._allocate(decision)
+                self._allocate(decision)
                 self.cluster.bind(info, decision.node_name)
                 self.placed += 1
                 return
@@ -194,6 +195,9 @@ class Run:
 
     def _allocate(self, decision: Placed) -> None:
         """Reserve devices, and deliver the watch events of the written claims at once."""
+        state = decision.cycle.filter_states.get(DynamicResources.name)
+        if not isinstance(state, DynamicResourcesState) or not state.claims:
+            return
         profile = self.cluster.profiles["default-scheduler"]
         for plugin in profile.reserve_plugins:
             status = plugin.reserve(decision.cycle, decision.pod, decision.node_name)
@@ -203,6 +207,10 @@ class Run:
             claim = self.cluster.cache.objects.get(ResourceClaim, name or "", namespace)
             assert claim is not None, f"claim {name} is gone"
             self.cluster.cache.put(_written(claim, self._tracker, decision.pod))
+        if state.special_claim is not None:
+            written = _written(state.special_claim, self._tracker, decision.pod)
+            named = msgspec.structs.replace(written.metadata, name=decision.pod.name)
+            self.cluster.cache.put(msgspec.structs.replace(written, metadata=named))
 
 
 def _written(claim: ResourceClaim, tracker: ClaimTracker, pod: PodInfo) -> ResourceClaim:

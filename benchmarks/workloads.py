@@ -326,6 +326,17 @@ def _resource_claims() -> Workload:
     )
 
 
+def _device_backed_resources() -> Workload:
+    template, brings = "pod-with-extended-resource", templates.with_device_backed_resource
+    return Workload(
+        "ExtendedResource_25Classes",
+        (Nodes(500, templates.node_with_dra_driver),),
+        Pods(2500, template, "test", brings=brings),
+        (Pods(2500, template, "init", brings=brings),),
+        templates.CLASSES_WITH_RESOURCES,
+    )
+
+
 WORKLOADS: Final[tuple[Workload, ...]] = (
     _basic(),
     _node_affinity(),
@@ -408,6 +419,7 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     _node_inclusion_policy(),
     _extended_resource(),
     _resource_claims(),
+    _device_backed_resources(),
 )
 
 

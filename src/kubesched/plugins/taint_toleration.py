@@ -8,14 +8,14 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod, Taint, Toleration
-from kubesched.api.tolerations import taint_text, tolerates
+from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text, tolerates
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -32,7 +32,6 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
-_HARD: Final = frozenset({"NoSchedule", "NoExecute"})
 _SOFT: Final = "PreferNoSchedule"
 
 Tolerations = tuple[Toleration, ...]
@@ -49,6 +48,7 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
+        self._lists: _TaintLists | None = None
         self._comparison = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -65,16 +65,12 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows with a hard taint that the pod does not tolerate."""
-        # Thousands of nodes share a few taint lists, so evaluate each list once.
-        tolerations = pod.spec.tolerations
-        rejected = nodes.taints.map(
-            lambda taints: self._untolerated(taints, tolerations) is not None, np.bool_
-        )
-        return NodeToStatus.rejecting(rejected, self.rejection)
+        untolerated = self._untolerated(nodes, pod.spec.tolerations, HARD_EFFECTS)
+        return NodeToStatus.rejecting(untolerated > 0, self.rejection)
 
     def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:
         """Return the first taint that is not tolerated."""
-        taint = self._untolerated(nodes.taints[0], pod.spec.tolerations)
+        taint = self._first_untolerated(nodes.taints[0], pod.pod)
         return "" if taint is None else f"taint {taint_text(taint)}"
 
     def pre_score(
@@ -85,7 +81,7 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
 
     def score(self, state: Tolerations, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return, per row, the number of soft taints that the pod does not tolerate."""
-        return nodes.taints.map(lambda taints: self._count_soft(taints, state), np.int64)
+        return self._untolerated(nodes, state, (_SOFT,))
 
     def normalize_score(
         self, state: Tolerations, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
@@ -93,22 +89,26 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
         """Scale to 0..100; fewer taints are better."""
         return normalize_reversed(scores)
 
-    def _tolerated(self, taint: Taint, tolerations: Tolerations) -> bool:
-        return any(tolerates(toleration, taint, self._comparison) for toleration in tolerations)
+    def _untolerated(
+        self, nodes: NodeTable, tolerations: Tolerations, effects: Collection[str]
+    ) -> NDArray[np.int64]:
+        """Return the number of taints with one of the effects that are not tolerated, per row."""
+        values = nodes.taints.values
+        if self._lists is None or not self._lists.are_of(values):
+            self._lists = _TaintLists(values)
+        lists = self._lists
+        counts = [
+            taint.effect in effects
+            and not any(tolerates(each, taint, self._comparison) for each in tolerations)
+            for taint in lists.taints
+        ]
+        return lists.sums(np.array(counts, np.bool_))[nodes.taints.codes]
 
-    def _untolerated(self, taints: tuple[Taint, ...], tolerations: Tolerations) -> Taint | None:
-        for taint in taints:
-            if taint.effect in _HARD and not self._tolerated(taint, tolerations):
-                return taint
-        return None
-
-    def _count_soft(self, taints: tuple[Taint, ...], tolerations: Tolerations) -> int:
-        return sum(
-            taint.effect == _SOFT and not self._tolerated(taint, tolerations) for taint in taints
-        )
+    def _first_untolerated(self, taints: Iterable[Taint], pod: Pod) -> Taint | None:
+        return find_untolerated(taints, pod.spec.tolerations, comparison_operators=self._comparison)
 
     def _fits(self, node: Node, pod: Pod) -> bool:
-        return self._untolerated(node.spec.taints, pod.spec.tolerations) is None
+        return self._first_untolerated(node.spec.taints, pod) is None
 
     def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
         if not isinstance(new, Node):
@@ -119,3 +119,31 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
     @staticmethod
     def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> bool:
         return isinstance(new, Pod) and new.metadata.uid == pod.metadata.uid
+
+
+class _TaintLists:
+    """The taint lists of a table: thousands of nodes share a few taints, in many combinations.
+
+    Attributes:
+        taints: The distinct taints.
+    """
+
+    def __init__(self, lists: list[tuple[Taint, ...]]) -> None:
+        self._lists = lists
+        self._count = len(lists)
+        codes: dict[Taint, int] = {}
+        pairs = [
+            (at, codes.setdefault(taint, len(codes)))
+            for at, taints in enumerate(lists)
+            for taint in taints
+        ]
+        self._owners, self._codes = np.array(pairs, np.intp).reshape(-1, 2).T
+        self.taints = list(codes)
+
+    def are_of(self, lists: list[tuple[Taint, ...]]) -> bool:
+        """Whether these are the lists; a table's only grow, or are replaced."""
+        return lists is self._lists and len(lists) == self._count
+
+    def sums(self, counts: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return, per list, the number of its taints that count; bool per distinct taint."""
+        return np.bincount(self._owners[counts[self._codes]], minlength=self._count)

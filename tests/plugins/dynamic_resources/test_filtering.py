@@ -57,7 +57,7 @@ _ASKED = (
 )
 _OTHER = "example.com/nic"
 _EXTENDED: tuple[dict[str, str | int], ...] = ({}, {GPU: 1}, {GPU: 2}, {GPU: 1, _OTHER: 1})
-Answers = list[tuple[object, object]]
+Answers = list[tuple[object, object, int | None]]
 
 steps = st.lists(
     st.tuples(
@@ -86,10 +86,13 @@ def _filtered(
         statuses = plugin.filter(state, pod, nodes.take(np.array(rows, np.intp)))
     else:
         statuses = plugin.filter(state, pod, nodes)
-    return cycle, [
-        (statuses[at], state.allocation_on(nodes.names[row]) if statuses[at].is_success else None)
-        for at, row in enumerate(rows)
-    ]
+    found: Answers = []
+    for at, row in enumerate(rows):
+        name, is_feasible = nodes.names[row], statuses[at].is_success
+        # The score is asked first: it must not depend on what is looked up later.
+        score = state.score(name) if is_feasible and state.has_alternatives() else None
+        found.append((statuses[at], state.allocation_on(name) if is_feasible else None, score))
+    return cycle, found
 
 
 @pytest.mark.slow

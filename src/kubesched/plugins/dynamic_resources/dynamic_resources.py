@@ -334,7 +334,7 @@ class DynamicResources(
         """Return, as int64 per row, how early the chosen alternatives of requests are listed."""
         if not self._prioritized_list or not state.has_alternatives():
             return np.zeros(len(nodes), np.int64)
-        return np.array([state.score(name) for name in nodes.names], np.int64)
+        return np.array(list(map(state.score, nodes.names)), np.int64)
 
     def normalize_score(
         self,

@@ -139,10 +139,18 @@ class DynamicResourcesState:
 
     def score(self, node_name: str) -> int:
         """Return a number that is higher the earlier the chosen alternatives are listed."""
-        found = self.allocation_on(node_name)
-        if found is None:
-            return 0
-        results = iter(found.results)
+        kept = self.kept
+        if kept is None or node_name in self.nodes:
+            found = self.nodes.get(node_name)
+            return 0 if found is None else self._score(found.results)
+        score = kept.scores.get(node_name)
+        if score is None:
+            results = kept.solution(node_name)
+            score = kept.scores[node_name] = 0 if results is None else self._score(results)
+        return score
+
+    def _score(self, new_results: tuple[AllocationResult, ...]) -> int:
+        results = iter(new_results)
         return sum(
             _alternatives_score(claim, claim.status.allocation or next(results))
             for claim in self.claims

@@ -6,7 +6,7 @@ Differs:  listers are part of the snapshot that is passed to the plugin's method
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from random import Random
 from typing import Protocol
 
@@ -29,7 +29,7 @@ class FilterReads(msgspec.Struct, frozen=True):
     """What the answers of the filters for a row depend on, besides the pod.
 
     Attributes:
-        scopes: The scope of each filter that runs; none is CLUSTER.
+        scopes: The scope of each filter that runs; CLUSTER if its answers must not be kept.
         versions: The versions of the other objects that they read, and the signs of plugins that
             may read more of the pod than its template.
     """
@@ -62,11 +62,17 @@ class Handle(Protocol):
         """The run's seeded random source; a plugin asks for it whenever it draws."""
 
     def filter_with_nominated_pods(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        node: SelectedRows,
+        passing: Collection[str] = (),
     ) -> Status:
         """Run all filters on the single row of `node`, with and without pods nominated to it.
 
-        The states in `cycle` must match the pods of `node`.
+        The states in `cycle` must match the pods of `node`; `passing` are filters that are known to
+        pass.
         """
 
     def filter_rows(
@@ -82,11 +88,15 @@ class Handle(Protocol):
     def count_filters(self, cycle: CycleState, times: int, rejected_by: str = "") -> None:
         """Count evaluations of all filters, or of those up to the one that rejected the pod."""
 
-    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:
-        """Return what the answers of `filter_rows` depend on, for pods of one template.
+    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads:
+        """Return what the answers of `filter_rows` depend on, for pods of one template."""
 
-        None if the answers for a row depend on more than that row and other objects, or must not
-        be kept.
+    def ignoring(
+        self, filters: Collection[str], cycle: CycleState, pod: PodInfo
+    ) -> Callable[[PodInfo], bool]:
+        """Return a function that says whether another pod may come to a node or leave one.
+
+        It may if no state of `cycle`, and no answer of these filters, changes with it.
         """
 
     def add_pod(

@@ -12,15 +12,16 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
+from itertools import takewhile
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from kubesched.framework.cycle_state import is_clonable
-from kubesched.framework.plugin import Scope
+from kubesched.framework.plugin import FilterPlugin, Scope
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.attempt import Attempt
@@ -29,6 +30,7 @@ from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.nominator import Nominator
+from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, Snapshot
 
 _OUTCOMES_MAX: Final = 512
@@ -49,15 +51,13 @@ class NominatedRows:
             PluginFailure: if a filter fails.
         """
         known, snapshot, skipped = attempt.known, attempt.snapshot, attempt.cycle.skip_filter
-        remembers = known.plan.knows_any and all(
-            plugin.name in skipped for _, plugin in known.plan.filters
-        )
-        trial = _Trial(self._profile, attempt, known if remembers else None)
-        if remembers and nodes is snapshot.nodes:
-            kept = self._kept.setdefault(known, {}).setdefault(attempt.pod.priority, _Rejections())
-            return kept.updated(trial)
-        outcomes: dict[Hashable, Status] = {}
-        statuses = {name: trial.ask(name, outcomes) for name in _names_in(nodes, snapshot)}
+        trial, kept = _Trial(self._profile, attempt), _Rejections()
+        unknown = {p.scope for _, p in known.plan.filters if p.name not in skipped}
+        if known.plan.knows_any and Scope.USAGE not in unknown:
+            kept = self._kept.setdefault(known, {}).setdefault(attempt.pod.priority, kept)
+            if not unknown and nodes is snapshot.nodes:
+                return kept.updated(trial)
+        statuses = {name: trial.ask(name, kept.outcomes) for name in _names_in(nodes, snapshot)}
         return {nodes.row_of[name]: found for name, found in statuses.items() if found != SUCCESS}
 
 
@@ -69,13 +69,13 @@ class _Trial:
         own: The node that the pod itself is nominated to; "" if none.
     """
 
-    def __init__(self, profile: Profile, attempt: Attempt, known: Answers | None) -> None:
+    def __init__(self, profile: Profile, attempt: Attempt) -> None:
         self.snapshot = attempt.snapshot
         self.own = attempt.snapshot.nominated.node_of(attempt.pod.uid)
         self._profile = profile
         self._cycle = attempt.cycle
         self._pod = attempt.pod
-        self._known = known
+        self._known = attempt.known
 
     def ask(self, name: str, outcomes: dict[Hashable, Status]) -> Status:
         """Return the status of a node with the pods nominated to it.
@@ -89,9 +89,12 @@ class _Trial:
         nodes = self.snapshot.nodes
         row = nodes.row_of[name]
         # Filters that read nothing of the pods answer as without them.
-        passing = () if self._known is None else self._known.passed_node_filters(row)
+        passing = self._known.passed_node_filters(row)
+        is_settled = bool(self._last_filters) and all(map(self._is_ignored, nominated))
+        if is_settled:
+            passing += self._last_filters
         key: Hashable = None
-        if self._reading_more is not None and self._reading_more.issubset(passing):
+        if (is_settled or self._is_stateless) and self._reading_more.issubset(passing):
             key = nodes.usage(row), tuple([each.template.amounts for each in nominated])
             status = outcomes.get(key)
             if status is not None:
@@ -108,22 +111,46 @@ class _Trial:
         return status
 
     @cached_property
-    def _reading_more(self) -> frozenset[str] | None:
-        """The filters that read more than the amounts of a row; None if that is not known."""
+    def _is_stateless(self) -> bool:
+        """Whether `add_pod` changes no state."""
         states, skipped = self._cycle.filter_states, self._cycle.skip_filter
-        if any(is_clonable(state) for name, state in states.items() if name not in skipped):
-            # `add_pod` may change the state.
-            return None
-        filters = self._profile.filter_plugins
-        return frozenset(p.name for p in filters if p.scope is not Scope.USAGE).difference(skipped)
+        return not any(is_clonable(state) for name, state in states.items() if name not in skipped)
+
+    @cached_property
+    def _filters(self) -> list[FilterPlugin[object]]:
+        skipped = self._cycle.skip_filter
+        return [each for each in self._profile.filter_plugins if each.name not in skipped]
+
+    @cached_property
+    def _reading_more(self) -> frozenset[str]:
+        """The filters that read more than the amounts of a row."""
+        return frozenset(each.name for each in self._filters if each.scope is not Scope.USAGE)
+
+    @cached_property
+    def _last_filters(self) -> list[str]:
+        """The filters after all others whose states change with pods.
+
+        Where nominated pods are ignored, these filters answer as without them; and as they are the
+        last ones, no other rejection would come after theirs.
+        """
+        extensions = self._profile.pre_filter_extensions
+        return [each.name for each in takewhile(extensions.__contains__, reversed(self._filters))]
+
+    @cached_property
+    def _is_ignored(self) -> Callable[[PodInfo], bool]:
+        return self._profile.ignoring(self._last_filters, self._cycle, self._pod)
 
 
 class _Rejections:
-    """The rejections by row for pods of one signature and priority."""
+    """The rejections by row for pods of one signature and priority.
+
+    Attributes:
+        outcomes: The statuses of rows by their amounts, see `_Trial.ask`.
+    """
 
     def __init__(self) -> None:
         self._by_row: dict[int, Status] = {}
-        self._outcomes: dict[Hashable, Status] = {}
+        self.outcomes: dict[Hashable, Status] = {}
         self._changed = ChangedRows()
         self._nominated: Nominator = NO_NOMINATED_PODS
         self._version = 0
@@ -135,7 +162,7 @@ class _Rejections:
         names = self._names_to_ask(trial.snapshot, trial.own)
         try:
             for name in names:
-                status = trial.ask(name, self._outcomes)
+                status = trial.ask(name, self.outcomes)
                 if status == SUCCESS:
                     self._by_row.pop(row_of[name], None)
                 else:

@@ -7,7 +7,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from random import Random
 from typing import Final, TypeVar, TypeVarTuple, cast
 
@@ -64,7 +64,14 @@ from kubesched.scheduler.plugin_failure import (
     raise_failures,
     reported,
 )
-from kubesched.scheduler.profile_plugins import ProfilePlugins, build_plugins
+from kubesched.scheduler.profile_plugins import (
+    ProfilePlugins,
+    build_plugins,
+    hashed_sign,
+    ignoring,
+    needs_filter_state,
+    needs_score_state,
+)
 from kubesched.scheduler.row_answers import PASSED, Filtering
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.pod_info import PodInfo
@@ -182,13 +189,13 @@ class Profile:
         self.filters_without_pre_filter = tuple(
             plugin
             for plugin in self.filter_plugins
-            if plugin.name not in prepared and _needs_filter_state(plugin)
+            if plugin.name not in prepared and needs_filter_state(plugin)
         )
         prepared = set(points[ExtensionPoint.PRE_SCORE])
         self.scores_without_pre_score = tuple(
             plugin
             for plugin in self.score_plugins
-            if plugin.name not in prepared and _needs_score_state(plugin)
+            if plugin.name not in prepared and needs_score_state(plugin)
         )
 
     def signs_by_template(self, plugin: Plugin) -> bool:
@@ -316,7 +323,7 @@ class Profile:
 
     def ask_sign(self, plugin: Plugin, pod: PodInfo) -> Hashable:
         """Return the plugin's sign of a pod, which is hashable."""
-        return self.ask(SIGN, plugin, _hashed_sign, plugin, pod)
+        return self.ask(SIGN, plugin, hashed_sign, plugin, pod)
 
     def ask_pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Run a PreEnqueue plugin; a failure holds the pod back and is logged."""
@@ -460,12 +467,8 @@ class Profile:
             try:
                 self.add_filter(filtering, position, plugin, cycle, pod, nodes)
             except PluginFailure:
-                return NodeToStatus.of(
-                    [
-                        self._filter_row(cycle, pod, nodes.take(np.array([row])))
-                        for row in range(len(nodes))
-                    ]
-                )
+                alone = (nodes.take(np.array([row])) for row in range(len(nodes)))
+                return NodeToStatus.of([self._filter_row(cycle, pod, one, ()) for one in alone])
         answers = filtering.answers()
         if counts:
             self.timer.filtered(cycle, answers.failed_at)
@@ -479,39 +482,49 @@ class Profile:
             failed_at = names.index(rejected_by) if rejected_by in names else PASSED
         self.timer.filtered_one(cycle, failed_at, times)
 
-    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:
-        """Return what the answers of `filter_rows` depend on; None if they must not be kept."""
-        if not self.remembers:
-            return None
+    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads:
+        """Return what the answers of `filter_rows` depend on."""
         scopes: dict[str, Scope] = {}
         versions: list[Hashable] = []
         for plugin in self.filter_plugins:
             if plugin.name in cycle.skip_filter:
                 continue
-            if plugin.scope is Scope.CLUSTER:
-                return None
+            scopes[plugin.name] = Scope.CLUSTER
+            if not self.remembers or plugin.scope is Scope.CLUSTER:
+                continue
             try:
                 sign = self.ask_sign(plugin, pod)
             except PluginFailure:
-                return None
+                continue
             if sign is UNSIGNED:
-                return None
+                continue
             scopes[plugin.name] = plugin.scope
             versions += map(self.objects.version, plugin.signed_kinds)
             if not self.signs_by_template(plugin):
                 versions.append(sign)
         return FilterReads(scopes, tuple(versions))
 
+    def ignoring(
+        self, filters: Collection[str], cycle: CycleState, pod: PodInfo
+    ) -> Callable[[PodInfo], bool]:
+        """Return a function that says whether another pod may come to a node or leave one."""
+        return ignoring(self._extensions(cycle), filters, cycle, pod)
+
     def filter_with_nominated_pods(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        node: SelectedRows,
+        passing: Collection[str] = (),
     ) -> Status:
         """Run all filters on the one row of `node`: with pods nominated to it, then without."""
         nominated = snapshot.nominated.ahead_of(pod, node.names[0])
         if nominated:
-            status = self.filter_with(nominated, cycle, pod, node.take(_FIRST_ROW))
+            status = self.filter_with(nominated, cycle, pod, node.take(_FIRST_ROW), passing)
             if not status.is_success:
                 return status
-        return self._filter_row(cycle, pod, node)
+        return self._filter_row(cycle, pod, node, passing)
 
     def filter_with(
         self,
@@ -519,81 +532,67 @@ class Profile:
         cycle: CycleState,
         pod: PodInfo,
         node: SelectedRows,
-        passing: Iterable[str] = (),
+        passing: Collection[str] = (),
     ) -> Status:
         """Add `nominated` to the one row of `node`, and run all filters on it.
 
         `passing` are filters that are known to pass; they count as evaluated.
         """
-        supposed = cycle.skipping_filters(passing)
+        supposed = cycle.clone()
         for added in nominated:
             status = self.add_pod(supposed, pod, added, node)
             if not status.is_success:
                 return status
-        status, failed_at = self._first_rejection(supposed, pod, node)
-        self.timer.filtered_one(cycle, failed_at)
-        return status
+        return self._filter_row(supposed, pod, node, passing)
 
-    def _filter_row(self, cycle: CycleState, pod: PodInfo, node: SelectedRows) -> Status:
-        status, failed_at = self._first_rejection(cycle, pod, node)
-        self.timer.filtered_one(cycle, failed_at)
-        return status
-
-    def _first_rejection(
-        self, cycle: CycleState, pod: PodInfo, node: SelectedRows
-    ) -> tuple[Status, int]:
+    def _filter_row(
+        self, cycle: CycleState, pod: PodInfo, node: SelectedRows, passing: Collection[str]
+    ) -> Status:
+        rejection, failed_at = SUCCESS, PASSED
         for position, plugin in enumerate(self.filter_plugins):
-            if plugin.name in cycle.skip_filter:
+            if plugin.name in cycle.skip_filter or plugin.name in passing:
                 continue
             state = cycle.filter_states.get(plugin.name)
             try:
                 status = self.ask_filter(plugin, state, pod, node)[0]
             except PluginFailure as failure:
-                return failure.status, position
+                rejection, failed_at = failure.status, position
+                break
             if not status.is_success:
-                return reported(FILTER, plugin.name, status), position
-        return SUCCESS, PASSED
+                rejection, failed_at = reported(FILTER, plugin.name, status), position
+                break
+        self.timer.filtered_one(cycle, failed_at)
+        return rejection
 
     def add_pod(
         self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: SelectedRows
     ) -> Status:
         """Put `added` on the one row of `node` and into the states of `cycle`."""
         node.add_pod(added)
-        for plugin in self.pre_filter_extensions:
-            if plugin.name not in cycle.skip_filter and plugin.name in cycle.filter_states:
-                state = cycle.filter_states[plugin.name]
-                status = self.ask(ADD_POD, plugin, plugin.add_pod, state, pod, added, node)
-                if not status.is_success:
-                    return failed_with(ADD_POD, plugin.name, status)
-        return SUCCESS
+        return self._change_states(ADD_POD, cycle, pod, added, node)
 
     def remove_pod(
         self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: SelectedRows
     ) -> Status:
         """Take `removed` off the one row of `node` and out of the states of `cycle`."""
         node.remove_pod(removed)
-        for plugin in self.pre_filter_extensions:
-            if plugin.name not in cycle.skip_filter and plugin.name in cycle.filter_states:
-                state = cycle.filter_states[plugin.name]
-                status = self.ask(REMOVE_POD, plugin, plugin.remove_pod, state, pod, removed, node)
-                if not status.is_success:
-                    return failed_with(REMOVE_POD, plugin.name, status)
+        return self._change_states(REMOVE_POD, cycle, pod, removed, node)
+
+    def _change_states(
+        self, prefix: str, cycle: CycleState, pod: PodInfo, other: PodInfo, node: SelectedRows
+    ) -> Status:
+        for name, plugin in self._extensions(cycle).items():
+            change = plugin.add_pod if prefix is ADD_POD else plugin.remove_pod
+            state = cycle.filter_states[name]
+            status = self.ask(prefix, plugin, change, state, pod, other, node)
+            if not status.is_success:
+                return failed_with(prefix, name, status)
         return SUCCESS
 
-
-def _hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:
-    sign = plugin.sign(pod)
-    hash(sign)
-    return sign
-
-
-def _needs_filter_state(plugin: FilterPlugin[object]) -> bool:
-    """Whether the profile must create the state of a filter whose `pre_filter` does not run."""
-    makes_one = type(plugin).filter_state is not FilterPlugin.filter_state
-    return makes_one or isinstance(plugin, PreFilterPlugin)
-
-
-def _needs_score_state(plugin: ScorePlugin[object]) -> bool:
-    """Whether the profile must create the state of a plugin whose `pre_score` does not run."""
-    makes_one = type(plugin).score_state is not ScorePlugin.score_state
-    return makes_one or isinstance(plugin, PreScorePlugin)
+    def _extensions(self, cycle: CycleState) -> dict[str, PreFilterExtensions[object]]:
+        """Return the plugins with a state that changes with the pods on nodes."""
+        return {
+            plugin.name: plugin
+            for plugin in self.pre_filter_extensions
+            if plugin.name not in cycle.skip_filter and plugin.name in cycle.filter_states
+        }

@@ -6,7 +6,8 @@ Differs:  all field errors of a configuration are reported at once.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+import logging
+from collections.abc import Callable, Collection, Container, Hashable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -16,6 +17,7 @@ from kubesched.api.go_text import go_quote
 from kubesched.config.args import ARGS_PLUGINS
 from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
 from kubesched.config.types import ProfileConfiguration
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import (
     BindPlugin,
@@ -26,6 +28,7 @@ from kubesched.framework.plugin import (
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
+    PreFilterExtensions,
     PreFilterPlugin,
     PreScorePlugin,
     QueueSortPlugin,
@@ -36,6 +39,9 @@ from kubesched.framework.plugin_answers import check_events
 from kubesched.framework.plugin_error import error_text, places_outside
 from kubesched.framework.pod_group_plugin import PlacementGeneratePlugin, PlacementScorePlugin
 from kubesched.framework.registry import Registry
+from kubesched.snapshot.pod_info import PodInfo
+
+log = logging.getLogger(__name__)
 
 _CLASSES: Final[dict[ExtensionPoint, type[Plugin]]] = {
     ExtensionPoint.PRE_ENQUEUE: PreEnqueuePlugin,
@@ -186,3 +192,48 @@ def implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
     """Whether a plugin implements an extension point."""
     kind = _CLASSES.get(point)
     return kind is not None and issubclass(registry[name], kind)
+
+
+def hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:
+    """Return the plugin's sign of a pod; raises TypeError if it is not hashable."""
+    sign = plugin.sign(pod)
+    hash(sign)
+    return sign
+
+
+def needs_filter_state(plugin: FilterPlugin[object]) -> bool:
+    """Whether the profile must create the state of a filter whose `pre_filter` does not run."""
+    makes_one = type(plugin).filter_state is not FilterPlugin.filter_state
+    return makes_one or isinstance(plugin, PreFilterPlugin)
+
+
+def needs_score_state(plugin: ScorePlugin[object]) -> bool:
+    """Whether the profile must create the state of a plugin whose `pre_score` does not run."""
+    makes_one = type(plugin).score_state is not ScorePlugin.score_state
+    return makes_one or isinstance(plugin, PreScorePlugin)
+
+
+def ignoring(
+    extensions: Mapping[str, PreFilterExtensions[object]],
+    filters: Collection[str],
+    cycle: CycleState,
+    pod: PodInfo,
+) -> Callable[[PodInfo], bool]:
+    """Return a function that says whether another pod may come to a node or leave one.
+
+    It may if all `extensions`, by name, ignore it, and all `filters` are among them.
+    """
+    asked = [(plugin.ignores, cycle.filter_states[name]) for name, plugin in extensions.items()]
+    is_known = extensions.keys() >= set(filters)
+
+    def is_ignored(other: PodInfo) -> bool:
+        try:
+            for ignores, state in asked:
+                if not ignores(state, pod, other):
+                    return False
+        except Exception:
+            log.exception("A plugin failed in ignores")
+            return False
+        return is_known
+
+    return is_ignored

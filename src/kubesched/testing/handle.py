@@ -5,7 +5,7 @@ Differs:  what-if questions run the given plugins, in their order, without a cac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 
 import msgspec
@@ -15,7 +15,13 @@ from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import FilterReads
-from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterExtensions, PreFilterPlugin
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    Plugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    Scope,
+)
 from kubesched.framework.services import services_for
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
@@ -99,12 +105,31 @@ class FakeHandle:
                     outcome[row] = answers[row].by(plugin.name)
         return NodeToStatus.of(outcome)
 
-    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:
-        """Return None: nothing is kept."""
-        return None
+    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads:
+        """Return that nothing may be kept."""
+        filters = (plugin for plugin in self.plugins if isinstance(plugin, FilterPlugin))
+        return FilterReads(dict.fromkeys((each.name for each in filters), Scope.CLUSTER), ())
+
+    def ignoring(
+        self, filters: Collection[str], cycle: CycleState, pod: PodInfo
+    ) -> Callable[[PodInfo], bool]:
+        """Return a function that says whether another pod may come to a node or leave one."""
+        active = self._extensions(cycle)
+        is_known = {plugin.name for plugin in active} >= set(filters)
+        return lambda other: (
+            is_known
+            and all(
+                plugin.ignores(cycle.filter_states[plugin.name], pod, other) for plugin in active
+            )
+        )
 
     def filter_with_nominated_pods(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        node: SelectedRows,
+        passing: Collection[str] = (),
     ) -> Status:
         """Run all filters on the one row of `node`, with pods nominated to it, then without."""
         nominated = snapshot.nominated.ahead_of(pod, node.names[0])

@@ -127,6 +127,10 @@ class ZoneCrowd(PreFilterExtensions[ZoneCounts], FilterPlugin[ZoneCounts]):
         state.counts[zone_of(nodes, 0)] -= is_alike(pod, removed)
         return SUCCESS
 
+    def ignores(self, state: ZoneCounts, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether the other pod is of another app."""
+        return not is_alike(pod, other)
+
     def filter(self, state: ZoneCounts, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Compare with the limit."""
         crowded = [state.counts[zone_of(nodes, row)] >= ZONE_PODS_MAX for row in range(len(nodes))]
@@ -177,13 +181,13 @@ class ScopedHandle(FakeHandle):
         self.plugins.extend(plugin(None, self) for plugin in plugins)
         self.versions = (0,)
 
-    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads | None:
-        """Return the scopes, unless a filter looks at several rows."""
+    def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads:
+        """Return the scopes."""
         filters = [plugin for plugin in self.plugins if isinstance(plugin, FilterPlugin)]
         scopes = {
             plugin.name: plugin.scope for plugin in filters if plugin.name not in cycle.skip_filter
         }
-        return None if Scope.CLUSTER in scopes.values() else FilterReads(scopes, self.versions)
+        return FilterReads(scopes, self.versions)
 
 
 def question_of(

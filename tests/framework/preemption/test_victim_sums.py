@@ -7,12 +7,13 @@ from typing import ClassVar
 import pytest
 from hypothesis import given
 
-from kubesched.framework.plugin import FilterPlugin, Scope
+from kubesched.framework.plugin import FilterPlugin, Plugin, Scope
 from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.victim_rows import contested_rows
 from kubesched.framework.preemption.victim_sums import (
     KnownSums,
-    are_sums_enough,
+    rows_of_sums,
     select_victims_by_sums,
 )
 from kubesched.framework.preemption.victims import Question, Verdict, select_victims_on_node
@@ -21,7 +22,7 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 
-from .cluster import CpuFit, ZoneA, question_of
+from .cluster import CpuFit, Fragile, Ports, ZoneA, ZoneCrowd, is_alike, question_of
 from .test_candidates_twin import Case, cases, snapshot_of
 
 
@@ -54,7 +55,7 @@ def test_sums_equal_one_by_one(case: Case) -> None:
     snapshot = snapshot_of(case)
     question = question_of(case.preemptor.build(), snapshot, (CpuFit, ZoneA))
     rows = list(range(len(case.cpus)))
-    assert are_sums_enough(question)
+    assert rows == rows_of_sums(question, rows, {})
     expected = [select_victims_on_node(question, row) for row in rows]
     known = KnownSums(len(rows))
     for _ in range(2):
@@ -126,14 +127,36 @@ def test_failures_are_not_kept() -> None:
     assert {} == known.outcomes
 
 
+@pytest.mark.slow
+@given(cases())
+def test_rows_whose_pods_are_ignored_equal_one_by_one(case: Case) -> None:
+    """A filter that looks at several rows does not matter where it ignores all pods that move."""
+    snapshot = snapshot_of(case)
+    question = question_of(case.preemptor.build(), snapshot, (CpuFit, ZoneCrowd))
+    rivals = contested_rows(question)
+    rows = rows_of_sums(question, range(len(case.cpus)), rivals)
+    moving = {
+        row: (*lower_priority_pods(question.pod, snapshot.nodes, row), *rivals.get(row, ()))
+        for row in range(len(case.cpus))
+    }
+    assert rows == [
+        row for row, pods in moving.items() if not any(is_alike(question.pod, pod) for pod in pods)
+    ]
+    expected = [select_victims_on_node(question, row) for row in rows]
+    assert expected == select_victims_by_sums(question, rows, rivals, KnownSums(len(case.cpus)))
+
+
 @pytest.mark.parametrize(
     ("plugins", "expected"),
     [
-        pytest.param((CpuFit, ZoneA), True, id="sums-and-nodes"),
-        pytest.param((), True, id="nothing"),
+        pytest.param((CpuFit, ZoneA), [0], id="sums-and-nodes"),
+        pytest.param((), [0], id="nothing"),
+        pytest.param((CpuFit, Ports), [], id="more"),
+        pytest.param((CpuFit, Fragile), [], id="not-ignored"),
     ],
 )
-def test_are_sums_enough(plugins: tuple[type[FilterPlugin[None]], ...], expected: bool) -> None:
+def test_rows_of_sums(plugins: tuple[type[Plugin], ...], expected: list[int]) -> None:
     """Filters of nodes and of sums read nothing of pods."""
-    snapshot = make_snapshot([make_node("n1")])
-    assert expected is are_sums_enough(question_of(make_pod("new"), snapshot, plugins))
+    snapshot = make_snapshot([make_node("n1")], [make_pod("old", node_name="n1")])
+    question = question_of(make_pod("new", priority=1), snapshot, plugins)
+    assert expected == rows_of_sums(question, [0], {})

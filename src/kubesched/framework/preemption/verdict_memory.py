@@ -24,7 +24,7 @@ from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.victim_rows import contested_rows, select_victims_on_rows
 from kubesched.framework.preemption.victim_sums import (
     KnownSums,
-    are_sums_enough,
+    rows_of_sums,
     select_victims_by_sums,
 )
 from kubesched.framework.preemption.victims import (
@@ -117,11 +117,12 @@ class Verdicts:
                     self._protected.setdefault(key, {})[row] = pods
 
     def _select_victims(self, question: Question, rows: list[int]) -> list[Verdict]:
-        if are_sums_enough(question):
-            return select_victims_by_sums(question, rows, self._contested, self._sums)
-        together = rows if question.rows_are_independent else []
-        together = [row for row in together if row not in self._contested]
-        found = dict(zip(together, select_victims_on_rows(question, together), strict=True))
+        by_sums = rows_of_sums(question, rows, self._contested)
+        verdicts = select_victims_by_sums(question, by_sums, self._contested, self._sums)
+        found = dict(zip(by_sums, verdicts, strict=True))
+        if question.rows_are_independent:
+            together = [row for row in rows if row not in found and row not in self._contested]
+            found |= zip(together, select_victims_on_rows(question, together), strict=True)
         return [
             found[row] if row in found else select_victims_on_node(question, row) for row in rows
         ]
@@ -167,7 +168,7 @@ class VerdictMemory:
 
     def _recall(self, question: Question) -> Verdicts:
         pod, nodes = question.pod, question.snapshot.nodes
-        if question.reads is None:
+        if not question.verdicts_can_be_kept:
             return Verdicts(nodes, question.budgets)
         stamp = (nodes, nodes.epoch, question.snapshot.objects, question.reads.versions)
         key = (pod.template, pod.pod.spec.node_name)

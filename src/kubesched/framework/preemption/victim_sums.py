@@ -33,16 +33,30 @@ _Amounts: TypeAlias = tuple[Hashable, tuple[Hashable, ...], tuple[Hashable, ...]
 _Outcome: TypeAlias = "Status | tuple[int, ...]"
 """Why the preemptor does not fit even without these pods, or which of them cannot return."""
 
+_OF_SUMS: Final = frozenset((Scope.NODE, Scope.NODES, Scope.USAGE))
 _OUTCOMES_MAX: Final = 512
 _NO_AMOUNTS: Final = np.zeros((0, 1), np.int64)
 
 
-def are_sums_enough(question: Question) -> bool:
-    """Whether filters read nothing of the pods on nodes but sums of requests that have columns."""
-    reads, columns = question.reads, question.snapshot.nodes.resources
-    if reads is None or Scope.ROW in reads.scopes.values():
-        return False
-    return question.pod.template.requests.keys() <= columns.keys()
+def rows_of_sums(question: Question, rows: Sequence[int], rivals: Rivals) -> list[int]:
+    """Return those of `rows` where filters read nothing of the pods but sums of their requests.
+
+    The sums must have columns. A filter that reads more, such as that of topology spread, must
+    ignore all pods that would come or go.
+    """
+    nodes, pod, scopes = question.snapshot.nodes, question.pod, question.reads.scopes
+    if not pod.template.requests.keys() <= nodes.resources.keys():
+        return []
+    reading_more = [name for name, scope in scopes.items() if scope not in _OF_SUMS]
+    if not reading_more and question.rows_are_independent:
+        return list(rows)
+    is_ignored = question.handle.ignoring(reading_more, question.cycle, pod)
+    return [
+        row
+        for row in rows
+        if all(map(is_ignored, lower_priority_pods(pod, nodes, row)))
+        and all(map(is_ignored, rivals.get(row, ())))
+    ]
 
 
 class KnownSums:
@@ -70,7 +84,7 @@ class KnownSums:
 def select_victims_by_sums(
     question: Question, rows: Sequence[int], rivals: Rivals, known: KnownSums
 ) -> list[Verdict]:
-    """Return one verdict for each of `rows`; sums must be enough for the question.
+    """Return one verdict for each of `rows`, which must be `rows_of_sums`.
 
     `rivals` are the pods that are nominated to rows; `known` is what earlier calls found, and is
     updated.
@@ -108,7 +122,6 @@ def select_victims_by_sums(
 
 
 def _count_evaluations(question: Question, passes: int, rejections: int) -> None:
-    assert question.reads is not None, "the scopes of the filters are known"
     count, cycle, scopes = question.handle.count_filters, question.cycle, question.reads.scopes
     if passes:
         count(cycle, passes)
@@ -238,7 +251,6 @@ class _Trial:
 
 
 def _skipping_node_filters(question: Question) -> CycleState:
-    assert question.reads is not None, "the scopes of the filters are known"
     scopes = question.reads.scopes
     return question.cycle.skipping_filters(
         [name for name, scope in scopes.items() if scope is not Scope.USAGE]

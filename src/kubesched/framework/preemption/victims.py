@@ -21,6 +21,7 @@ import numpy as np
 
 from kubesched.framework.cycle_state import CycleState, is_clonable
 from kubesched.framework.handle import FilterReads, Handle
+from kubesched.framework.plugin import Scope
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.eligibility import lower_priority_pods
@@ -54,11 +55,14 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     budgets: DisruptionBudgets
 
     @cached_property
-    def reads(self) -> FilterReads | None:
-        """What the filters' answers depend on; None if verdicts must not be kept."""
-        if self.rows_are_independent:
-            return self.handle.reads_of_filters(self.cycle, self.pod)
-        return None
+    def reads(self) -> FilterReads:
+        """What the filters' answers depend on."""
+        return self.handle.reads_of_filters(self.cycle, self.pod)
+
+    @cached_property
+    def verdicts_can_be_kept(self) -> bool:
+        """Whether the verdict on a row depends on that row and the versions in `reads` alone."""
+        return self.rows_are_independent and Scope.CLUSTER not in self.reads.scopes.values()
 
     @cached_property
     def rows_are_independent(self) -> bool:
@@ -86,6 +90,9 @@ def select_victims_on_node(question: Question, row: int) -> Verdict:
     status = what_if.fits()
     if not status.is_success:
         return status
+    # Filters that read only the Node object need not run again.
+    scopes = question.reads.scopes
+    what_if.passing = [name for name, scope in scopes.items() if scope is Scope.NODE]
     violating, others = question.budgets.split(by_importance(potential))
     tried = (*violating, *others)
     evicted: list[PodInfo] = []
@@ -120,11 +127,16 @@ def verdict(
 
 
 class _WhatIf:
-    """Copies of one node and of a cycle's states, in which pods are added and removed."""
+    """Copies of one node and of a cycle's states, in which pods are added and removed.
+
+    Attributes:
+        passing: Filters that are known to pass.
+    """
 
     def __init__(self, question: Question, row: int) -> None:
         self._question = question
         self._cycle = question.cycle.clone()
+        self.passing: Sequence[str] = ()
         self._node: SelectedRows = question.snapshot.nodes.take(np.array([row], np.intp))
 
     def add(self, victim: PodInfo) -> Status:
@@ -140,7 +152,7 @@ class _WhatIf:
     def fits(self) -> Status:
         question = self._question
         return question.handle.filter_with_nominated_pods(
-            self._cycle, question.pod, question.snapshot, self._node
+            self._cycle, question.pod, question.snapshot, self._node, self.passing
         )
 
 

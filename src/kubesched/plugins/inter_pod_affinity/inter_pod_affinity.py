@@ -191,6 +191,10 @@ class InterPodAffinity(
         state.move(pod, removed, nodes, -1)
         return SUCCESS
 
+    def ignores(self, state: AffinityState, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether no required term matches, neither of `pod` nor anti-affinity of `other`."""
+        return state.ignores(pod, other)
+
     def filter(self, state: AffinityState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows by affinity, then anti-affinity, then the anti-affinity of existing pods."""
         index = np.zeros(len(nodes), np.int32)

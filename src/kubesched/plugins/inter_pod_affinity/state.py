@@ -117,6 +117,21 @@ class AffinityState:
             if wanted.matches(other.namespace, other.labels):
                 _move(self.anti_affinity, wanted.topology_key, nodes, amount)
 
+    def ignores(self, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether `other` counts in no domain."""
+        owned = other.template.affinity
+        return not (
+            any(
+                term.matches(pod.namespace, pod.labels, self.namespace_labels)
+                for term in (owned.required_anti_affinity if owned is not None else ())
+            )
+            or any(
+                wanted.matches(other.namespace, other.labels)
+                for wanted in self.requirements.anti_affinity
+            )
+            or self.requirements.are_met_by(other)
+        )
+
     def lacks_affinity(self, pod: PodInfo, nodes: NodeTable) -> NDArray[np.bool_]:
         """Return, as bool per row, whether required affinity of `pod` is not met there."""
         # The first pod of a group that needs itself may run anywhere, or none could ever start.

@@ -174,6 +174,14 @@ class PodTopologySpread(
         self._move(state, pod, removed, nodes, -1)
         return SUCCESS
 
+    def ignores(self, state: SpreadState, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether no constraint counts `other`."""
+        if other.namespace == pod.namespace:
+            for domains in state.domains:
+                if domains.constraint.selector.matches(other.labels):
+                    return False
+        return True
+
     def filter(self, state: SpreadState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that violate a constraint; the first violated constraint decides."""
         index = np.zeros(len(nodes), np.int32)

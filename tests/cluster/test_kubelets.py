@@ -238,6 +238,38 @@ def test_in_place_resizes_are_granted() -> None:
     assert {"name": "other", "restartCount": 0} == other
 
 
+def test_a_pod_that_is_removed_right_after_a_resize() -> None:
+    """The change arrives when the pod is gone; those of other pods still arrive."""
+
+    async def story(world: World) -> tuple[str | None, str | None]:
+        world.add_pod()
+        await asyncio.sleep(2)
+        pod = world.pod()
+        metadata = {**pod["metadata"], "generation": pod["metadata"].get("generation", 1) + 1}
+        world.client.write(POD, {**pod, "metadata": metadata})
+        world.client.delete(POD, grace_seconds=0)
+        world.add_pod("q")
+        await asyncio.sleep(2)
+        return world.phase(), world.phase("q")
+
+    assert (None, "Running") == live(story)
+
+
+@pytest.mark.parametrize("seconds", [0.1, 2.0])
+def test_a_pod_whose_phase_a_client_made_final_keeps_it(seconds: float) -> None:
+    """Whether its containers were to start or to end next."""
+
+    async def story(world: World) -> str | None:
+        world.add_pod(annotations={RUN_SECONDS: "5"}, restartPolicy="Never")
+        await asyncio.sleep(seconds)
+        pod = world.pod()
+        world.client.write(POD, {**pod, "status": {**pod["status"], "phase": "Failed"}})
+        await asyncio.sleep(20)
+        return world.phase()
+
+    assert "Failed" == live(story)
+
+
 def test_init_containers_have_ended_and_sidecars_run() -> None:
     """Init containers are completed; restartable ones run beside the others."""
 

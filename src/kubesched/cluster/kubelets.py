@@ -19,6 +19,7 @@ from kubesched.api.conditions import is_condition_true
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.pod import FINISHED
+from kubesched.cluster.controllers.owner_controller import is_active
 from kubesched.cluster.server import PodReports, Server, Subscription, Watching
 from kubesched.cluster.store import Key
 
@@ -142,8 +143,8 @@ class Kubelets(Watching):
             self._take_up(work, pod)
         elif pod.metadata.deletion_timestamp:
             self._stop_soon(work, pod)
-        elif pod.status.phase == "Running":
-            self._reports.resized(pod)
+        elif (current := self._active(work)) and current.status.phase == "Running":
+            self._reports.resized(current)
 
     def _forget(self, work: _Work) -> None:
         work.cancel()
@@ -164,8 +165,8 @@ class Kubelets(Watching):
             self._after(self._pace.start_seconds(), work, self._run)
 
     def _run(self, work: _Work) -> None:
-        pod = self._pod(work)
-        if pod is not None and not pod.metadata.deletion_timestamp:
+        pod = self._active(work)
+        if pod is not None:
             is_running = pod.status.phase == "Running"
             self._end_later(work, pod if is_running else self._reports.started(pod))
 
@@ -175,8 +176,8 @@ class Kubelets(Watching):
             self._after(lifetime.seconds, work, lambda work: self._end(work, lifetime))
 
     def _end(self, work: _Work, lifetime: Lifetime) -> None:
-        pod = self._pod(work)
-        if pod is None or pod.metadata.deletion_timestamp:
+        pod = self._active(work)
+        if pod is None:
             return
         if lifetime.restarts:
             self._end_later(work, self._reports.restarted(pod, lifetime.exit_code))
@@ -225,3 +226,8 @@ class Kubelets(Watching):
         """Return the pod as it is now, None if it is gone."""
         pod = self._server.read(Pod, work.key.namespace, work.key.name)
         return pod if pod is not None and pod.metadata.uid == work.uid else None
+
+    def _active(self, work: _Work) -> Pod | None:
+        """Return the pod as it is now, None if it is gone, being deleted or finished."""
+        pod = self._pod(work)
+        return pod if pod is not None and is_active(pod) else None

@@ -19,6 +19,8 @@ from kubesched.cluster.controllers.cron_jobs import parse_schedule
         pytest.param("15,45 3 * * *", "2026-01-02T03:15", id="list"),
         pytest.param("0 0 * * mon", "2026-01-05T00:00", id="weekday"),
         pytest.param("0 0 13 * fri", "2026-01-02T00:00", id="day-or-weekday"),
+        pytest.param("0 0 */10 * fri", "2026-01-02T00:00", id="stepped-day-or-weekday"),
+        pytest.param("0 0 */1 * fri", "2026-01-02T00:00", id="every-day-and-weekday"),
         pytest.param("0 0 29 feb ?", "2028-02-29T00:00", id="leap-day"),
         pytest.param("0 0 31 4 *", None, id="never"),
         pytest.param("@hourly", "2026-01-01T11:00", id="named"),

@@ -91,8 +91,14 @@ def parse_schedule(text: str) -> CronSchedule:
     minutes, hours, days, months, weekdays = (
         _numbers(field, *limits) for field, limits in zip(fields, _FIELDS, strict=True)
     )
-    needs_both = fields[2][0] in "*?" or fields[4][0] in "*?"
+    needs_both = _is_open(fields[2]) or _is_open(fields[4])
     return CronSchedule(minutes, hours, days, months, weekdays, needs_both)
+
+
+def _is_open(field: str) -> bool:
+    """Whether a field has a star; one with steps, such as `*/2`, does not count."""
+    parts = (part.partition("/") for part in field.split(","))
+    return any(span[0] in "*?" and (not step or int(step) == 1) for span, _, step in parts)
 
 
 def _numbers(field: str, first: int, last: int, names: dict[str, int]) -> tuple[int, ...]:

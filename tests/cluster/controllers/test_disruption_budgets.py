@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubesched.api.apps import ReplicaSet, ReplicaSetSpec
 from kubesched.api.core import Pod, PodTemplateSpec
@@ -191,6 +192,29 @@ def test_evictions_update_the_budget_at_once() -> None:
         await asyncio.sleep(10)
         assert (3, 2, 3, 1) == _numbers(world)
         evict(world.server, third, 10.0)
+
+    _tell(story)
+
+
+def test_each_pod_that_was_not_deleted_counts_again_after_two_minutes() -> None:
+    """From its own eviction on, not from the time when another one counted again."""
+
+    async def story(world: World) -> None:
+        first, second, _ = _web(world, 3)
+        _budget(world, min_available=1)
+        await asyncio.sleep(10)
+        granted = {
+            first.metadata.name: "2026-01-01T00:00:10Z",
+            second.metadata.name: "2026-01-01T00:01:10Z",
+        }
+        [budget] = world.server.all(PodDisruptionBudget)
+        status = replace(budget.status, disrupted_pods=granted)
+        world.server.update(replace(budget, status=status))
+        await asyncio.sleep(125)
+        assert [second.metadata.name] == list(_status(world).disrupted_pods)
+        await asyncio.sleep(60)
+        assert {} == _status(world).disrupted_pods
+        assert (3, 1, 3, 2) == _numbers(world)
 
     _tell(story)
 

@@ -147,7 +147,8 @@ class DisruptionBudgetController(Following):
         if status != budget.status:
             self._server.patch_status(key, plain_status(status))
         if status.disrupted_pods:
-            self._queue.add_after(key, _DELETION_TIMEOUT_SECONDS)
+            first = min(map(seconds_of, status.disrupted_pods.values()))
+            self._queue.add_after(key, first + _DELETION_TIMEOUT_SECONDS - self._server.now())
 
     def _status_of(
         self, budget: PodDisruptionBudget, selected: BudgetedPods
@@ -251,5 +252,5 @@ def _awaited(
         if name in pods
         and not pods[name].metadata.deletion_timestamp
         and since is not None
-        and seconds_of(since) + _DELETION_TIMEOUT_SECONDS >= now
+        and seconds_of(since) + _DELETION_TIMEOUT_SECONDS > now
     }

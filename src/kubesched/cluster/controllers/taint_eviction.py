@@ -33,8 +33,8 @@ class TaintEviction(Following):
         self._pods = pods
         pods.subscribe(self._pod_changed)
         self._tainted: dict[str, _Taints] = {}
-        # When the toleration of a pod for these taints began, in seconds since the epoch.
-        self._since: dict[Key, tuple[_Taints, float]] = {}
+        # When the toleration of a pod began, in seconds since the epoch.
+        self._since: dict[Key, float] = {}
         self._followed = (server.watch(Node, self._node_changed),)
 
     def _node_changed(self, key: Key, _before: Node | None, after: Node | None) -> None:
@@ -66,10 +66,7 @@ class TaintEviction(Following):
             self._since.pop(key, None)
             return
         now = self._server.now()
-        known, since = self._since.setdefault(key, (taints, now))
-        if known != taints:
-            self._since[key] = taints, since
-        left = since + seconds - now
+        left = self._since.setdefault(key, now) + seconds - now
         if left > 0:
             self._queue.add_after(key, left)
             return

@@ -78,6 +78,29 @@ def test_a_run_depends_on_what_it_reads(tmp_path: Path) -> None:
     assert {"more.yaml", "helper.py", "input day"} == _differing(first, planned(tmp_path))
 
 
+def test_a_run_depends_on_the_modules_of_a_package(tmp_path: Path) -> None:
+    """However they are imported: from the package, relatively, or by their whole names."""
+    package = tmp_path / "pack"
+    package.mkdir()
+    for name, text in {
+        "__init__": "",
+        "mine": "from pack import first\nfrom . import second\nimport pack.third\n",
+        "first": "from .fourth import X\n",
+        "second": "",
+        "third": "",
+        "fourth": "X = 1\n",
+        "other": "",
+    }.items():
+        (package / f"{name}.py").write_text(text)
+    with (package / "mine.py").open("a") as file:
+        file.write("from kubesched.framework.plugin import FilterPlugin\n")
+        file.write("class Mine(FilterPlugin[None]):\n    name = 'Mine'\n")
+        file.write("    def filter(self, state, pod, nodes): ...\n")
+    write(tmp_path, day=SCENARIO, sweep=SWEEP + "plugins: [{plugins: [pack.mine:Mine]}]\n")
+    read = {Path(name).stem for name in planned(tmp_path).cells[0].digests if "pack/" in name}
+    assert {"__init__", "mine", "first", "second", "third", "fourth"} == read
+
+
 def test_every_wrong_input_and_configuration_is_reported_at_once(tmp_path: Path) -> None:
     """With file and path, once, however many combinations have them."""
     write(

@@ -418,23 +418,38 @@ def digest_of_file(file: Path) -> str:
 
 
 def _sources(directory: Path, place: str) -> list[Path]:
-    """Return the file of a module, if it is below the directory, and of those that it imports."""
-    first = directory / (place if place.endswith(".py") else f"{place.replace('.', '/')}.py")
+    """Return the files below the directory that hold a module and those that it imports."""
+    if not place:
+        return []
     found: dict[Path, None] = {}
-    new = [first]
+    new = [directory / place] if place.endswith(".py") else _files_of(directory, place)
     while new:
         file = new.pop()
-        if place and file not in found and file.is_file():
+        if file not in found and file.is_file():
             found[file] = None
-            names = _imported(file.read_bytes())
-            new += [file.parent / f"{name.replace('.', '/')}.py" for name in names]
+            for level, name in _imported(file.read_bytes()):
+                # A file can import its neighbours, too, if its directory is in sys.path.
+                bases = [file.parents[level - 1]] if level else [directory, file.parent]
+                for base in bases:
+                    new += _files_of(base, name)
     return list(found)
 
 
-def _imported(source: bytes) -> Iterator[str]:
-    """Yield the names of the modules that a module imports."""
+def _files_of(base: Path, name: str) -> list[Path]:
+    """Return where a module and the packages around it may be."""
+    parts = name.split(".")
+    packages = [base.joinpath(*parts[:end], "__init__.py") for end in range(1, len(parts) + 1)]
+    return [*packages, base.joinpath(*parts).with_suffix(".py")]
+
+
+def _imported(source: bytes) -> Iterator[tuple[int, str]]:
+    """Yield level and name of each module that a module may import; level 0 is absolute."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+            yield from ((0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            # An imported name may be a module of the package.
+            before = f"{node.module}." if node.module else ""
+            yield from ((node.level, f"{before}{alias.name}") for alias in node.names)
+            if node.module:
+                yield node.level, node.module

@@ -30,6 +30,8 @@ def test_kubeconfigs_of_others_are_not_touched(tmp_path: Path) -> None:
             file.write_text(yaml.safe_dump({"current-context": CONTEXT, "clusters": [cluster]}))
             check_ours(file)
     check_ours(tmp_path / "new")
+    with pytest.raises(UserError, match=r"cannot be read: Is a directory"):
+        check_ours(tmp_path)
 
 
 def test_a_server_that_took_over_the_port_is_no_sandbox(tmp_path: Path) -> None:
@@ -68,6 +70,15 @@ def test_permissions_of_the_file(tmp_path: Path) -> None:
     write_private(file, "new")
     assert ("new", 0o600) == (file.read_text(), file.stat().st_mode & 0o777)
     assert [file] == list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    """No temporary file with tokens stays."""
+    folder = tmp_path / "config"
+    folder.mkdir()
+    with pytest.raises(UserError, match="cannot be written"):
+        write_private(folder, "token")
+    assert [folder] == list(tmp_path.iterdir())
 
 
 def test_without_tls_there_is_no_certificate(tmp_path: Path) -> None:

@@ -144,6 +144,9 @@ def check_ours(file: Path) -> None:
         [(_, found)] = load_documents(file.read_text(encoding="utf-8"))
         [cluster] = found["clusters"]
         is_ours = found.get("current-context") == CONTEXT
+    except OSError as error:
+        why = f"cannot be read: {error.strerror}"
+        raise UserError(f"{file}: {why}; name another file with --kubeconfig") from None
     except (YamlError, UnicodeDecodeError, ValueError, AttributeError, KeyError, TypeError):
         is_ours = False
     if not is_ours:
@@ -191,9 +194,13 @@ def write_private(file: Path, text: str) -> None:
     """
     try:
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as output:
-            output.write(text)
-        Path(name).replace(file)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as output:
+                output.write(text)
+            Path(name).replace(file)
+        except OSError:
+            Path(name).unlink()
+            raise
     except OSError as error:
         why = f"cannot be written: {error.strerror}"
         raise UserError(f"{file}: {why}; choose a directory that you can write to") from None

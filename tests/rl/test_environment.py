@@ -134,3 +134,12 @@ def test_a_reward_that_is_no_number(found: Any) -> None:
     env.reset(seed=1)
     with pytest.raises(TypeError, match=f"shop/large must be a number, not {found!r}"):
         env.step(0)
+
+
+def test_a_new_episode_forgets_the_pod_that_was_offered() -> None:
+    """Pods of episodes that were cut short do not pile up in the cluster."""
+    names = iter(range(10))
+    env = SchedulingEnv(NODES, lambda _random: [pod(f"p{next(names)}", "1")])
+    for _ in range(3):
+        env.reset(seed=1)
+    assert len(env.cluster.pending) == 1

@@ -160,6 +160,8 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         for uid in self._placed:
             self._cluster.cache.remove_pod(uid)
         self._placed.clear()
+        if self._pod is not None:
+            self._cluster.pending.pop(self._pod.uid)
         self._unplaced = 0
         random = Random(int(self.np_random.integers(1 << 31)))  # noqa: S311 - pods of an episode
         self._coming = iter(_pods(self._make_pods(random)))

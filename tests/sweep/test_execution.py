@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -66,6 +66,33 @@ def _carried_out(deadly: Sequence[int], times: int) -> dict[int, tuple[str, bool
     runs = [SweepRun(CELL, seed) for seed in range(10)]
     carry_out_all(runs, _FragileWorkers(deadly, times), finished)
     return found
+
+
+class _Broken(Executor):
+    """An executor whose processes died while it was idle."""
+
+    def submit(self, *_args: object, **_kwargs: object) -> Future[SweepOutcome]:  # type: ignore[override]
+        """Refuse the run."""
+        raise BrokenProcessPool
+
+
+class _Done(Executor):
+    """An executor whose runs are done at once."""
+
+    def submit(self, *_args: object, **_kwargs: object) -> Future[SweepOutcome]:  # type: ignore[override]
+        """Return an outcome without figures."""
+        future: Future[SweepOutcome] = Future()
+        future.set_result(SweepOutcome({}, "", 0.0))
+        return future
+
+
+def test_a_process_that_dies_between_two_runs_ends_nothing() -> None:
+    """The next run begins in new processes."""
+    executors: Iterator[Executor] = iter([_Broken(), _Done()])
+    found: list[SweepOutcome] = []
+    workers = SweepWorkers(lambda: next(executors), lambda: 1)
+    carry_out_all([SweepRun(CELL, 1)], workers, lambda _run, outcome, _: found.append(outcome))
+    assert [SweepOutcome({}, "", 0.0)] == found
 
 
 def test_a_process_that_dies_once_costs_no_result() -> None:

@@ -46,7 +46,12 @@ class SweepWorkers:
 
     def submit(self, run: SweepRun) -> Future[SweepOutcome]:
         """Begin a run, now or when a core is free."""
-        return self._executor.submit(carry_out, run)
+        try:
+            return self._executor.submit(carry_out, run)
+        except BrokenProcessPool:
+            # A process died since the last run ended. Futures of lost runs report it themselves.
+            self.renew()
+            return self._executor.submit(carry_out, run)
 
     def renew(self) -> None:
         """Start again after a process has died and taken all runs with it."""

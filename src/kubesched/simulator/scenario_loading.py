@@ -287,8 +287,8 @@ def _run_time_errors(run_time: RunTime, path: str) -> Iterator[FieldError]:
     uniform = run_time.uniform
     if uniform is not None and uniform.max < uniform.min:
         yield invalid(child(path, "uniform", "max"), uniform.max, "must not be less than min")
-    if run_time.log_normal is not None and run_time.log_normal.median <= 0:
-        yield invalid(child(path, "logNormal", "median"), 0, _TOO_SHORT)
+    if run_time.log_normal is not None:
+        yield from _zero_error(run_time.log_normal.median, child(path, "logNormal", "median"))
 
 
 def _event_errors(event: ScenarioEvent, path: str) -> Iterator[FieldError]:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from random import Random
+from typing import Any
 
 import pytest
 
+from kubesched.api.core import Pod
+from kubesched.api.meta import KubeObject
+from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.plugin import Scope
 from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
+from kubesched.plugins.registry import in_tree_setup
+from kubesched.scheduler.decision import Placed, Rejected
+from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
-from tests.scheduler.toys import Toy, cycle_of, failed, placed, toy
+from tests.scheduler.toys import Toy, comparable, cycle_of, failed, placed, toy
 
 NODES = ("a", "b", "c", "d")
 POD = make_pod_info("pod", priority=5)
@@ -151,3 +159,68 @@ def test_snapshots_with_other_nominations_share_nothing() -> None:
     changed = Snapshot(snapshot.nodes, snapshot.objects, other)
     assert 3 == placed(cycle.schedule_one(POD, changed)).feasible
     assert 1 == placed(cycle.schedule_one(POD, snapshot)).feasible
+
+
+def _guarded(random: Random, name: str, **more: Any) -> Pod:
+    """Return a pod of one of four apps, with constraints of its own or none."""
+    app = random.choice("abcd")
+    of_app = {"labelSelector": {"matchLabels": {"app": app}}}
+    spread = {**of_app, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    term = {**of_app, "topologyKey": random.choice(["host", "zone"])}
+    anti = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    constraints: list[dict[str, Any]] = [
+        {},
+        {"pod_anti_affinity": anti},
+        {"topology_spread_constraints": [{**spread, "topologyKey": "zone"}]},
+        {
+            "pod_anti_affinity": anti,
+            "topology_spread_constraints": [{**spread, "topologyKey": "host"}],
+        },
+    ]
+    requests = {"cpu": random.randrange(1, 4)}
+    more |= random.choice(constraints)
+    return make_pod(name, uid=name, labels={"app": app}, requests=requests, **more)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_pods_that_filters_ignore_change_nothing(seed: int) -> None:
+    """A cluster without memory ignores no pod, and decides alike; victims take time to end."""
+    random = Random(seed)
+    clusters = [
+        ClusterState(in_tree_setup(FeatureGates()), seed=seed, remembers=remembers)
+        for remembers in (True, False)
+    ]
+    names = [f"n{number}" for number in range(12)]
+    loaded: list[KubeObject] = [
+        make_node(name, labels={"host": name, "zone": "xyz"[at % 3]}, allocatable={"cpu": 8})
+        for at, name in enumerate(names)
+    ]
+    loaded += [
+        _guarded(random, f"low-{at}", node_name=random.choice(names), priority=at % 2)
+        for at in range(36)
+    ]
+    for cluster in clusters:
+        cluster.load(loaded)
+    leaving: dict[str, PodInfo] = {}
+    for turn in range(120):
+        waiting = list(clusters[0].pending)
+        if waiting and random.random() < 0.4:
+            uid = random.choice(waiting)
+        else:
+            uid = f"new-{turn}"
+            pod = _guarded(random, uid, priority=random.randrange(2, 5))
+            for cluster in clusters:
+                cluster.add_pending(pod)
+        decision, expected = [each.schedule_one(each.pending[uid]) for each in clusters]
+        assert comparable(expected) == comparable(decision)
+        gone = [leaving.pop(name) for name in [*leaving] if random.random() < 0.1]
+        for cluster in clusters:
+            if isinstance(decision, Placed):
+                cluster.bind(cluster.pending[uid], decision.node_name)
+            elif isinstance(decision, Rejected) and decision.nominated_node_name:
+                cluster.nominate(cluster.pending[uid], decision.nominated_node_name)
+                leaving |= {victim.uid: victim for victim in decision.victims}
+            for victim in gone:
+                cluster.evict(victim)
+        leaving = {name: victim for name, victim in leaving.items() if victim not in gone}

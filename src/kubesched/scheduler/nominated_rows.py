@@ -131,8 +131,10 @@ class _Trial:
         """The filters after all others whose states change with pods.
 
         Where nominated pods are ignored, these filters answer as without them; and as they are the
-        last ones, no other rejection would come after theirs.
+        last ones, no other rejection would come after theirs. Without memory, nothing is skipped.
         """
+        if not self._profile.remembers:
+            return []
         extensions = self._profile.pre_filter_extensions
         return [each.name for each in takewhile(extensions.__contains__, reversed(self._filters))]
 

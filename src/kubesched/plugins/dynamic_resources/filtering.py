@@ -80,7 +80,8 @@ class NodeFilter:
             return NodeToStatus.of([self.filter(node) for node in nodes.nodes])
         rows = snapshot.rows_of(nodes)
         index = np.array(kept.outcomes(snapshot.nodes)[rows])
-        index[self._needs_another_claim(nodes)] = NOT_SEARCHED
+        if self._state.has_special_claim:
+            index[self._needs_another_claim(nodes)] = NOT_SEARCHED
         missing = np.flatnonzero(index == NOT_SEARCHED)
         asked = np.arange(len(snapshot.nodes))[rows][missing].tolist()
         found = NodeToStatus.of([self.filter(snapshot.nodes.nodes[row]) for row in asked])
@@ -138,10 +139,9 @@ class NodeFilter:
     def _needs_another_claim(self, nodes: NodeTable) -> NDArray[np.bool_]:
         """Bool per row: whether the kept results are not for its special claim."""
         found = np.zeros(len(nodes), np.bool_)
-        if self._state.has_special_claim:
-            for name in self._state.scalars:
-                offers = nodes.allocatable_of(name) != 0
-                found |= offers if self._state.classes.backs(name) else ~offers
+        for name in self._state.scalars:
+            offers = nodes.allocatable_of(name) != 0
+            found |= offers if self._state.classes.backs(name) else ~offers
         return found
 
     def _extended_resources(self, special: ResourceClaim, node: Node) -> NodeClaim | Status:

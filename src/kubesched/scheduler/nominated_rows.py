@@ -12,7 +12,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import takewhile
 from typing import Final
@@ -34,6 +34,8 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, Snapshot
 
 _OUTCOMES_MAX: Final = 512
+_ALONE_MAX: Final = 12
+"""Up to so many rows are asked about one by one."""
 
 
 class NominatedRows:
@@ -57,7 +59,10 @@ class NominatedRows:
             kept = self._kept.setdefault(known, {}).setdefault(attempt.pod.priority, kept)
             if not unknown and nodes is snapshot.nodes:
                 return kept.updated(trial)
-        statuses = {name: trial.ask(name, kept.outcomes) for name in _names_in(nodes, snapshot)}
+        names = _names_in(nodes, snapshot)
+        if len(names) > _ALONE_MAX and trial.rows_are_independent:
+            return {nodes.row_of[name]: found for name, found in trial.rejected(names)}
+        statuses = {name: trial.ask(name, kept.outcomes) for name in names}
         return {nodes.row_of[name]: found for name, found in statuses.items() if found != SUCCESS}
 
 
@@ -109,6 +114,30 @@ class _Trial:
                 outcomes.clear()
             outcomes[key] = status
         return status
+
+    def rejected(self, names: Iterable[str]) -> Iterator[tuple[str, Status]]:
+        """Yield the nodes that reject the pod with their nominated pods, asked about together.
+
+        Raises:
+            PluginFailure: if a filter fails.
+        """
+        ahead_of, nodes = self.snapshot.nominated.ahead_of, self.snapshot.nodes
+        ahead = {name: pods for name in names if (pods := ahead_of(self._pod, name))}
+        if not ahead:
+            return
+        fuller = nodes.take(np.array([nodes.row_of[name] for name in ahead], np.intp))
+        fuller.add_pods([(at, pod) for at, pods in enumerate(ahead.values()) for pod in pods])
+        found = self._profile.filter_rows(self._cycle, self._pod, fuller)
+        asked = [*ahead]
+        for at in np.flatnonzero(found.index).tolist():
+            if not found[at].is_rejected:
+                raise PluginFailure(found[at])
+            yield asked[at], found[at]
+
+    @property
+    def rows_are_independent(self) -> bool:
+        """Whether no plugin has a state that nominated pods change; False without memory."""
+        return self._profile.remembers and not self._profile.extensions_of(self._cycle)
 
     @cached_property
     def _is_stateless(self) -> bool:

@@ -508,7 +508,7 @@ class Profile:
         self, filters: Collection[str], cycle: CycleState, pod: PodInfo
     ) -> Callable[[PodInfo], bool]:
         """Return a function that says whether another pod may come to a node or leave one."""
-        return ignoring(self._extensions(cycle), filters, cycle, pod)
+        return ignoring(self.extensions_of(cycle), filters, cycle, pod)
 
     def filter_with_nominated_pods(
         self,
@@ -581,7 +581,7 @@ class Profile:
     def _change_states(
         self, prefix: str, cycle: CycleState, pod: PodInfo, other: PodInfo, node: SelectedRows
     ) -> Status:
-        for name, plugin in self._extensions(cycle).items():
+        for name, plugin in self.extensions_of(cycle).items():
             change = plugin.add_pod if prefix is ADD_POD else plugin.remove_pod
             state = cycle.filter_states[name]
             status = self.ask(prefix, plugin, change, state, pod, other, node)
@@ -589,7 +589,7 @@ class Profile:
                 return failed_with(prefix, name, status)
         return SUCCESS
 
-    def _extensions(self, cycle: CycleState) -> dict[str, PreFilterExtensions[object]]:
+    def extensions_of(self, cycle: CycleState) -> dict[str, PreFilterExtensions[object]]:
         """Return the plugins with a state that changes with the pods on nodes."""
         return {
             plugin.name: plugin

@@ -16,7 +16,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 CSI_DRIVER: Final = "ebs.csi.aws.com"
 DRA_DRIVER: Final = "test-driver.cdi.k8s.io"
 CREATED: Final = "2026-06-01T00:00:00Z"
-_CLASSES_WITH_RESOURCES: Final = 25
+_CLASSES: Final = 25
 _DEVICES_PER_NODE: Final = 10
 _TEAM: Final = {"matchLabels": {"team": "devops"}}
 _SCHED: Final = ["sched-1", "sched-0"]
@@ -339,7 +339,7 @@ def with_extended_resource(pod: Json, index: int) -> list[Json]:
 
 def with_device_backed_resource(pod: Json, index: int) -> list[Json]:
     """Request one unit of a resource that a device class backs, each class in turn."""
-    _request(pod, f"example.com/gpu-{index % _CLASSES_WITH_RESOURCES}")
+    _request(pod, f"example.com/gpu-{index % _CLASSES}")
     return []
 
 
@@ -466,5 +466,5 @@ def _device_class(name: str, number: int, **spec: object) -> Json:
 DEVICE_CLASS: Final = _device_class("test-class", 2)
 CLASSES_WITH_RESOURCES: Final = tuple(
     _device_class(f"test-class-{at}", 10 + at, extendedResourceName=f"example.com/gpu-{at}")
-    for at in range(_CLASSES_WITH_RESOURCES)
+    for at in range(_CLASSES)
 )

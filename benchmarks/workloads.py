@@ -314,26 +314,17 @@ def _extended_resource() -> Workload:
     )
 
 
-def _resource_claims() -> Workload:
-    template, brings = "pod-with-claim-template", templates.with_resource_claim
+def _on_devices(
+    name: str, template: str, brings: PodObjects, objects: tuple[Json, ...], threshold: int | None
+) -> Workload:
+    """Return pods that take all ten devices of 500 nodes, half of them before."""
     return Workload(
-        "SchedulingWithResourceClaimTemplate",
+        name,
         (Nodes(500, templates.node_with_dra_driver),),
         Pods(2500, template, "test", brings=brings),
         (Pods(2500, template, "init", brings=brings),),
-        (templates.DEVICE_CLASS,),
-        reference=Reference(threshold=56),
-    )
-
-
-def _device_backed_resources() -> Workload:
-    template, brings = "pod-with-extended-resource", templates.with_device_backed_resource
-    return Workload(
-        "ExtendedResource_25Classes",
-        (Nodes(500, templates.node_with_dra_driver),),
-        Pods(2500, template, "test", brings=brings),
-        (Pods(2500, template, "init", brings=brings),),
-        templates.CLASSES_WITH_RESOURCES,
+        objects,
+        reference=Reference(threshold=threshold),
     )
 
 
@@ -418,8 +409,20 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     _csi_volumes(),
     _node_inclusion_policy(),
     _extended_resource(),
-    _resource_claims(),
-    _device_backed_resources(),
+    _on_devices(
+        "SchedulingWithResourceClaimTemplate",
+        "pod-with-claim-template",
+        templates.with_resource_claim,
+        (templates.DEVICE_CLASS,),
+        56,
+    ),
+    _on_devices(
+        "ExtendedResource_25Classes",
+        "pod-with-extended-resource",
+        templates.with_device_backed_resource,
+        templates.CLASSES_WITH_RESOURCES,
+        None,
+    ),
 )
 
 

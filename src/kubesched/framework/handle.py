@@ -62,17 +62,11 @@ class Handle(Protocol):
         """The run's seeded random source; a plugin asks for it whenever it draws."""
 
     def filter_with_nominated_pods(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        node: SelectedRows,
-        passing: Collection[str] = (),
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
     ) -> Status:
         """Run all filters on the single row of `node`, with and without pods nominated to it.
 
-        The states in `cycle` must match the pods of `node`; `passing` are filters that are known to
-        pass.
+        The states in `cycle` must match the pods of `node`.
         """
 
     def filter_rows(
@@ -94,9 +88,10 @@ class Handle(Protocol):
     def ignoring(
         self, filters: Collection[str], cycle: CycleState, pod: PodInfo
     ) -> Callable[[PodInfo], bool]:
-        """Return a function that says whether another pod may come to a node or leave one.
+        """Return a function that says of another pod whether it is ignored.
 
-        It may if no state of `cycle`, and no answer of these filters, changes with it.
+        If such a pod comes to a node or leaves one, no state of `cycle` and no answer of `filters`
+        changes.
         """
 
     def add_pod(

@@ -8,7 +8,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -33,6 +33,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 _SOFT: Final = "PreferNoSchedule"
+_FEW_ROWS: Final = 4
 
 Tolerations = tuple[Toleration, ...]
 
@@ -93,16 +94,18 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
         self, nodes: NodeTable, tolerations: Tolerations, effects: Collection[str]
     ) -> NDArray[np.int64]:
         """Return the number of taints with one of the effects that are not tolerated, per row."""
-        values = nodes.taints.values
-        if self._lists is None or not self._lists.are_of(values):
-            self._lists = _TaintLists(values)
-        lists = self._lists
-        counts = [
-            taint.effect in effects
-            and not any(tolerates(each, taint, self._comparison) for each in tolerations)
-            for taint in lists.taints
-        ]
-        return lists.sums(np.array(counts, np.bool_))[nodes.taints.codes]
+
+        def counts(taint: Taint) -> bool:
+            return taint.effect in effects and not any(
+                tolerates(each, taint, self._comparison) for each in tolerations
+            )
+
+        column, rows = nodes.taints, len(nodes)
+        if rows <= _FEW_ROWS:
+            return np.array([sum(map(counts, column[row])) for row in range(rows)], np.int64)
+        if self._lists is None or not self._lists.are_of(column.values):
+            self._lists = _TaintLists(column.values)
+        return self._lists.sums(counts)[column.codes]
 
     def _first_untolerated(self, taints: Iterable[Taint], pod: Pod) -> Taint | None:
         return find_untolerated(taints, pod.spec.tolerations, comparison_operators=self._comparison)
@@ -122,11 +125,7 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
 
 
 class _TaintLists:
-    """The taint lists of a table: thousands of nodes share a few taints, in many combinations.
-
-    Attributes:
-        taints: The distinct taints.
-    """
+    """The taint lists of a table: thousands of nodes share a few taints, in many combinations."""
 
     def __init__(self, lists: list[tuple[Taint, ...]]) -> None:
         self._lists = lists
@@ -138,12 +137,13 @@ class _TaintLists:
             for taint in taints
         ]
         self._owners, self._codes = np.array(pairs, np.intp).reshape(-1, 2).T
-        self.taints = list(codes)
+        self._taints = list(codes)
 
     def are_of(self, lists: list[tuple[Taint, ...]]) -> bool:
         """Whether these are the lists; a table's only grow, or are replaced."""
         return lists is self._lists and len(lists) == self._count
 
-    def sums(self, counts: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return, per list, the number of its taints that count; bool per distinct taint."""
-        return np.bincount(self._owners[counts[self._codes]], minlength=self._count)
+    def sums(self, counts: Callable[[Taint], bool]) -> NDArray[np.int64]:
+        """Return, per list, how many of its taints count; each distinct taint is asked once."""
+        counted = np.array([counts(taint) for taint in self._taints], np.bool_)
+        return np.bincount(self._owners[counted[self._codes]], minlength=self._count)

@@ -3,7 +3,8 @@
 A nominated pod is on its way to a node, so pods of lower or equal priority must leave room for it.
 Hundreds of nodes may have nominated pods while few of them change from one pod to the next. So the
 rejections of pods of one signature and priority are kept, and only rows that changed, or whose
-nominations did, are filtered again.
+nominations did, are filtered again. Where they cannot be kept, rows are filtered together if no
+plugin's state changes with the nominated pods.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go, RunFilterPluginsWithNominatedPods (v1.36)
 Invariants: a kept rejection equals a fresh one.
@@ -12,16 +13,15 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import takewhile
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from kubesched.framework.cycle_state import is_clonable
-from kubesched.framework.plugin import FilterPlugin, Scope
+from kubesched.framework.plugin import Scope
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.attempt import Attempt
@@ -35,7 +35,7 @@ from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, Snapshot
 
 _OUTCOMES_MAX: Final = 512
 _ALONE_MAX: Final = 12
-"""Up to so many rows are asked about one by one."""
+"""Up to so many rows are filtered one by one, which is faster then."""
 
 
 class NominatedRows:
@@ -53,16 +53,14 @@ class NominatedRows:
             PluginFailure: if a filter fails.
         """
         known, snapshot, skipped = attempt.known, attempt.snapshot, attempt.cycle.skip_filter
-        trial, kept = _Trial(self._profile, attempt), _Rejections()
-        unknown = {p.scope for _, p in known.plan.filters if p.name not in skipped}
-        if known.plan.knows_any and Scope.USAGE not in unknown:
-            kept = self._kept.setdefault(known, {}).setdefault(attempt.pod.priority, kept)
-            if not unknown and nodes is snapshot.nodes:
-                return kept.updated(trial)
-        names = _names_in(nodes, snapshot)
-        if len(names) > _ALONE_MAX and trial.rows_are_independent:
-            return {nodes.row_of[name]: found for name, found in trial.rejected(names)}
-        statuses = {name: trial.ask(name, kept.outcomes) for name in names}
+        remembers = known.plan.knows_any and all(
+            plugin.name in skipped for _, plugin in known.plan.filters
+        )
+        trial = _Trial(self._profile, attempt, known if remembers else None)
+        if remembers and nodes is snapshot.nodes:
+            kept = self._kept.setdefault(known, {}).setdefault(attempt.pod.priority, _Rejections())
+            return kept.updated(trial)
+        statuses = trial.ask_all(_names_in(nodes, snapshot))
         return {nodes.row_of[name]: found for name, found in statuses.items() if found != SUCCESS}
 
 
@@ -74,13 +72,13 @@ class _Trial:
         own: The node that the pod itself is nominated to; "" if none.
     """
 
-    def __init__(self, profile: Profile, attempt: Attempt) -> None:
+    def __init__(self, profile: Profile, attempt: Attempt, known: Answers | None) -> None:
         self.snapshot = attempt.snapshot
         self.own = attempt.snapshot.nominated.node_of(attempt.pod.uid)
         self._profile = profile
         self._cycle = attempt.cycle
         self._pod = attempt.pod
-        self._known = attempt.known
+        self._known = known
 
     def ask(self, name: str, outcomes: dict[Hashable, Status]) -> Status:
         """Return the status of a node with the pods nominated to it.
@@ -94,12 +92,9 @@ class _Trial:
         nodes = self.snapshot.nodes
         row = nodes.row_of[name]
         # Filters that read nothing of the pods answer as without them.
-        passing = self._known.passed_node_filters(row)
-        is_settled = bool(self._last_filters) and all(map(self._is_ignored, nominated))
-        if is_settled:
-            passing += self._last_filters
+        passing = () if self._known is None else self._known.passed_node_filters(row)
         key: Hashable = None
-        if (is_settled or self._is_stateless) and self._reading_more.issubset(passing):
+        if self._reading_more is not None and self._reading_more.issubset(passing):
             key = nodes.usage(row), tuple([each.template.amounts for each in nominated])
             status = outcomes.get(key)
             if status is not None:
@@ -115,73 +110,45 @@ class _Trial:
             outcomes[key] = status
         return status
 
-    def rejected(self, names: Iterable[str]) -> Iterator[tuple[str, Status]]:
-        """Yield the nodes that reject the pod with their nominated pods, asked about together.
+    def ask_all(self, names: Iterable[str]) -> Mapping[str, Status]:
+        """Return the statuses of nodes with the pods nominated to them."""
+        is_ignored = self._profile.ignoring((), self._cycle, self._pod)
+        ahead = {name: self.snapshot.nominated.ahead_of(self._pod, name) for name in names}
+        together = {name: pods for name, pods in ahead.items() if all(map(is_ignored, pods))}
+        if len(together) <= _ALONE_MAX:
+            together = {}
+        outcomes: dict[Hashable, Status] = {}
+        alone = {name: self.ask(name, outcomes) for name in ahead if name not in together}
+        return {**alone, **self._ask_together(together)}
 
-        Raises:
-            PluginFailure: if a filter fails.
-        """
-        ahead_of, nodes = self.snapshot.nominated.ahead_of, self.snapshot.nodes
-        ahead = {name: pods for name in names if (pods := ahead_of(self._pod, name))}
-        if not ahead:
-            return
+    def _ask_together(self, ahead: Mapping[str, Sequence[PodInfo]]) -> Mapping[str, Status]:
+        """Return the statuses of nodes whose nominated pods, `ahead`, change no state."""
+        nodes = self.snapshot.nodes
         fuller = nodes.take(np.array([nodes.row_of[name] for name in ahead], np.intp))
         fuller.add_pods([(at, pod) for at, pods in enumerate(ahead.values()) for pod in pods])
         found = self._profile.filter_rows(self._cycle, self._pod, fuller)
-        asked = [*ahead]
-        for at in np.flatnonzero(found.index).tolist():
-            if not found[at].is_rejected:
-                raise PluginFailure(found[at])
-            yield asked[at], found[at]
-
-    @property
-    def rows_are_independent(self) -> bool:
-        """Whether no plugin has a state that nominated pods change; False without memory."""
-        return self._profile.remembers and not self._profile.extensions_of(self._cycle)
+        for status in found.statuses:
+            if not (status.is_success or status.is_rejected):
+                raise PluginFailure(status)
+        return {name: found[at] for at, name in enumerate(ahead)}
 
     @cached_property
-    def _is_stateless(self) -> bool:
-        """Whether `add_pod` changes no state."""
+    def _reading_more(self) -> frozenset[str] | None:
+        """The filters that read more than the amounts of a row; None if that is not known."""
         states, skipped = self._cycle.filter_states, self._cycle.skip_filter
-        return not any(is_clonable(state) for name, state in states.items() if name not in skipped)
-
-    @cached_property
-    def _filters(self) -> list[FilterPlugin[object]]:
-        skipped = self._cycle.skip_filter
-        return [each for each in self._profile.filter_plugins if each.name not in skipped]
-
-    @cached_property
-    def _reading_more(self) -> frozenset[str]:
-        """The filters that read more than the amounts of a row."""
-        return frozenset(each.name for each in self._filters if each.scope is not Scope.USAGE)
-
-    @cached_property
-    def _last_filters(self) -> list[str]:
-        """The filters after all others whose states change with pods.
-
-        Where nominated pods are ignored, these filters answer as without them; and as they are the
-        last ones, no other rejection would come after theirs. Without memory, nothing is skipped.
-        """
-        if not self._profile.remembers:
-            return []
-        extensions = self._profile.pre_filter_extensions
-        return [each.name for each in takewhile(extensions.__contains__, reversed(self._filters))]
-
-    @cached_property
-    def _is_ignored(self) -> Callable[[PodInfo], bool]:
-        return self._profile.ignoring(self._last_filters, self._cycle, self._pod)
+        if any(is_clonable(state) for name, state in states.items() if name not in skipped):
+            # `add_pod` may change the state.
+            return None
+        filters = self._profile.filter_plugins
+        return frozenset(p.name for p in filters if p.scope is not Scope.USAGE).difference(skipped)
 
 
 class _Rejections:
-    """The rejections by row for pods of one signature and priority.
-
-    Attributes:
-        outcomes: The statuses of rows by their amounts, see `_Trial.ask`.
-    """
+    """The rejections by row for pods of one signature and priority."""
 
     def __init__(self) -> None:
         self._by_row: dict[int, Status] = {}
-        self.outcomes: dict[Hashable, Status] = {}
+        self._outcomes: dict[Hashable, Status] = {}
         self._changed = ChangedRows()
         self._nominated: Nominator = NO_NOMINATED_PODS
         self._version = 0
@@ -193,7 +160,7 @@ class _Rejections:
         names = self._names_to_ask(trial.snapshot, trial.own)
         try:
             for name in names:
-                status = trial.ask(name, self.outcomes)
+                status = trial.ask(name, self._outcomes)
                 if status == SUCCESS:
                     self._by_row.pop(row_of[name], None)
                 else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from random import Random
-from typing import Final, TypeVar, TypeVarTuple, cast
+from typing import Final, TypeVar, TypeVarTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,14 +64,7 @@ from kubesched.scheduler.plugin_failure import (
     raise_failures,
     reported,
 )
-from kubesched.scheduler.profile_plugins import (
-    ProfilePlugins,
-    build_plugins,
-    hashed_sign,
-    ignoring,
-    needs_filter_state,
-    needs_score_state,
-)
+from kubesched.scheduler.profile_plugins import ProfilePlugins, build_plugins
 from kubesched.scheduler.row_answers import PASSED, Filtering
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.pod_info import PodInfo
@@ -81,7 +74,6 @@ log = logging.getLogger(__name__)
 
 Arguments = TypeVarTuple("Arguments")
 R = TypeVar("R")
-A = TypeVar("A", bound=Plugin)
 
 _FIRST_ROW: Final = np.zeros(1, np.intp)
 
@@ -154,11 +146,7 @@ class Profile:
         }
         self.score_weights = built.score_weights
         self.placement_score_weights = built.placement_score_weights
-        points = built.points
-
-        def at(point: ExtensionPoint, _kind: Callable[..., A]) -> tuple[A, ...]:
-            return tuple(cast("A", self.plugins[name]) for name in points[point])
-
+        at = built.at
         self.pre_enqueue_plugins = at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)
         self.queue_sort_plugin = at(ExtensionPoint.QUEUE_SORT, QueueSortPlugin)[0]
         self.pre_filter_plugins: tuple[PreFilterPlugin[object], ...] = at(
@@ -185,18 +173,8 @@ class Profile:
         self.pre_filter_extensions = tuple(
             plugin for plugin in self.pre_filter_plugins if isinstance(plugin, PreFilterExtensions)
         )
-        prepared = set(points[ExtensionPoint.PRE_FILTER])
-        self.filters_without_pre_filter = tuple(
-            plugin
-            for plugin in self.filter_plugins
-            if plugin.name not in prepared and needs_filter_state(plugin)
-        )
-        prepared = set(points[ExtensionPoint.PRE_SCORE])
-        self.scores_without_pre_score = tuple(
-            plugin
-            for plugin in self.score_plugins
-            if plugin.name not in prepared and needs_score_state(plugin)
-        )
+        self.filters_without_pre_filter = built.filters_without_pre_filter()
+        self.scores_without_pre_score = built.scores_without_pre_score()
 
     def signs_by_template(self, plugin: Plugin) -> bool:
         """Whether the plugin gives all pods of a template the same sign.
@@ -323,7 +301,7 @@ class Profile:
 
     def ask_sign(self, plugin: Plugin, pod: PodInfo) -> Hashable:
         """Return the plugin's sign of a pod, which is hashable."""
-        return self.ask(SIGN, plugin, hashed_sign, plugin, pod)
+        return self.ask(SIGN, plugin, _hashed_sign, plugin, pod)
 
     def ask_pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Run a PreEnqueue plugin; a failure holds the pod back and is logged."""
@@ -467,8 +445,12 @@ class Profile:
             try:
                 self.add_filter(filtering, position, plugin, cycle, pod, nodes)
             except PluginFailure:
-                alone = (nodes.take(np.array([row])) for row in range(len(nodes)))
-                return NodeToStatus.of([self._filter_row(cycle, pod, one, ()) for one in alone])
+                return NodeToStatus.of(
+                    [
+                        self._filter_row(cycle, pod, nodes.take(np.array([row])))
+                        for row in range(len(nodes))
+                    ]
+                )
         answers = filtering.answers()
         if counts:
             self.timer.filtered(cycle, answers.failed_at)
@@ -507,24 +489,31 @@ class Profile:
     def ignoring(
         self, filters: Collection[str], cycle: CycleState, pod: PodInfo
     ) -> Callable[[PodInfo], bool]:
-        """Return a function that says whether another pod may come to a node or leave one."""
-        return ignoring(self.extensions_of(cycle), filters, cycle, pod)
+        """Return a function that says whether another pod is ignored; without memory, none is."""
+        asked = self._extensions(cycle)
+        is_known = self.remembers and {plugin.name for plugin, _ in asked}.issuperset(filters)
+
+        def is_ignored(other: PodInfo) -> bool:
+            try:
+                for plugin, state in asked:
+                    if not self.ask(PLAIN, plugin, plugin.ignores, state, pod, other):
+                        return False
+            except PluginFailure:
+                return False
+            return is_known
+
+        return is_ignored
 
     def filter_with_nominated_pods(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        node: SelectedRows,
-        passing: Collection[str] = (),
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
     ) -> Status:
         """Run all filters on the one row of `node`: with pods nominated to it, then without."""
         nominated = snapshot.nominated.ahead_of(pod, node.names[0])
         if nominated:
-            status = self.filter_with(nominated, cycle, pod, node.take(_FIRST_ROW), passing)
+            status = self.filter_with(nominated, cycle, pod, node.take(_FIRST_ROW))
             if not status.is_success:
                 return status
-        return self._filter_row(cycle, pod, node, passing)
+        return self._filter_row(cycle, pod, node)
 
     def filter_with(
         self,
@@ -532,67 +521,74 @@ class Profile:
         cycle: CycleState,
         pod: PodInfo,
         node: SelectedRows,
-        passing: Collection[str] = (),
+        passing: Iterable[str] = (),
     ) -> Status:
         """Add `nominated` to the one row of `node`, and run all filters on it.
 
         `passing` are filters that are known to pass; they count as evaluated.
         """
-        supposed = cycle.clone()
+        supposed = cycle.skipping_filters(passing)
         for added in nominated:
             status = self.add_pod(supposed, pod, added, node)
             if not status.is_success:
                 return status
-        return self._filter_row(supposed, pod, node, passing)
+        status, failed_at = self._first_rejection(supposed, pod, node)
+        self.timer.filtered_one(cycle, failed_at)
+        return status
 
-    def _filter_row(
-        self, cycle: CycleState, pod: PodInfo, node: SelectedRows, passing: Collection[str]
-    ) -> Status:
-        rejection, failed_at = SUCCESS, PASSED
+    def _filter_row(self, cycle: CycleState, pod: PodInfo, node: SelectedRows) -> Status:
+        status, failed_at = self._first_rejection(cycle, pod, node)
+        self.timer.filtered_one(cycle, failed_at)
+        return status
+
+    def _first_rejection(
+        self, cycle: CycleState, pod: PodInfo, node: SelectedRows
+    ) -> tuple[Status, int]:
         for position, plugin in enumerate(self.filter_plugins):
-            if plugin.name in cycle.skip_filter or plugin.name in passing:
+            if plugin.name in cycle.skip_filter:
                 continue
             state = cycle.filter_states.get(plugin.name)
             try:
                 status = self.ask_filter(plugin, state, pod, node)[0]
             except PluginFailure as failure:
-                rejection, failed_at = failure.status, position
-                break
+                return failure.status, position
             if not status.is_success:
-                rejection, failed_at = reported(FILTER, plugin.name, status), position
-                break
-        self.timer.filtered_one(cycle, failed_at)
-        return rejection
+                return reported(FILTER, plugin.name, status), position
+        return SUCCESS, PASSED
 
     def add_pod(
         self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: SelectedRows
     ) -> Status:
         """Put `added` on the one row of `node` and into the states of `cycle`."""
         node.add_pod(added)
-        return self._change_states(ADD_POD, cycle, pod, added, node)
+        for plugin, state in self._extensions(cycle):
+            status = self.ask(ADD_POD, plugin, plugin.add_pod, state, pod, added, node)
+            if not status.is_success:
+                return failed_with(ADD_POD, plugin.name, status)
+        return SUCCESS
 
     def remove_pod(
         self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: SelectedRows
     ) -> Status:
         """Take `removed` off the one row of `node` and out of the states of `cycle`."""
         node.remove_pod(removed)
-        return self._change_states(REMOVE_POD, cycle, pod, removed, node)
-
-    def _change_states(
-        self, prefix: str, cycle: CycleState, pod: PodInfo, other: PodInfo, node: SelectedRows
-    ) -> Status:
-        for name, plugin in self.extensions_of(cycle).items():
-            change = plugin.add_pod if prefix is ADD_POD else plugin.remove_pod
-            state = cycle.filter_states[name]
-            status = self.ask(prefix, plugin, change, state, pod, other, node)
+        for plugin, state in self._extensions(cycle):
+            status = self.ask(REMOVE_POD, plugin, plugin.remove_pod, state, pod, removed, node)
             if not status.is_success:
-                return failed_with(prefix, name, status)
+                return failed_with(REMOVE_POD, plugin.name, status)
         return SUCCESS
 
-    def extensions_of(self, cycle: CycleState) -> dict[str, PreFilterExtensions[object]]:
-        """Return the plugins with a state that changes with the pods on nodes."""
-        return {
-            plugin.name: plugin
+    def _extensions(self, cycle: CycleState) -> list[tuple[PreFilterExtensions[object], object]]:
+        """Return the plugins whose states change with the pods on nodes, and the states."""
+        states, skipped = cycle.filter_states, cycle.skip_filter
+        return [
+            (plugin, states[plugin.name])
             for plugin in self.pre_filter_extensions
-            if plugin.name not in cycle.skip_filter and plugin.name in cycle.filter_states
-        }
+            if plugin.name not in skipped and plugin.name in states
+        ]
+
+
+def _hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:
+    sign = plugin.sign(pod)
+    hash(sign)
+    return sign

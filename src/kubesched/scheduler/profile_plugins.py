@@ -6,9 +6,8 @@ Differs:  all field errors of a configuration are reported at once.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Collection, Container, Hashable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import Final, TypeVar, cast
 
 import msgspec
 
@@ -17,7 +16,6 @@ from kubesched.api.go_text import go_quote
 from kubesched.config.args import ARGS_PLUGINS
 from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
 from kubesched.config.types import ProfileConfiguration
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import (
     BindPlugin,
@@ -28,7 +26,6 @@ from kubesched.framework.plugin import (
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
-    PreFilterExtensions,
     PreFilterPlugin,
     PreScorePlugin,
     QueueSortPlugin,
@@ -39,9 +36,8 @@ from kubesched.framework.plugin_answers import check_events
 from kubesched.framework.plugin_error import error_text, places_outside
 from kubesched.framework.pod_group_plugin import PlacementGeneratePlugin, PlacementScorePlugin
 from kubesched.framework.registry import Registry
-from kubesched.snapshot.pod_info import PodInfo
 
-log = logging.getLogger(__name__)
+A = TypeVar("A", bound=Plugin)
 
 _CLASSES: Final[dict[ExtensionPoint, type[Plugin]]] = {
     ExtensionPoint.PRE_ENQUEUE: PreEnqueuePlugin,
@@ -75,6 +71,37 @@ class ProfilePlugins(msgspec.Struct, frozen=True):
     points: Mapping[ExtensionPoint, tuple[str, ...]]
     score_weights: dict[str, int]
     placement_score_weights: dict[str, int]
+
+    def at(self, point: ExtensionPoint, _kind: Callable[..., A]) -> tuple[A, ...]:
+        """Return the plugins that run at an extension point; `_kind` is its class."""
+        return tuple(cast("A", self.plugins[name]) for name in self.points[point])
+
+    def filters_without_pre_filter(self) -> tuple[FilterPlugin[object], ...]:
+        """Return the filters whose `pre_filter` does not run, but that need a state."""
+        filters: tuple[FilterPlugin[object], ...] = self.at(ExtensionPoint.FILTER, FilterPlugin)
+        prepared = set(self.points[ExtensionPoint.PRE_FILTER])
+        return tuple(
+            each
+            for each in filters
+            if each.name not in prepared
+            and (isinstance(each, PreFilterPlugin) or _has_own(each, FilterPlugin, "filter_state"))
+        )
+
+    def scores_without_pre_score(self) -> tuple[ScorePlugin[object], ...]:
+        """Return the score plugins whose `pre_score` does not run, but that need a state."""
+        scores: tuple[ScorePlugin[object], ...] = self.at(ExtensionPoint.SCORE, ScorePlugin)
+        prepared = set(self.points[ExtensionPoint.PRE_SCORE])
+        return tuple(
+            each
+            for each in scores
+            if each.name not in prepared
+            and (isinstance(each, PreScorePlugin) or _has_own(each, ScorePlugin, "score_state"))
+        )
+
+
+def _has_own(plugin: Plugin, point: type[Plugin], method: str) -> bool:
+    """Whether a plugin has a method of its own instead of that of the extension point."""
+    return getattr(type(plugin), method) is not getattr(point, method)
 
 
 def build_plugins(
@@ -192,48 +219,3 @@ def implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
     """Whether a plugin implements an extension point."""
     kind = _CLASSES.get(point)
     return kind is not None and issubclass(registry[name], kind)
-
-
-def hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:
-    """Return the plugin's sign of a pod; raises TypeError if it is not hashable."""
-    sign = plugin.sign(pod)
-    hash(sign)
-    return sign
-
-
-def needs_filter_state(plugin: FilterPlugin[object]) -> bool:
-    """Whether the profile must create the state of a filter whose `pre_filter` does not run."""
-    makes_one = type(plugin).filter_state is not FilterPlugin.filter_state
-    return makes_one or isinstance(plugin, PreFilterPlugin)
-
-
-def needs_score_state(plugin: ScorePlugin[object]) -> bool:
-    """Whether the profile must create the state of a plugin whose `pre_score` does not run."""
-    makes_one = type(plugin).score_state is not ScorePlugin.score_state
-    return makes_one or isinstance(plugin, PreScorePlugin)
-
-
-def ignoring(
-    extensions: Mapping[str, PreFilterExtensions[object]],
-    filters: Collection[str],
-    cycle: CycleState,
-    pod: PodInfo,
-) -> Callable[[PodInfo], bool]:
-    """Return a function that says whether another pod may come to a node or leave one.
-
-    It may if all `extensions`, by name, ignore it, and all `filters` are among them.
-    """
-    asked = [(plugin.ignores, cycle.filter_states[name]) for name, plugin in extensions.items()]
-    is_known = extensions.keys() >= set(filters)
-
-    def is_ignored(other: PodInfo) -> bool:
-        try:
-            for ignores, state in asked:
-                if not ignores(state, pod, other):
-                    return False
-        except Exception:
-            log.exception("A plugin failed in ignores")
-            return False
-        return is_known
-
-    return is_ignored

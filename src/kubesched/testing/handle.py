@@ -113,9 +113,9 @@ class FakeHandle:
     def ignoring(
         self, filters: Collection[str], cycle: CycleState, pod: PodInfo
     ) -> Callable[[PodInfo], bool]:
-        """Return a function that says whether another pod may come to a node or leave one."""
+        """Return a function that says whether all plugins with a state ignore another pod."""
         active = self._extensions(cycle)
-        is_known = {plugin.name for plugin in active} >= set(filters)
+        is_known = {plugin.name for plugin in active}.issuperset(filters)
         return lambda other: (
             is_known
             and all(
@@ -124,12 +124,7 @@ class FakeHandle:
         )
 
     def filter_with_nominated_pods(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        node: SelectedRows,
-        passing: Collection[str] = (),
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
     ) -> Status:
         """Run all filters on the one row of `node`, with pods nominated to it, then without."""
         nominated = snapshot.nominated.ahead_of(pod, node.names[0])

@@ -15,7 +15,7 @@ NODE = make_node("n1", labels={"zone": "a"})
 
 def pools(*slices: ResourceSlice, partitionable: bool = True) -> tuple[Pool, ...]:
     """The pools of the node."""
-    return PoolIndex(slices, partitionable=partitionable).pools(NODE)
+    return PoolIndex(slices, partitionable=partitionable).of(NODE).pools
 
 
 def selector(key: str, *values: str, operator: str = "In") -> NodeSelector:

@@ -115,8 +115,8 @@ class ClaimTracker:
         self._seen_in: Objects | None = None
         self._seen_version = 0
         self._state = AllocatedState()
-        self._special: dict[str, dict[_Key, None]] = {}
-        self._pod_of: dict[_Key, str] = {}
+        # Uid of a pod -> the claim that was created for its extended resources.
+        self._special: dict[str, _Key] = {}
 
     # Claims.
 
@@ -145,8 +145,8 @@ class ClaimTracker:
     def special_claim(self, objects: Objects, pod_uid: str) -> ResourceClaim | None:
         """Return the claim that was created for a pod's extended resources, or None."""
         self._catch_up(objects)
-        found = (self.get(objects, *key) for key in self._special.get(pod_uid, ()))
-        return next(filter(None, found), None)
+        key = self._special.get(pod_uid)
+        return None if key is None else self.get(objects, *key)
 
     def assume(self, claim: ResourceClaim, *, is_created: bool = False) -> None:
         """Use a claim that the API server returned, until the informer has it.
@@ -244,7 +244,7 @@ class ClaimTracker:
             current = [
                 (claim.metadata.namespace, claim.metadata.name) for claim in self.list(objects)
             ]
-            changed = (*self._seen, *self._pod_of, *current)
+            changed = (*self._seen, *current)
         written, self._changed = self._changed, []
         for key in dict.fromkeys((*changed, *written)):
             namespace, name = key
@@ -253,11 +253,14 @@ class ClaimTracker:
         self._seen_version = objects.version(ResourceClaim)
 
     def _see(self, key: _Key, claim: ResourceClaim | None) -> None:
-        """Replace the counted version of a claim."""
-        self._file_special(key, claim)
+        """Replace the known version of a claim."""
         before = self._seen.pop(key, None)
-        if claim is not None and claim.status.allocation is not None:
+        if before is not None and self._special.get(uid := _pod_served(before)) == key:
+            del self._special[uid]
+        if claim is not None:
             self._seen[key] = claim
+            if uid := _pod_served(claim):
+                self._special[uid] = key
         if before is claim:
             return
         # Counted before it is dropped, an allocation that stays is not logged as a change.
@@ -267,19 +270,6 @@ class ClaimTracker:
             self._drop_pending(claim.metadata.uid)
         if before is not None:
             self._count(before, -1)
-
-    def _file_special(self, key: _Key, claim: ResourceClaim | None) -> None:
-        """Note which pod a claim for extended resources was created for."""
-        uid = "" if claim is None else _pod_served(claim)
-        before = self._pod_of.pop(key, "")
-        if before and before != uid:
-            of_pod = self._special[before]
-            of_pod.pop(key)
-            if not of_pod:
-                del self._special[before]
-        if uid:
-            self._pod_of[key] = uid
-            self._special.setdefault(uid, {})[key] = None
 
     def _drop_pending(self, uid: str) -> None:
         pending = self._pending.pop(uid, None)

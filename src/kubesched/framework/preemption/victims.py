@@ -90,9 +90,6 @@ def select_victims_on_node(question: Question, row: int) -> Verdict:
     status = what_if.fits()
     if not status.is_success:
         return status
-    # Filters that read only the Node object need not run again.
-    scopes = question.reads.scopes
-    what_if.passing = [name for name, scope in scopes.items() if scope is Scope.NODE]
     violating, others = question.budgets.split(by_importance(potential))
     tried = (*violating, *others)
     evicted: list[PodInfo] = []
@@ -127,16 +124,11 @@ def verdict(
 
 
 class _WhatIf:
-    """Copies of one node and of a cycle's states, in which pods are added and removed.
-
-    Attributes:
-        passing: Filters that are known to pass.
-    """
+    """Copies of one node and of a cycle's states, in which pods are added and removed."""
 
     def __init__(self, question: Question, row: int) -> None:
         self._question = question
         self._cycle = question.cycle.clone()
-        self.passing: Sequence[str] = ()
         self._node: SelectedRows = question.snapshot.nodes.take(np.array([row], np.intp))
 
     def add(self, victim: PodInfo) -> Status:
@@ -152,7 +144,7 @@ class _WhatIf:
     def fits(self) -> Status:
         question = self._question
         return question.handle.filter_with_nominated_pods(
-            self._cycle, question.pod, question.snapshot, self._node, self.passing
+            self._cycle, question.pod, question.snapshot, self._node
         )
 
 

@@ -78,10 +78,9 @@ class NodeDevices:
         self._matcher = matcher
         self._features = features
         try:
-            self.pools = index.pools(node)
+            self.pools, self.candidates = index.of(node)
         except PoolError as error:
             raise AllocationError(f"gather pool information: {error}") from error
-        self.candidates = index.candidates(node)
 
     def want(self, claim: ResourceClaim, request: ParsedRequest, allocated: Capacities) -> Wanted:
         """Check a request and determine how many devices it needs. Raises AllocationError."""

@@ -60,6 +60,16 @@ class CandidateDevice(NamedTuple):
     pool: Pool
 
 
+class NodePools(NamedTuple):
+    """The pools that one node can use, and the devices of those that are complete and valid.
+
+    Both are in the order in which they are tried.
+    """
+
+    pools: tuple[Pool, ...]
+    candidates: tuple[CandidateDevice, ...]
+
+
 def candidates_of(pool: Pool) -> Iterator[CandidateDevice]:
     """Yield the devices of a pool for the node."""
     driver, name = pool.id
@@ -89,8 +99,7 @@ class PoolIndex:
         self._on_node: dict[str, list[ResourceSlice]] = {}
         self._shared: list[ResourceSlice] = []
         self._by_pool: dict[PoolID, list[ResourceSlice]] = {}
-        self._known: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
-        self._candidates: dict[str, tuple[tuple[Pool, ...], tuple[CandidateDevice, ...]]] = {}
+        self._known: dict[str, tuple[Node, NodePools]] = {}
         self._readers: dict[PoolID, dict[str, None]] = {}
         for item in slices:
             spec = item.spec
@@ -106,7 +115,7 @@ class PoolIndex:
         ]
         self.shares_accounts = len(set(with_counters)) != len(with_counters)
 
-    def pools(self, node: Node) -> tuple[Pool, ...]:
+    def of(self, node: Node) -> NodePools:
         """Return the pools with devices for the node; cached per Node object.
 
         Raises PoolError.
@@ -114,24 +123,14 @@ class PoolIndex:
         name = node.metadata.name
         known = self._known.get(name)
         if known is None or known[0] is not node:
-            known = self._known[name] = (node, self._gather(node))
-            for pool in known[1]:
+            pools = self._gather(node)
+            usable = (pool for pool in pools if not pool.is_incomplete and not pool.is_invalid)
+            candidates = tuple(chain.from_iterable(map(candidates_of, usable)))
+            known = self._known[name] = (node, NodePools(pools, candidates))
+            for pool in pools:
                 # The devices of other pools cannot be allocated on the node.
                 if pool.slices:
                     self._readers.setdefault(pool.id, {})[name] = None
-        return known[1]
-
-    def candidates(self, node: Node) -> Sequence[CandidateDevice]:
-        """Return the devices of complete and valid pools; cached as the pools are.
-
-        Raises PoolError.
-        """
-        name, pools = node.metadata.name, self.pools(node)
-        known = self._candidates.get(name)
-        if known is None or known[0] is not pools:
-            usable = (pool for pool in pools if not pool.is_incomplete and not pool.is_invalid)
-            found = tuple(chain.from_iterable(map(candidates_of, usable)))
-            known = self._candidates[name] = (pools, found)
         return known[1]
 
     def readers(self, pool: PoolID) -> Iterable[str]:

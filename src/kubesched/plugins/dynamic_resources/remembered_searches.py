@@ -45,11 +45,11 @@ class NodeResults:
     """The results for claims with equal specs, by node.
 
     Attributes:
-        scores: Node name -> how the plugin scores the result there, as a cache.
+        scores: Node name -> a result there and its score, as a cache.
     """
 
     def __init__(self) -> None:
-        self.scores: dict[str, int] = {}
+        self.scores: dict[str, tuple[Results, int]] = {}
         self._found: dict[str, Found] = {}
         self._outcomes: NDArray[np.int32] = np.zeros(0, np.int32)
         self._table: NodeColumns | None = None
@@ -73,19 +73,16 @@ class NodeResults:
         """Keep the result of a search."""
         name = node.metadata.name
         self._found[name] = Found(node.metadata.labels, results)
-        self.scores.pop(name, None)
         self._set_outcome(name, UNSOLVED if results is None else SOLVED)
 
     def forget_all(self) -> None:
         """Drop all results."""
         self._found.clear()
-        self.scores.clear()
         self._outcomes.fill(NOT_SEARCHED)
 
     def forget(self, name: str) -> None:
         """Drop the result for a node."""
         if self._found.pop(name, None) is not None:
-            self.scores.pop(name, None)
             self._set_outcome(name, NOT_SEARCHED)
 
     def outcomes(self, table: NodeColumns) -> NDArray[np.int32]:
@@ -94,7 +91,6 @@ class NodeResults:
             self._table, self._epoch = table, table.epoch
             known = {node.metadata.name: self.get(node) for node in table.nodes}
             self._found = {name: found for name, found in known.items() if found is not None}
-            self.scores.clear()
             self._outcomes = np.full(len(table), NOT_SEARCHED, np.int32)
             for name, found in self._found.items():
                 self._set_outcome(name, UNSOLVED if found.results is None else SOLVED)

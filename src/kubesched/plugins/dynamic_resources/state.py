@@ -143,11 +143,13 @@ class DynamicResourcesState:
         if kept is None or node_name in self.nodes:
             found = self.nodes.get(node_name)
             return 0 if found is None else self._score(found.results)
-        score = kept.scores.get(node_name)
-        if score is None:
-            results = kept.solution(node_name)
-            score = kept.scores[node_name] = 0 if results is None else self._score(results)
-        return score
+        results = kept.solution(node_name)
+        if results is None:
+            return 0
+        known = kept.scores.get(node_name)
+        if known is None or known[0] is not results:
+            known = kept.scores[node_name] = results, self._score(results)
+        return known[1]
 
     def _score(self, new_results: tuple[AllocationResult, ...]) -> int:
         results = iter(new_results)

@@ -4,10 +4,8 @@ Upstream: pkg/scheduler/framework/plugins/volumebinding (v1.36)
 Reads:    pod.spec.volumes; claims, volumes, storage classes, CSINodes, CSIDrivers and
           CSIStorageCapacities; nodes.names, nodes.labels
 Rejects:  UnschedulableAndUnresolvable, because evicting a pod does not move a volume.
-Differs:  the decision for the chosen row is computed again instead of being kept for every row; a
-          node whose answer has changed by then is rejected; `scheduling_stage_error_total` counts
-          an error in filtering once, where upstream counts it for each node that its workers
-          reach before they stop.
+Differs:  `scheduling_stage_error_total` counts an error in filtering once, where upstream counts it
+          for each node that its workers reach before they stop.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import PersistentVolumeClaim, Pod
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.api.integers import Int64
 from kubesched.api.quantity import Quantity, value
@@ -71,7 +69,6 @@ from kubesched.plugins.volumes.claims import (
     claim_not_found,
     claims_of,
     class_of_claim,
-    class_of_volume,
     has_claims,
     is_fully_bound,
     ownership_error,
@@ -81,7 +78,10 @@ from kubesched.plugins.volumes.csi_nodes import CsiNodes
 from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
 from kubesched.plugins.volumes.decisions import Decider, PodVolumeClaims, PodVolumes
 from kubesched.plugins.volumes.describing import describe_provision, describe_unbound_claims
+from kubesched.plugins.volumes.free_volumes import VolumesByClass
+from kubesched.plugins.volumes.matching import OfferedVolumes
 from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_new_volumes
+from kubesched.plugins.volumes.node_access import TableAccess
 from kubesched.plugins.volumes.provisioning import volume_size_max
 from kubesched.plugins.volumes.scoring import score_pod_volumes
 from kubesched.snapshot.node_columns import NodeColumns
@@ -158,7 +158,8 @@ class VolumeBinding(
         self._curve = ScoreCurve(args.shape or _DEFAULT_SHAPE)
         self._binder = VolumeBinder()
         self._csi_nodes = CsiNodes()
-        self._classes = _VolumesByClass()
+        self._access = TableAccess()
+        self._volumes = VolumesByClass(self._binder.volumes)
 
     @classmethod
     def decode_args(
@@ -207,7 +208,8 @@ class VolumeBinding(
             return PreFilterResult(status=unresolvable(UNBOUND_IMMEDIATE))
         table = snapshot.nodes
         csi_nodes = self._csi_nodes.of(table, objects)
-        decider = Decider(claims, snapshot, self._binder.volumes, csi_nodes)
+        access = self._access.of(table)
+        decider = Decider(claims, snapshot, self._binder.volumes, csi_nodes, access)
         return PreFilterResult(PodBinding(objects, table, decider))
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
@@ -222,8 +224,8 @@ class VolumeBinding(
     def filter(self, state: PodBinding, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that cannot reach the bound volumes or serve the unbound claims."""
         state.was_filtered = True
-        statuses = state.decider.decide(nodes).statuses
-        if not all(status.is_success or status.is_rejected for status in statuses.statuses):
+        statuses = state.decider.statuses_of(nodes)
+        if not all(status.is_rejected for status, _ in statuses.counts):
             self._count_failure(VolumeSchedulingStage.PREDICATE)
         return statuses
 
@@ -256,9 +258,9 @@ class VolumeBinding(
         scores = np.zeros(len(nodes), np.int64)
         if state is None or not state.was_filtered:
             return scores
-        decisions = state.decider.decide(nodes)
-        for row in np.flatnonzero(decisions.statuses.passed).tolist():
-            scores[row] = score_pod_volumes(decisions.pod_volumes(row), self._curve)
+        decisions, rows = state.decider.decide(), state.decider.rows_of(nodes)
+        for at in np.flatnonzero(decisions.statuses.passed[rows]).tolist():
+            scores[at] = score_pod_volumes(decisions.pod_volumes(rows.item(at)), self._curve)
         return scores
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -272,11 +274,12 @@ class VolumeBinding(
         row = state.table.row_of.get(node_name)
         if row is None:
             return failure(f'node "{node_name}" not found')
-        decisions = state.decider.decide(state.table.take(np.array([row])))
-        if not decisions.statuses[0].is_success:
-            return decisions.statuses[0]
+        decisions = state.decider.decide()
+        if not decisions.statuses[row].is_success:
+            return decisions.statuses[row]
+        state.decider.forget()
         # Kept even if assuming fails, so that `unreserve` restores the same objects.
-        state.reserved[node_name] = decided = decisions.pod_volumes(0)
+        state.reserved[node_name] = decided = decisions.pod_volumes(row)
         try:
             state.reserved[node_name] = self._binder.assume(state.objects, node_name, decided)
         except AssumeError as error:
@@ -309,7 +312,7 @@ class VolumeBinding(
         decided = state.reserved.get(node_name)
         if decided is None:
             row = state.table.row_of[node_name]
-            decided = state.decider.decide(state.table.take(np.array([row]))).pod_volumes(0)
+            decided = state.decider.decide().pod_volumes(row)
         return [
             describe_provision(provision.claim, state.objects)
             for provision in decided.dynamic_provisions
@@ -373,30 +376,21 @@ class VolumeBinding(
                 has_immediate = True
         if has_immediate:
             return None
-        volumes: dict[str, Sequence[PersistentVolume]] = {}
-        for name in dict.fromkeys(class_of_claim(claim) for claim in delayed):
-            stored = self._classes.of(objects, name)
-            volumes[name] = [self._binder.volumes.current(volume) for volume in stored]
-        return PodVolumeClaims(tuple(bound), tuple(delayed), volumes)
+        return PodVolumeClaims(tuple(bound), tuple(delayed), self._offered(delayed, objects))
 
-
-class _VolumesByClass:
-    """The volumes of each storage class, cached until a volume changes."""
-
-    def __init__(self) -> None:
-        self._objects: Objects | None = None
-        self._version = -1
-        self._volumes: dict[str, list[PersistentVolume]] = {}
-
-    def of(self, objects: Objects, storage_class: str) -> Sequence[PersistentVolume]:
-        """Return the volumes of a class in order of arrival."""
-        version = objects.version(PersistentVolume)
-        if objects is not self._objects or version != self._version:
-            self._objects, self._version = objects, version
-            self._volumes = {}
-            for volume in objects.list(PersistentVolume):
-                self._volumes.setdefault(class_of_volume(volume), []).append(volume)
-        return self._volumes.get(storage_class, ())
+    def _offered(
+        self, claims: Iterable[PersistentVolumeClaim], objects: Objects
+    ) -> dict[str, OfferedVolumes]:
+        """Return the volumes for each storage class of the claims."""
+        by_class: dict[str, dict[str, PersistentVolumeClaim]] = {}
+        for claim in claims:
+            by_class.setdefault(class_of_claim(claim), {})[claim.metadata.name] = claim
+        offered: dict[str, OfferedVolumes] = {}
+        for name, some in by_class.items():
+            free = self._volumes.of(objects, name)
+            reserved = [volume for claim in some.values() for volume in free.reserved_for(claim)]
+            offered[name] = OfferedVolumes(free, tuple(reserved))
+        return offered
 
 
 def _state_of(cycle: CycleState) -> PodBinding | NoState | None:

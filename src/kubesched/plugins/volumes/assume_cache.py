@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from kubesched.api.meta import KubeObject
-from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.objects import ChangeLog, Objects
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -32,11 +32,13 @@ class AssumeCache(Generic[K]):
     Attributes:
         kind: The class of the objects.
         resource: The kind's plural name, for messages.
+        changes: The name of each object that was assumed or restored, without its namespace.
     """
 
     def __init__(self, kind: type[K], resource: str) -> None:
         self.kind = kind
         self.resource = resource
+        self.changes: ChangeLog[str] = ChangeLog()
         self._assumed: dict[str, _Assumed[K]] = {}
         self._sweep_at = _SWEEP_MIN
 
@@ -71,6 +73,7 @@ class AssumeCache(Generic[K]):
         if is_at != wants:
             return f'"{key}" is out of sync (stored: {is_at}, assume: {wants})'
         self._assumed[key] = _Assumed(stored, item)
+        self.changes.add(item.metadata.name)
         if len(self._assumed) > self._sweep_at:
             self._sweep(objects)
         return ""
@@ -84,6 +87,7 @@ class AssumeCache(Generic[K]):
             and assumed.item.metadata.resource_version == item.metadata.resource_version
         ):
             del self._assumed[key]
+            self.changes.add(item.metadata.name)
 
     def _sweep(self, objects: Objects) -> None:
         """Drop expired objects that were not read again."""

@@ -18,6 +18,7 @@ from kubesched.api.storage import StorageClass
 from kubesched.api.well_known import BIND_COMPLETED
 from kubesched.snapshot.objects import Objects
 
+STORAGE: Final = "storage"
 BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 

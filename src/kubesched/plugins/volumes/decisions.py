@@ -21,13 +21,15 @@ from kubesched.api.storage import CSIStorageCapacity
 from kubesched.api.well_known import SELECTED_NODE
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.volumes.assume_cache import AssumeCache
-from kubesched.plugins.volumes.claims import class_of_claim
+from kubesched.plugins.volumes.claims import class_of_claim, class_of_volume
 from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns
 from kubesched.plugins.volumes.csi_translation import TranslationError, csi_node_affinity, plugin_of
 from kubesched.plugins.volumes.describing import describe_bound_claim, describe_delayed_claim
 from kubesched.plugins.volumes.matching import (
     NO_VOLUME,
+    Match,
     MatchingError,
+    OfferedVolumes,
     by_size,
     find_matching_volumes,
 )
@@ -53,12 +55,12 @@ class PodVolumeClaims(msgspec.Struct, frozen=True):
     Attributes:
         bound: Claims that have a volume.
         delayed: Claims that get a volume when the pod has a node.
-        volumes: Storage class -> its volumes, for the classes of `delayed`.
+        offered: Storage class -> its volumes, for the classes of `delayed`.
     """
 
     bound: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
-    volumes: Mapping[str, Sequence[PersistentVolume]]
+    offered: Mapping[str, OfferedVolumes]
 
 
 class StaticBinding(msgspec.Struct, frozen=True):
@@ -82,195 +84,37 @@ class PodVolumes(msgspec.Struct, frozen=True):
     dynamic_provisions: tuple[DynamicProvision, ...] = ()
 
 
-class _Match(msgspec.Struct, frozen=True):
-    claim: PersistentVolumeClaim
-    volumes: Sequence[PersistentVolume]
-    chosen: NDArray[np.int32]
-
-
-class Decisions(msgspec.Struct, frozen=True):
-    """The decisions for a table: per row, whether all claims can be served."""
-
-    statuses: NodeToStatus
-    matches: tuple[_Match, ...] = ()
-    provisions: tuple[tuple[Provision, NDArray[np.bool_]], ...] = ()
-
-    def pod_volumes(self, row: int) -> PodVolumes:
-        """Return the bindings and provisions on a row whose status is success."""
-        bindings = [
-            StaticBinding(match.volumes[match.chosen[row]], match.claim)
-            for match in self.matches
-            if match.chosen[row] != NO_VOLUME
-        ]
-        provisions = [
-            DynamicProvision(one.claim, _pool_on(one, row))
-            for one, asked in self.provisions
-            if asked[row]
-        ]
-        return PodVolumes(tuple(bindings), tuple(provisions))
-
-
-class Decider:
-    """Decides for one pod.
-
-    Args:
-        claims: The pod's claims.
-        snapshot: The cluster.
-        volumes: The assumed volumes.
-        csi_nodes: The CSINodes of the whole table.
-    """
-
-    def __init__(
-        self,
-        claims: PodVolumeClaims,
-        snapshot: Snapshot,
-        volumes: AssumeCache[PersistentVolume],
-        csi_nodes: CsiNodeColumns,
-    ) -> None:
-        self._claims = claims
-        delayed = claims.delayed
-        self._selected = [c for c in delayed if SELECTED_NODE in c.metadata.annotations]
-        self._others = [c for c in delayed if SELECTED_NODE not in c.metadata.annotations]
-        self._snapshot = snapshot
-        self._objects = snapshot.objects
-        self._volumes = volumes
-        self._csi_nodes = csi_nodes
-
-    def decide(self, nodes: NodeTable) -> Decisions:
-        """Decide for the rows of `nodes`, a selection of the table or the table itself."""
-        access = NodeAccess(nodes)
-        outcome = _Outcome(len(nodes))
-        if self._claims.bound:
-            self._check_bound(access, outcome)
-        if not self._claims.delayed:
-            return Decisions(outcome.statuses())
-        matches, provisions = self._serve_delayed(access, outcome)
-        return Decisions(outcome.statuses(), tuple(matches), tuple(provisions))
-
-    def describe(self, nodes: NodeTable) -> str:
-        """Return which claims the one row of `nodes` cannot serve, and why."""
-        access = NodeAccess(nodes)
-        texts = [self._describe_bound(claim, access) for claim in self._claims.bound]
-        texts += (
-            describe_delayed_claim(
-                claim, self._claims.volumes[class_of_claim(claim)], self._objects, access
-            )
-            for claim in self._unmatched(access)
-        )
-        return "; ".join(filter(None, texts))
-
-    def _describe_bound(self, claim: PersistentVolumeClaim, access: NodeAccess) -> str:
-        volume = self._volumes.get(self._objects, claim.spec.volume_name)
-        is_migrated = volume is not None and self._migrated(volume, access.nodes) is not None
-        return describe_bound_claim(claim, volume, access, is_migrated=is_migrated)
-
-    def _unmatched(self, access: NodeAccess) -> list[PersistentVolumeClaim]:
-        """Return the claims that get none of the volumes there on the one row of `access`."""
-        try:
-            matches = self._match(self._others, access)
-        except MatchingError:
-            return self._selected
-        return [*self._selected, *(one.claim for one in matches if one.chosen[0] == NO_VOLUME)]
-
-    def _check_bound(self, access: NodeAccess, outcome: _Outcome) -> None:
-        """Mark rows that cannot reach a bound volume; each row keeps its first problem."""
-        for claim in self._claims.bound:
-            volume = self._volumes.get(self._objects, claim.spec.volume_name)
-            if volume is None:
-                outcome.mark(outcome.unmarked(), _VOLUME_MISSING)
-                return
-            self._check_reach(volume, access, outcome)
-
-    def _check_reach(self, volume: PersistentVolume, access: NodeAccess, outcome: _Outcome) -> None:
-        """Mark rows without a problem that cannot reach a volume."""
-        required = required_of(volume.spec.node_affinity)
-        migrated = self._migrated(volume, access.nodes)
-        if migrated is None and required is None:
-            return
-        reached = access.mask_of_selector(required)
-        if migrated is not None:
-            try:
-                translated = access.mask_of_selector(csi_node_affinity(volume))
-            except TranslationError as error:
-                outcome.fail(outcome.unmarked() & migrated, f"could not translate pv: {error}")
-            else:
-                reached = np.where(migrated, translated, reached)
-        outcome.mark(outcome.unmarked() & ~reached, _NODE_CONFLICT)
-
-    def _migrated(self, volume: PersistentVolume, nodes: NodeTable) -> NDArray[np.bool_] | None:
-        """Return the rows that treat an in-tree volume as a CSI volume, or None if none does."""
-        plugin = plugin_of(volume.spec)
-        if plugin is None or not plugin.is_migrated:
-            return None
-        migrated = self._csi_nodes.is_migrated(plugin)
-        return None if migrated is None else migrated[self._snapshot.rows_of(nodes)]
-
-    def _serve_delayed(
-        self, access: NodeAccess, outcome: _Outcome
-    ) -> tuple[list[_Match], list[tuple[Provision, NDArray[np.bool_]]]]:
-        asked = outcome.unfailed()
-        for claim in self._selected:
-            here = _only(access.nodes, claim.metadata.annotations[SELECTED_NODE])
-            outcome.mark(asked & ~here, _BIND_CONFLICT)
-            asked = asked & here
-        try:
-            matches = self._match(self._others, access) if asked.any() else []
-        except MatchingError as error:
-            outcome.fail(asked, str(error))
-            return [], []
-        wishes = [(claim, asked) for claim in self._selected]
-        wishes += [(match.claim, asked & (match.chosen == NO_VOLUME)) for match in matches]
-        return matches, self._provide(wishes, access, outcome)
-
-    def _match(self, claims: Sequence[PersistentVolumeClaim], access: NodeAccess) -> list[_Match]:
-        matches: list[_Match] = []
-        taken: dict[str, list[NDArray[np.int32]]] = {}
-        for claim in by_size(claims):
-            name = class_of_claim(claim)
-            volumes = self._claims.volumes[name]
-            before = taken.setdefault(name, [])
-            chosen = find_matching_volumes(claim, volumes, before, access)
-            before.append(chosen)
-            matches.append(_Match(claim, volumes, chosen))
-        return matches
-
-    def _provide(
-        self,
-        wishes: Sequence[tuple[PersistentVolumeClaim, NDArray[np.bool_]]],
-        access: NodeAccess,
-        outcome: _Outcome,
-    ) -> list[tuple[Provision, NDArray[np.bool_]]]:
-        """Mark rows where a needed volume cannot be provisioned, with the first problem."""
-        provisions: list[tuple[Provision, NDArray[np.bool_]]] = []
-        settled = np.zeros(outcome.rows, np.bool_)
-        for claim, rows in wishes:
-            open_ = rows & ~settled
-            if not open_.any():
-                continue
-            try:
-                one = provision(claim, self._objects, access)
-            except ProvisioningError as error:
-                outcome.fail(open_, str(error))
-                settled |= open_
-                continue
-            outcome.mark(open_ & ~one.possible, _BIND_CONFLICT)
-            outcome.mark(open_ & one.possible & ~one.has_room, _NOT_ENOUGH_SPACE)
-            settled |= open_ & ~(one.possible & one.has_room)
-            provisions.append((one, rows))
-        return provisions
-
-
-class _Outcome:
-    """Collects the reasons per row."""
+class Decisions:
+    """The decisions for a table: per row, whether all claims can be served, and how."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
+        self.matches: Sequence[Match] = ()
+        self.provisions: Sequence[tuple[Provision, NDArray[np.bool_]]] = ()
         self._failures: list[str] = []
 
     @cached_property
     def _keys(self) -> NDArray[np.int64]:
         # For most pods no row is marked.
         return np.zeros(self.rows, np.int64)
+
+    @cached_property
+    def statuses(self) -> NodeToStatus:
+        """One status per row; read once everything is decided."""
+        if "_keys" not in self.__dict__ or not self._keys.any():
+            return NodeToStatus.passing(self.rows)
+        return NodeToStatus.encode(self._keys, self._status_of)
+
+    def pod_volumes(self, row: int) -> PodVolumes:
+        """Return the bindings and provisions on a row whose status is success."""
+        found = [(match.claim, match.volume_on(row)) for match in self.matches]
+        bindings = [StaticBinding(volume, claim) for claim, volume in found if volume is not None]
+        provisions = [
+            DynamicProvision(one.claim, _pool_on(one, row))
+            for one, asked in self.provisions
+            if asked[row]
+        ]
+        return PodVolumes(tuple(bindings), tuple(provisions))
 
     def mark(self, rows: NDArray[np.bool_], reason: int) -> None:
         """Add a reason to rows."""
@@ -289,16 +133,179 @@ class _Outcome:
         """Return the rows that did not fail."""
         return self._keys < _FIRST_FAILURE
 
-    def statuses(self) -> NodeToStatus:
-        """Return one status per row."""
-        if "_keys" not in self.__dict__ or not self._keys.any():
-            return NodeToStatus.passing(self.rows)
-        return NodeToStatus.encode(self._keys, self._status_of)
-
     def _status_of(self, key: int) -> Status:
         if key >= _FIRST_FAILURE:
             return failure(self._failures[key - _FIRST_FAILURE])
         return unresolvable(*(text for bit, text in enumerate(_REASONS) if key >> bit & 1))
+
+
+class Decider:
+    """Decides for one pod.
+
+    Args:
+        claims: The pod's claims.
+        snapshot: The cluster.
+        volumes: The assumed volumes.
+        csi_nodes: The CSINodes of the whole table.
+        access: Which rows of the whole table can use a volume.
+    """
+
+    def __init__(
+        self,
+        claims: PodVolumeClaims,
+        snapshot: Snapshot,
+        volumes: AssumeCache[PersistentVolume],
+        csi_nodes: CsiNodeColumns,
+        access: NodeAccess,
+    ) -> None:
+        self._claims = claims
+        delayed = claims.delayed
+        self._selected = [c for c in delayed if SELECTED_NODE in c.metadata.annotations]
+        self._others = [c for c in delayed if SELECTED_NODE not in c.metadata.annotations]
+        self._snapshot = snapshot
+        self._objects = snapshot.objects
+        self._volumes = volumes
+        self._csi_nodes = csi_nodes
+        self._access = access
+        self._decisions: Decisions | None = None
+
+    def decide(self) -> Decisions:
+        """Decide for all rows of the table; the decisions are kept until `forget`."""
+        if self._decisions is None:
+            self._decisions = decisions = Decisions(len(self._access.nodes))
+            if self._claims.bound:
+                self._check_bound(decisions)
+            if self._claims.delayed:
+                self._serve_delayed(decisions)
+        return self._decisions
+
+    def forget(self) -> None:
+        """Discard the decisions, since volumes are about to be taken."""
+        self._decisions = None
+
+    def rows_of(self, nodes: NodeTable) -> NDArray[np.intp]:
+        """Return the rows of the table that `nodes`, a selection of it or itself, consists of."""
+        return np.arange(len(self._access.nodes))[self._snapshot.rows_of(nodes)]
+
+    def statuses_of(self, nodes: NodeTable) -> NodeToStatus:
+        """Return the statuses of the rows of `nodes`, a selection of the table or the table."""
+        statuses = self.decide().statuses
+        if len(statuses.statuses) == 1:
+            return NodeToStatus.passing(len(nodes))
+        return NodeToStatus(statuses.index[self._snapshot.rows_of(nodes)], statuses.statuses)
+
+    def describe(self, nodes: NodeTable) -> str:
+        """Return which claims the one row of `nodes` cannot serve, and why."""
+        access = NodeAccess(nodes)
+        texts = [self._describe_bound(claim, access) for claim in self._claims.bound]
+        texts += (
+            describe_delayed_claim(claim, self._volumes_for(claim), self._objects, access)
+            for claim in self._unmatched(int(self.rows_of(nodes)[0]))
+        )
+        return "; ".join(filter(None, texts))
+
+    def _volumes_for(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+        """Return all volumes of the claim's class."""
+        name = class_of_claim(claim)
+        volumes = map(self._volumes.current, self._objects.list(PersistentVolume))
+        return [volume for volume in volumes if class_of_volume(volume) == name]
+
+    def _describe_bound(self, claim: PersistentVolumeClaim, access: NodeAccess) -> str:
+        volume = self._volumes.get(self._objects, claim.spec.volume_name)
+        is_migrated = volume is not None and self._migrated(volume, access.nodes) is not None
+        return describe_bound_claim(claim, volume, access, is_migrated=is_migrated)
+
+    def _unmatched(self, row: int) -> list[PersistentVolumeClaim]:
+        """Return the claims that get none of the existing volumes on a row."""
+        try:
+            matches = self._match(self._others)
+        except MatchingError:
+            return self._selected
+        return [*self._selected, *(one.claim for one in matches if one.volume_on(row) is None)]
+
+    def _check_bound(self, decisions: Decisions) -> None:
+        """Mark rows that cannot reach a bound volume; each row keeps its first problem."""
+        for claim in self._claims.bound:
+            volume = self._volumes.get(self._objects, claim.spec.volume_name)
+            if volume is None:
+                decisions.mark(decisions.unmarked(), _VOLUME_MISSING)
+                return
+            self._check_reach(volume, decisions)
+
+    def _check_reach(self, volume: PersistentVolume, decisions: Decisions) -> None:
+        """Mark rows without a problem that cannot reach a volume."""
+        required = required_of(volume.spec.node_affinity)
+        migrated = self._migrated(volume, self._access.nodes)
+        if migrated is None and required is None:
+            return
+        reached = self._access.mask_of_selector(required)
+        if migrated is not None:
+            try:
+                translated = self._access.mask_of_selector(csi_node_affinity(volume))
+            except TranslationError as error:
+                decisions.fail(decisions.unmarked() & migrated, f"could not translate pv: {error}")
+            else:
+                reached = np.where(migrated, translated, reached)
+        decisions.mark(decisions.unmarked() & ~reached, _NODE_CONFLICT)
+
+    def _migrated(self, volume: PersistentVolume, nodes: NodeTable) -> NDArray[np.bool_] | None:
+        """Return the rows that treat an in-tree volume as a CSI volume, or None if none does."""
+        plugin = plugin_of(volume.spec)
+        if plugin is None or not plugin.is_migrated:
+            return None
+        migrated = self._csi_nodes.is_migrated(plugin)
+        return None if migrated is None else migrated[self._snapshot.rows_of(nodes)]
+
+    def _serve_delayed(self, decisions: Decisions) -> None:
+        asked = decisions.unfailed()
+        for claim in self._selected:
+            here = _only(self._access.nodes, claim.metadata.annotations[SELECTED_NODE])
+            decisions.mark(asked & ~here, _BIND_CONFLICT)
+            asked = asked & here
+        try:
+            matches = self._match(self._others) if asked.any() else []
+        except MatchingError as error:
+            decisions.fail(asked, str(error))
+            return
+        wishes = [(claim, asked) for claim in self._selected]
+        wishes += [(match.claim, asked & (match.chosen == NO_VOLUME)) for match in matches]
+        decisions.matches = matches
+        decisions.provisions = self._provide(wishes, decisions)
+
+    def _match(self, claims: Sequence[PersistentVolumeClaim]) -> list[Match]:
+        matches: list[Match] = []
+        taken: dict[str, list[NDArray[np.int32]]] = {}
+        for claim in by_size(claims):
+            name = class_of_claim(claim)
+            before = taken.setdefault(name, [])
+            match = find_matching_volumes(claim, self._claims.offered[name], before, self._access)
+            before.append(match.chosen)
+            matches.append(match)
+        return matches
+
+    def _provide(
+        self,
+        wishes: Sequence[tuple[PersistentVolumeClaim, NDArray[np.bool_]]],
+        decisions: Decisions,
+    ) -> list[tuple[Provision, NDArray[np.bool_]]]:
+        """Mark rows where a needed volume cannot be provisioned, with the first problem."""
+        provisions: list[tuple[Provision, NDArray[np.bool_]]] = []
+        settled = np.zeros(decisions.rows, np.bool_)
+        for claim, rows in wishes:
+            open_ = rows & ~settled
+            if not open_.any():
+                continue
+            try:
+                one = provision(claim, self._objects, self._access)
+            except ProvisioningError as error:
+                decisions.fail(open_, str(error))
+                settled |= open_
+                continue
+            decisions.mark(open_ & ~one.possible, _BIND_CONFLICT)
+            decisions.mark(open_ & one.possible & ~one.has_room, _NOT_ENOUGH_SPACE)
+            settled |= open_ & ~(one.possible & one.has_room)
+            provisions.append((one, rows))
+        return provisions
 
 
 def _only(nodes: NodeTable, name: str) -> NDArray[np.bool_]:

@@ -14,13 +14,14 @@ from kubesched.api.storage import StorageClass
 from kubesched.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.plugins.volumes.claims import (
+    STORAGE,
     WAIT_FOR_FIRST_CONSUMER,
     class_of_claim,
     is_fully_bound,
     known_claims,
 )
 from kubesched.plugins.volumes.csi_translation import TranslationError, csi_node_affinity
-from kubesched.plugins.volumes.matching import STORAGE, why_not_matching
+from kubesched.plugins.volumes.matching import why_not_matching
 from kubesched.plugins.volumes.node_access import NodeAccess, label_terms, required_of
 from kubesched.plugins.volumes.provisioning import Provision, ProvisioningError, provision
 from kubesched.snapshot.objects import Objects

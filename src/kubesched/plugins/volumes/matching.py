@@ -2,7 +2,7 @@
 
 Upstream: component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume (v1.36)
 Reads:    persistentvolumeclaim.spec; persistentvolume.spec, .status.phase; nodes.labels
-Differs:  among volumes of equal size, the first to arrive is taken; upstream takes any.
+Differs:  among volumes of equal size, the first by name is taken; upstream takes any.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,12 +18,11 @@ from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.quantity import nano_value
 from kubesched.api.requirements import CompiledSelector
 from kubesched.api.selectors import compile_label_selector, label_selector_error
-from kubesched.plugins.volumes.claims import class_of_claim, class_of_volume
+from kubesched.plugins.volumes.claims import STORAGE
+from kubesched.plugins.volumes.free_volumes import FreeVolumes, VolumeTraits
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of
 
 NO_VOLUME: Final = -1
-STORAGE: Final = "storage"
-_FILESYSTEM: Final = "Filesystem"
 _AVAILABLE: Final = "Available"
 
 
@@ -30,47 +30,68 @@ class MatchingError(Exception):
     """The claim's selector is invalid; the text has the reason."""
 
 
+class OfferedVolumes(msgspec.Struct, frozen=True):
+    """The volumes of a class that a pod's claims may get: free ones, and those kept for them."""
+
+    free: FreeVolumes
+    reserved: tuple[PersistentVolume, ...] = ()
+
+
+class Match(msgspec.Struct, frozen=True):
+    """The volume that a claim gets on each row.
+
+    Attributes:
+        claim: The claim.
+        volumes: The volumes to choose from, by position: those that are free, then those that are
+            reserved for a claim of the pod.
+        chosen: int32 per row: the position of the volume, or NO_VOLUME.
+    """
+
+    claim: PersistentVolumeClaim
+    volumes: tuple[Sequence[PersistentVolume], Sequence[PersistentVolume]]
+    chosen: NDArray[np.int32]
+
+    def volume_on(self, row: int) -> PersistentVolume | None:
+        """Return the volume that the claim gets on a row, or None."""
+        at = self.chosen.item(row)
+        free, reserved = self.volumes
+        if at == NO_VOLUME:
+            return None
+        return free[at] if at < len(free) else reserved[at - len(free)]
+
+
 def find_matching_volumes(
     claim: PersistentVolumeClaim,
-    volumes: Sequence[PersistentVolume],
+    offered: OfferedVolumes,
     taken: Sequence[NDArray[np.int32]],
     access: NodeAccess,
-) -> NDArray[np.int32]:
+) -> Match:
     """Find the best volume for an unbound claim on each row, among those of its class.
 
-    `taken` has the results for the pod's earlier claims of this class. Returns the position in
-    `volumes` per row, as int32; NO_VOLUME where there is none.
+    `taken` has what the pod's earlier claims of this class have chosen.
 
     Raises:
         MatchingError: The claim's selector is invalid.
     """
-    selector = _selector_of(claim)
+    selector, free, reserved = _selector_of(claim), offered.free, offered.reserved
     chosen = np.full(len(access.nodes), NO_VOLUME, np.int32)
     open_ = np.ones(len(access.nodes), np.bool_)
-    fitting = [at for at, volume in enumerate(volumes) if _is_fitting(volume, claim)]
-    own = [at for at in fitting if is_bound_to(volumes[at], claim)]
-    for at in own:
-        # A volume reserved for the claim is used, except on rows where an earlier claim got it.
-        settled = open_ & _is_left(at, taken, len(open_))
-        reached = _rows_of(volumes[at], access)
-        chosen[reached[settled[reached]]] = at
-        open_ &= ~settled
-    candidates = [
-        at for at in fitting if at not in own and _is_candidate(volumes[at], claim, selector)
-    ]
-    candidates.sort(key=lambda at: nano_value(volumes[at].spec.capacity.get(STORAGE, 0)))
-    missing = int(np.count_nonzero(open_))
-    for at in candidates:
-        if missing == 0:
-            break
-        rows = _rows_of(volumes[at], access)
-        rows = rows[open_[rows]]
-        for before in taken:
-            rows = rows[before[rows] != at]
-        chosen[rows] = at
-        open_[rows] = False
-        missing -= len(rows)
-    return chosen
+    for at, volume in enumerate(reserved, len(free.volumes)):
+        if is_bound_to(volume, claim) and _is_fitting(volume, claim):
+            # It is used, except on rows where an earlier claim got it.
+            settled = open_ & _is_left(at, taken, len(open_))
+            reached = _rows_of(volume, access)
+            chosen[reached[settled[reached]]] = at
+            open_ &= ~settled
+    candidates = free.serving(VolumeTraits.of(claim), _requested(claim))
+    if selector is not None:
+        for at in np.flatnonzero(candidates).tolist():
+            candidates[at] = selector.matches(free.volumes[at].metadata.labels)
+    if candidates.any() and open_.any():
+        best = free.smallest_in_reach(candidates, taken, access)
+        open_ &= best < len(free.volumes)
+        chosen[open_] = best[open_]
+    return Match(claim, (free.volumes, reserved), chosen)
 
 
 def why_not_matching(
@@ -85,7 +106,7 @@ def why_not_matching(
     if nano_value(size) < _requested(claim):
         return "too small"
     if not _is_fitting(volume, claim) or not (
-        is_bound_to(volume, claim) or _is_candidate(volume, claim, _selector_of(claim))
+        is_bound_to(volume, claim) or _is_candidate(volume, claim)
     ):
         return "of another mode, or not selected"
     if not len(_rows_of(volume, access)):
@@ -126,27 +147,20 @@ def _selector_of(claim: PersistentVolumeClaim) -> CompiledSelector | None:
 
 
 def _is_fitting(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume meets the claim's requirements, apart from its selector."""
-    held, wanted = volume.spec, claim.spec
-    if held.claim_ref is not None and not is_bound_to(volume, claim):
-        return False
+    """Whether the volume is not kept for others, is large enough and of the claim's modes."""
     return (
-        nano_value(held.capacity.get(STORAGE, 0)) >= _requested(claim)
-        and (held.volume_mode or _FILESYSTEM) == (wanted.volume_mode or _FILESYSTEM)
-        and (held.volume_attributes_class_name or "") == (wanted.volume_attributes_class_name or "")
+        (volume.spec.claim_ref is None or is_bound_to(volume, claim))
+        and nano_value(volume.spec.capacity.get(STORAGE, 0)) >= _requested(claim)
+        and VolumeTraits.of(volume).is_of_mode(VolumeTraits.of(claim))
         and volume.metadata.deletion_timestamp is None
     )
 
 
-def _is_candidate(
-    volume: PersistentVolume, claim: PersistentVolumeClaim, selector: CompiledSelector | None
-) -> bool:
-    """Whether a fitting volume is available to the claim."""
-    return (
-        volume.status.phase == _AVAILABLE
-        and (selector is None or selector.matches(volume.metadata.labels))
-        and class_of_volume(volume) == class_of_claim(claim)
-        and all(mode in volume.spec.access_modes for mode in claim.spec.access_modes)
+def _is_candidate(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether an available volume has the claim's access modes and is selected."""
+    selector = _selector_of(claim)
+    return VolumeTraits.of(volume).serve(VolumeTraits.of(claim)) and (
+        selector is None or selector.matches(volume.metadata.labels)
     )
 
 

@@ -19,20 +19,23 @@ from kubesched.api.core import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    PersistentVolume,
     TopologySelectorTerm,
     VolumeNodeAffinity,
 )
 from kubesched.api.meta import LabelSelector
 from kubesched.api.selectors import label_selector_error, node_selector_term_errors
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_selection import match_node_selector_term
 from kubesched.snapshot.node_table import NodeTable
 
 _EVERY_ROW: Final = (NodeSelectorTerm(),)
 _QUESTIONS_WITHOUT_INDEX: Final = 8
+_ANSWERS_MAX: Final = 1024
 
 
 class NodeAccess:
-    """The accessible rows of one table; caches every result.
+    """The accessible rows of one table; caches results.
 
     A cluster may have many local volumes, each accessible from one node. A result is therefore an
     array of row numbers, taken from an index of the label if possible.
@@ -51,12 +54,17 @@ class NodeAccess:
 
     def mask_of_selector(self, required: NodeSelector | None) -> NDArray[np.bool_]:
         """Return, as bool per row, whether it can use a volume with this node affinity."""
-        terms = _EVERY_ROW if required is None else label_terms(required)
-        return np.ones(len(self.nodes), np.bool_) if terms is _EVERY_ROW else self._mask(terms)
+        mask = np.zeros(len(self.nodes), np.bool_)
+        mask[self.of_selector(required)] = True
+        return mask
 
     def of_selector(self, required: NodeSelector | None) -> NDArray[np.intp]:
         """Return the rows that can use a volume with this node affinity, in ascending order."""
         return self.every_row if required is None else self._rows(label_terms(required))
+
+    def of_terms(self, terms: tuple[NodeSelectorTerm, ...]) -> NDArray[np.intp]:
+        """Return the rows that match one of the terms, which `terms_of_volume` returned."""
+        return self._rows(terms)
 
     def of_topologies(self, topologies: tuple[TopologySelectorTerm, ...]) -> NDArray[np.intp]:
         """Return the rows in one of the topologies; all rows if there are none."""
@@ -71,19 +79,22 @@ class NodeAccess:
     def _rows(self, terms: tuple[NodeSelectorTerm, ...]) -> NDArray[np.intp]:
         if terms is _EVERY_ROW:
             return self.every_row
+        index = self._index_for(terms)
+        if index is not None:
+            return index.rows_with(terms[0].match_expressions[0].values)
         rows = self._answers.get(terms)
         if rows is None:
-            rows = self._answers[terms] = self._rows_of_terms(terms)
+            if len(self._answers) >= _ANSWERS_MAX:
+                self._answers.clear()
+            rows = self._answers[terms] = np.flatnonzero(self._mask(terms))
         return rows
 
-    def _rows_of_terms(self, terms: tuple[NodeSelectorTerm, ...]) -> NDArray[np.intp]:
-        if len(terms) == 1:
-            expressions = terms[0].match_expressions
-            if len(expressions) == 1 and expressions[0].operator == "In":
-                index = self._index(expressions[0].key)
-                if index is not None:
-                    return index.rows_with(expressions[0].values)
-        return np.flatnonzero(self._mask(terms))
+    def _index_for(self, terms: tuple[NodeSelectorTerm, ...]) -> _LabelIndex | None:
+        """Return the index of the label on which alone the terms depend, or None."""
+        if len(terms) != 1 or len(terms[0].match_expressions) != 1:
+            return None
+        [expression] = terms[0].match_expressions
+        return self._index(expression.key) if expression.operator == "In" else None
 
     def _mask(self, terms: tuple[NodeSelectorTerm, ...]) -> NDArray[np.bool_]:
         matched = np.zeros(len(self.nodes), np.bool_)
@@ -100,6 +111,21 @@ class NodeAccess:
                 return None
             index = self._indexes[key] = _LabelIndex(self.nodes, key)
         return index
+
+
+class TableAccess:
+    """A cache of the accessible rows of one table."""
+
+    def __init__(self) -> None:
+        self._made_for: tuple[NodeColumns, int] | None = None
+        self._access: NodeAccess | None = None
+
+    def of(self, table: NodeColumns) -> NodeAccess:
+        """Return the accessible rows of the table as it is."""
+        made_for = (table, table.epoch)
+        if self._access is None or made_for != self._made_for:
+            self._made_for, self._access = made_for, NodeAccess(table)
+        return self._access
 
 
 class _LabelIndex:
@@ -142,6 +168,12 @@ def label_terms(required: NodeSelector) -> tuple[NodeSelectorTerm, ...]:
             return _EVERY_ROW
         terms.append(NodeSelectorTerm(match_expressions=term.match_expressions))
     return tuple(terms)
+
+
+def terms_of_volume(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:
+    """Return the terms on labels of which a node must match one to use the volume."""
+    required = required_of(volume.spec.node_affinity)
+    return _EVERY_ROW if required is None else label_terms(required)
 
 
 def required_of(affinity: VolumeNodeAffinity | None) -> NodeSelector | None:

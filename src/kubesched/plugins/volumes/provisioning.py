@@ -18,8 +18,7 @@ from kubesched.api.core import PersistentVolumeClaim
 from kubesched.api.quantity import Quantity, value
 from kubesched.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
 from kubesched.api.well_known import NO_PROVISIONER
-from kubesched.plugins.volumes.claims import class_of_claim
-from kubesched.plugins.volumes.matching import STORAGE
+from kubesched.plugins.volumes.claims import STORAGE, class_of_claim
 from kubesched.plugins.volumes.node_access import NodeAccess
 from kubesched.snapshot.objects import Objects
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from kubesched.api.integers import quotient, wrap
 from kubesched.api.quantity import value
 from kubesched.plugins.shared.score_curve import PERCENT, ScoreCurve
+from kubesched.plugins.volumes.claims import STORAGE
 from kubesched.plugins.volumes.decisions import PodVolumes
-from kubesched.plugins.volumes.matching import STORAGE
 
 
 def score_pod_volumes(volumes: PodVolumes, curve: ScoreCurve) -> int:

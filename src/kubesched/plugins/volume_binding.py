@@ -82,8 +82,8 @@ from kubesched.plugins.volumes.free_volumes import VolumesByClass
 from kubesched.plugins.volumes.matching import OfferedVolumes
 from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_new_volumes
 from kubesched.plugins.volumes.node_access import TableAccess
-from kubesched.plugins.volumes.provisioning import volume_size_max
 from kubesched.plugins.volumes.scoring import score_pod_volumes
+from kubesched.plugins.volumes.storage_pools import StoragePools, volume_size_max
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
@@ -159,6 +159,7 @@ class VolumeBinding(
         self._binder = VolumeBinder()
         self._csi_nodes = CsiNodes()
         self._access = TableAccess()
+        self._pools = StoragePools()
         self._volumes = VolumesByClass(self._binder.volumes)
 
     @classmethod
@@ -209,7 +210,7 @@ class VolumeBinding(
         table = snapshot.nodes
         csi_nodes = self._csi_nodes.of(table, objects)
         access = self._access.of(table)
-        decider = Decider(claims, snapshot, self._binder.volumes, csi_nodes, access)
+        decider = Decider(claims, snapshot, self._binder.volumes, csi_nodes, self._pools, access)
         return PreFilterResult(PodBinding(objects, table, decider))
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:

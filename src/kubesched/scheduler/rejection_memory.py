@@ -49,6 +49,12 @@ class RejectionMemory:
             for plugin in dict.fromkeys((*self._rejecting, *self._gating))
             if not profile.signs_by_template(plugin)
         ]
+        self._signed_kinds = tuple(
+            dict.fromkeys(
+                kind for p in (*self._rejecting, *self._gating) for kind in p.signed_kinds
+            )
+        )
+        self._signs_are_of: tuple[Objects, list[int]] | None = None
         self._stamp: _Stamp | None = None
         self._rejections: dict[_Kind, Rejected] = {}
         self._alike: dict[_Kind, tuple[bool, bool]] = {}
@@ -82,8 +88,10 @@ class RejectionMemory:
             return
         stamp = _stamp_of(snapshot)
         if stamp != self._stamp or len(self._rejections) >= _TEMPLATES_MAX:
-            if self._stamp is None or stamp[:2] != self._stamp[:2]:
-                # Signs may depend on objects.
+            objects = snapshot.objects
+            signs_are_of = objects, list(map(objects.version, self._signed_kinds))
+            if signs_are_of != self._signs_are_of:
+                self._signs_are_of = signs_are_of
                 self._alike.clear()
             self._rejections.clear()
             self._stamp = stamp

@@ -34,7 +34,8 @@ from kubesched.plugins.volumes.matching import (
     find_matching_volumes,
 )
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of
-from kubesched.plugins.volumes.provisioning import NO_POOL, Provision, ProvisioningError, provision
+from kubesched.plugins.volumes.provisioning import Provision, ProvisioningError, provision
+from kubesched.plugins.volumes.storage_pools import NO_POOL, StoragePools
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -147,6 +148,7 @@ class Decider:
         snapshot: The cluster.
         volumes: The assumed volumes.
         csi_nodes: The CSINodes of the whole table.
+        pools: The storage pools.
         access: Which rows of the whole table can use a volume.
     """
 
@@ -156,6 +158,7 @@ class Decider:
         snapshot: Snapshot,
         volumes: AssumeCache[PersistentVolume],
         csi_nodes: CsiNodeColumns,
+        pools: StoragePools,
         access: NodeAccess,
     ) -> None:
         self._claims = claims
@@ -166,6 +169,7 @@ class Decider:
         self._objects = snapshot.objects
         self._volumes = volumes
         self._csi_nodes = csi_nodes
+        self._pools = pools
         self._access = access
         self._decisions: Decisions | None = None
 
@@ -296,7 +300,7 @@ class Decider:
             if not open_.any():
                 continue
             try:
-                one = provision(claim, self._objects, self._access)
+                one = provision(claim, self._objects, self._pools, self._access)
             except ProvisioningError as error:
                 decisions.fail(open_, str(error))
                 settled |= open_

@@ -24,6 +24,7 @@ from kubesched.plugins.volumes.csi_translation import TranslationError, csi_node
 from kubesched.plugins.volumes.matching import why_not_matching
 from kubesched.plugins.volumes.node_access import NodeAccess, label_terms, required_of
 from kubesched.plugins.volumes.provisioning import Provision, ProvisioningError, provision
+from kubesched.plugins.volumes.storage_pools import StoragePools
 from kubesched.snapshot.objects import Objects
 
 
@@ -108,7 +109,7 @@ def describe_delayed_claim(
     if selected not in (None, access.nodes.names[0]):
         return f"claim {name}: its volume is being made for node {selected}"
     try:
-        text = _why_not_made(provision(claim, objects, access), objects, access)
+        text = _why_not_made(provision(claim, objects, StoragePools(), access), objects, access)
     except ProvisioningError:
         return ""
     if not text:

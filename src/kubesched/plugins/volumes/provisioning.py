@@ -3,26 +3,25 @@
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, checkVolumeProvisions (v1.36)
 Reads:    persistentvolumeclaim.spec; storage classes, CSIDrivers, CSIStorageCapacities;
           nodes.labels
-Differs:  of several pools with room, the first to arrive is named; upstream names any.
+Differs:  of several pools with room, the first by name is taken; upstream takes any.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import PersistentVolumeClaim
-from kubesched.api.quantity import Quantity, value
+from kubesched.api.quantity import value
 from kubesched.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
 from kubesched.api.well_known import NO_PROVISIONER
 from kubesched.plugins.volumes.claims import STORAGE, class_of_claim
 from kubesched.plugins.volumes.node_access import NodeAccess
+from kubesched.plugins.volumes.storage_pools import NO_POOL, StoragePools
 from kubesched.snapshot.objects import Objects
-
-NO_POOL: Final = -1
 
 
 class ProvisioningError(Exception):
@@ -43,11 +42,13 @@ class Provision(msgspec.Struct, frozen=True):
     claim: PersistentVolumeClaim
     possible: NDArray[np.bool_]
     has_room: NDArray[np.bool_]
-    pools: tuple[CSIStorageCapacity, ...]
+    pools: Sequence[CSIStorageCapacity]
     pool_at: NDArray[np.int32]
 
 
-def provision(claim: PersistentVolumeClaim, objects: Objects, access: NodeAccess) -> Provision:
+def provision(
+    claim: PersistentVolumeClaim, objects: Objects, pools: StoragePools, access: NodeAccess
+) -> Provision:
     """Return for all rows whether a volume can be provisioned for a claim.
 
     Raises:
@@ -58,24 +59,12 @@ def provision(claim: PersistentVolumeClaim, objects: Objects, access: NodeAccess
     possible = np.zeros(rows, np.bool_)
     if storage_class.provisioner not in ("", NO_PROVISIONER):
         possible[access.of_topologies(storage_class.allowed_topologies)] = True
-    pool_at = np.full(rows, NO_POOL, np.int32)
     if not _is_room_known(claim, storage_class.provisioner, objects):
-        return Provision(claim, possible, np.ones(rows, np.bool_), (), pool_at)
-    pools = _pools(claim, storage_class.metadata.name, objects)
-    missing = rows
-    for at, pool in enumerate(pools):
-        if missing == 0:
-            break
-        reached = access.of_labels(pool.node_topology)
-        reached = reached[pool_at[reached] == NO_POOL]
-        pool_at[reached] = at
-        missing -= len(reached)
-    return Provision(claim, possible, pool_at != NO_POOL, pools, pool_at)
-
-
-def volume_size_max(pool: CSIStorageCapacity) -> Quantity | None:
-    """Return the largest volume that the pool has room for, or None if not reported."""
-    return pool.capacity if pool.maximum_volume_size is None else pool.maximum_volume_size
+        untracked = np.full(rows, NO_POOL, np.int32)
+        return Provision(claim, possible, np.ones(rows, np.bool_), (), untracked)
+    of_class = pools.of(objects, storage_class.metadata.name)
+    pool_at = of_class.first_with_room(value(claim.spec.resources.requests[STORAGE]), access)
+    return Provision(claim, possible, pool_at != NO_POOL, of_class.pools, pool_at)
 
 
 def _class_of(claim: PersistentVolumeClaim, objects: Objects) -> StorageClass:
@@ -94,19 +83,3 @@ def _is_room_known(claim: PersistentVolumeClaim, provisioner: str, objects: Obje
         return False
     driver = objects.get(CSIDriver, provisioner)
     return driver is not None and bool(driver.spec.storage_capacity)
-
-
-def _pools(
-    claim: PersistentVolumeClaim, storage_class: str, objects: Objects
-) -> tuple[CSIStorageCapacity, ...]:
-    size = value(claim.spec.resources.requests[STORAGE])
-    found: list[CSIStorageCapacity] = []
-    for pool in objects.list(CSIStorageCapacity):
-        largest = volume_size_max(pool)
-        if (
-            pool.storage_class_name == storage_class
-            and largest is not None
-            and value(largest) >= size
-        ):
-            found.append(pool)
-    return tuple(found)

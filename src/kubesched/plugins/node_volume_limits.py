@@ -205,16 +205,17 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         self, new: Attachables, nodes: NodeTable, doubtful: NDArray[np.bool_], objects: Objects
     ) -> Iterator[tuple[NDArray[np.bool_], Status]]:
         """Count the volumes of doubtful rows; yield each rejection and the rows that it is for."""
-        statuses: dict[int, Status] = {}
+        rows_with: dict[Status, list[int]] = {}
         for row in np.flatnonzero(doubtful).tolist():
             try:
                 if self._excess(new, nodes, row, objects):
-                    statuses[row] = self.rejection
+                    rows_with.setdefault(self.rejection, []).append(row)
             except AttachableError as error:
-                statuses[row] = failure(str(error))
-        found = NodeToStatus.of_some(statuses, len(nodes))
-        for at, status in enumerate(found.statuses[1:], 1):
-            yield found.index == at, status
+                rows_with.setdefault(failure(str(error)), []).append(row)
+        for status, rows in rows_with.items():
+            rejected = np.zeros(len(nodes), np.bool_)
+            rejected[rows] = True
+            yield rejected, status
 
     def _excess(self, new: Attachables, nodes: NodeTable, row: int, objects: Objects) -> str:
         """Return which driver exceeds its limit on a row, and by how many volumes; "" if none."""

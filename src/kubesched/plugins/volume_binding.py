@@ -226,7 +226,8 @@ class VolumeBinding(
         """Reject rows that cannot reach the bound volumes or serve the unbound claims."""
         state.was_filtered = True
         statuses = state.decider.statuses_of(nodes)
-        if not all(status.is_rejected for status, _ in statuses.counts):
+        # For most pods every row passes.
+        if len(statuses.statuses) > 1 and not all(one.is_rejected for one, _ in statuses.counts):
             self._count_failure(VolumeSchedulingStage.PREDICATE)
         return statuses
 
@@ -377,7 +378,8 @@ class VolumeBinding(
                 has_immediate = True
         if has_immediate:
             return None
-        return PodVolumeClaims(tuple(bound), tuple(delayed), self._offered(delayed, objects))
+        offered = self._offered(delayed, objects) if delayed else {}
+        return PodVolumeClaims(tuple(bound), tuple(delayed), offered)
 
     def _offered(
         self, claims: Iterable[PersistentVolumeClaim], objects: Objects

@@ -238,18 +238,18 @@ class Decider:
 
     def _check_reach(self, volume: PersistentVolume, decisions: Decisions) -> None:
         """Mark rows without a problem that cannot reach a volume."""
-        required = required_of(volume.spec.node_affinity)
+        required = translated = required_of(volume.spec.node_affinity)
         migrated = self._migrated(volume, self._access.nodes)
-        if migrated is None and required is None:
-            return
-        reached = self._access.mask_of_selector(required)
         if migrated is not None:
             try:
-                translated = self._access.mask_of_selector(csi_node_affinity(volume))
+                translated = csi_node_affinity(volume)
             except TranslationError as error:
                 decisions.fail(decisions.unmarked() & migrated, f"could not translate pv: {error}")
-            else:
-                reached = np.where(migrated, translated, reached)
+        if required is None and translated is None:
+            return
+        reached = self._access.mask_of_selector(required)
+        if migrated is not None and translated is not required:
+            reached = np.where(migrated, self._access.mask_of_selector(translated), reached)
         decisions.mark(decisions.unmarked() & ~reached, _NODE_CONFLICT)
 
     def _migrated(self, volume: PersistentVolume, nodes: NodeTable) -> NDArray[np.bool_] | None:

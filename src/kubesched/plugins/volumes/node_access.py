@@ -54,8 +54,11 @@ class NodeAccess:
 
     def mask_of_selector(self, required: NodeSelector | None) -> NDArray[np.bool_]:
         """Return, as bool per row, whether it can use a volume with this node affinity."""
+        rows = self.of_selector(required)
+        if rows is self.every_row:
+            return np.ones(len(self.nodes), np.bool_)
         mask = np.zeros(len(self.nodes), np.bool_)
-        mask[self.of_selector(required)] = True
+        mask[rows] = True
         return mask
 
     def of_selector(self, required: NodeSelector | None) -> NDArray[np.intp]:
